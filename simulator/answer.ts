@@ -1,0 +1,129 @@
+import { sampleOf } from './schema.ts'
+import { countTokens, splitTokens } from './tokens.ts'
+
+export type Tool = {
+  readonly name: string
+  readonly parameters: unknown
+  /** A custom tool takes free text instead of JSON. */
+  readonly isCustom: boolean
+}
+
+/** What a chat request asks for, whatever format it came in. */
+export type Ask = {
+  readonly model: string
+  readonly promptTokens: number
+  /** What was said last: by the user, or by a tool that was called. */
+  readonly said: { readonly by: 'user' | 'tool'; readonly text: string }
+  readonly tools: readonly Tool[]
+  readonly toolMode: 'auto' | 'none' | 'required'
+  readonly allowsParallelCalls: boolean
+  /** The answer must be JSON, of this schema if there is one. */
+  readonly json: { readonly schema: unknown } | undefined
+  /** The answer is exactly so many words. */
+  readonly words: number | undefined
+  readonly maxTokens: number
+}
+
+export type Call = { readonly tool: Tool; readonly tokens: readonly string[] }
+
+/** One choice of the answer, already cut to the token limit. */
+export type Choice = {
+  readonly text: readonly string[]
+  readonly calls: readonly Call[]
+  readonly tokenCount: number
+  readonly isCut: boolean
+}
+
+const CALL_LIMIT = 3
+const EXCERPT_LENGTH = 240
+const WORDS =
+  'the quick brown fox jumps over a lazy dog while seven green boats drift down one quiet river'.split(' ')
+
+/** The answer to a request: always the same for the same request, so that anyone can work out what to expect. */
+export function answer(ask: Ask, index: number): Choice {
+  const tools = toolsToCall(ask)
+  if (tools.length > 0) return cutCalls(tools, ask)
+  const tokens = ask.words === undefined ? splitTokens(compose(ask, index)) : words(ask.words)
+  const text = tokens.slice(0, ask.maxTokens)
+  return { text, calls: [], tokenCount: text.length, isCut: text.length < tokens.length }
+}
+
+/** The tokens of a call before its arguments. */
+export function countOpening(call: Call): number {
+  return countTokens(call.tool.name)
+}
+
+/**
+ * A tool is called when the request demands it, or when the user's last message has the word "tool" or "tools" or
+ * the name of a tool: the tools it names, else the first few. After a tool's result comes text, so that a client's
+ * loop ends.
+ */
+function toolsToCall(ask: Ask): readonly Tool[] {
+  if (ask.toolMode === 'none' || ask.tools.length === 0) return []
+  const { by, text } = ask.said
+  const named = ask.tools.filter(tool => text.includes(tool.name))
+  const isAsked = by === 'user' && (named.length > 0 || /\btools?\b/i.test(text))
+  if (ask.toolMode === 'auto' && !isAsked) return []
+  const chosen = named.length > 0 ? named : ask.tools
+  return chosen.slice(0, ask.allowsParallelCalls ? CALL_LIMIT : 1)
+}
+
+function cutCalls(tools: readonly Tool[], ask: Ask): Choice {
+  const calls: Call[] = []
+  let left = ask.maxTokens
+  let isCut = false
+  for (const tool of tools) {
+    const whole = { tool, tokens: splitTokens(argumentsFor(tool, ask)) }
+    const opening = countOpening(whole)
+    if (left < opening) {
+      isCut = true
+      break
+    }
+    const tokens = whole.tokens.slice(0, left - opening)
+    isCut = tokens.length < whole.tokens.length
+    calls.push({ tool, tokens })
+    left -= opening + tokens.length
+    if (isCut) break
+  }
+  const tokenCount = calls.reduce((sum, call) => sum + countOpening(call) + call.tokens.length, 0)
+  return { text: [], calls, tokenCount, isCut }
+}
+
+function argumentsFor(tool: Tool, ask: Ask): string {
+  if (tool.isCustom) return excerpt(ask.said.text)
+  return JSON.stringify(sampleOf(tool.parameters ?? { type: 'object' }, tool.name))
+}
+
+function compose(ask: Ask, index: number): string {
+  if (ask.json === undefined) return sentence(ask, index)
+  if (ask.json.schema === undefined) return JSON.stringify({ answer: sentence(ask, index) })
+  return JSON.stringify(sampleOf(ask.json.schema, 'answer'))
+}
+
+function sentence(ask: Ask, index: number): string {
+  const { by, text } = ask.said
+  const opening = index === 0 ? 'Hello!' : `Hello again, this is choice ${index + 1}.`
+  const heard = text.trim() === '' ? 'You wrote nothing' : `You wrote: "${excerpt(text)}"`
+  const report = by === 'tool' ? `The tool answered: "${excerpt(text)}"` : heard
+  return (
+    `${opening} I am ${ask.model}, a simulated model: I cannot think, but I can listen. ${report}. ` +
+    `By my count your prompt has ${ask.promptTokens} tokens. ` +
+    'Ask me the same again and you will get the same answer, word for word.'
+  )
+}
+
+function excerpt(text: string): string {
+  const clean = text.trim()
+  if (clean.length <= EXCERPT_LENGTH) return clean
+  const tokens = splitTokens(clean.slice(0, EXCERPT_LENGTH))
+  // The last token may have been cut in the middle; it stays only if there is no other.
+  const kept = tokens.length > 1 ? tokens.slice(0, -1) : tokens
+  return `${kept.join('')} …`
+}
+
+function words(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, at) => {
+    const word = WORDS[at % WORDS.length] ?? ''
+    return at === 0 ? word : ` ${word}`
+  })
+}

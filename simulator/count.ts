@@ -1,0 +1,35 @@
+import { appendFileSync, closeSync, openSync } from 'node:fs'
+
+/** What the simulator would have billed for one request: a line of the count file. */
+export type CountLine = {
+  readonly time: string
+  readonly id: string
+  readonly client_request_id: string | null
+  /** The last four characters of the key, never more of it. */
+  readonly key_hint: string
+  readonly path: string
+  readonly model: string
+  readonly stream: boolean
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+  /** Whether the answer was generated to its end. */
+  readonly finished: boolean
+}
+
+export type CountFile = { append(line: CountLine): void; close(): void }
+
+/** Opens the books for appending; without a path, nothing is written down. */
+export function openCountFile(path: string | undefined): CountFile {
+  if (path === undefined) return { append: () => {}, close: () => {} }
+  const file = openSync(path, 'a')
+  return {
+    // Synchronous, so that the line is in the file before the answer's last byte leaves: whoever has seen an
+    // answer finds it counted, and a killed simulator loses no line.
+    append: line => appendFileSync(file, `${JSON.stringify(line)}\n`),
+    close: () => closeSync(file),
+  }
+}
+
+export function hintOf(key: string): string {
+  return key.length > 4 ? key.slice(-4) : ''
+}

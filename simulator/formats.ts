@@ -1,0 +1,28 @@
+import type { Format, Route } from './formats/format.ts'
+import { openai } from './formats/openai.ts'
+
+/** Every protocol the simulator speaks. The first route that fits a path answers it. */
+export const formats: readonly [Format, ...Format[]] = [openai]
+
+/** Paths that nobody knows are refused in the words of the first format. */
+export const fallback: Format = formats[0]
+
+export type Match = {
+  readonly format: Format
+  /** Absent when the path exists, but not with this method. */
+  readonly route?: Route
+  readonly params: readonly string[]
+}
+
+export function findRoute(method: string, path: string): Match | undefined {
+  let other: Match | undefined
+  for (const format of formats) {
+    for (const route of format.routes) {
+      const found = route.path.exec(path)
+      if (found === null) continue
+      if (route.method === method) return { format, route, params: found.slice(1) }
+      other ??= { format, params: [] }
+    }
+  }
+  return other
+}

@@ -1,0 +1,46 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Refusal } from '../refusal.ts'
+
+/** A request as a format sees it: no sockets, no clock. */
+export type Inquiry = {
+  /** Unique among all runs of the simulator; formats put their own prefix before it. */
+  readonly id: string
+  readonly time: Date
+  readonly headers: IncomingHttpHeaders
+  /** What the groups of the route's path matched. */
+  readonly params: readonly string[]
+  /** The body's text; empty where the method has none. */
+  readonly body: string
+}
+
+/** What a request costs apart from the answer's tokens, for the count file. */
+export type Bill = { readonly id: string; readonly model: string; readonly promptTokens: number }
+
+/** A piece of a stream that leaves at once, and how many tokens of the answer it carries. */
+export type Frame = { readonly data: string | Uint8Array; readonly tokens: number }
+
+/** What to send back. How fast, to whom and whether they still listen is not the format's business. */
+export type Reply =
+  | { readonly kind: 'free'; readonly body: string }
+  | { readonly kind: 'whole'; readonly body: string; readonly tokens: number; readonly bill: Bill }
+  | {
+      readonly kind: 'stream'
+      readonly contentType: string
+      /** Taken one by one as the client reads, so that nothing is generated for a client that has left. */
+      readonly frames: Iterable<Frame>
+      readonly bill: Bill
+    }
+
+export type Route = {
+  readonly method: 'GET' | 'POST'
+  readonly path: RegExp
+  readonly answer: (inquiry: Inquiry) => Reply
+}
+
+/** A provider's protocol: where it carries the key, which paths it has, how it words a refusal. */
+export type Format = {
+  readonly name: string
+  readonly keyOf: (headers: IncomingHttpHeaders) => string | undefined
+  readonly routes: readonly Route[]
+  readonly encodeRefusal: (refusal: Refusal) => string
+}

@@ -1,0 +1,268 @@
+import { type Ask, answer, type Call, type Choice, countOpening, type Tool } from '../answer.ts'
+import { isObject, type JsonObject, textOf } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { steer } from '../steering.ts'
+import { countTokens } from '../tokens.ts'
+import type { Frame, Inquiry, Reply } from './format.ts'
+
+const CHOICE_LIMIT = 128
+/** What a part that is not text (an image, a sound, a file) counts. */
+export const TOKENS_PER_MEDIA_PART = 85
+const FINGERPRINT = 'fp_simulator'
+
+/** What every chunk and the whole answer have in common. */
+type Envelope = { readonly id: string; readonly created: number; readonly model: string }
+
+export function answerChat({ id, time, headers, body }: Inquiry): Reply {
+  const request = parse(body)
+  const model = textOf(request.model)
+  if (model === undefined || model === '') throw missing('model')
+  const ask = decodeAsk(request, model, steer('words', headers, model))
+  const choices = Array.from({ length: decodeCount(request, 'n', CHOICE_LIMIT) ?? 1 }, (_, at) =>
+    answer(ask, at),
+  )
+  const tokens = choices.reduce((sum, choice) => sum + choice.tokenCount, 0)
+  const usage = encodeUsage(ask.promptTokens, tokens)
+  const envelope = { id: `chatcmpl-${id}`, created: Math.floor(time.getTime() / 1000), model }
+  const bill = { id: envelope.id, model, promptTokens: ask.promptTokens }
+  if (request.stream !== true) {
+    return { kind: 'whole', body: encodeWhole(envelope, choices, usage), tokens, bill }
+  }
+  const asksUsage = isObject(request.stream_options) && request.stream_options.include_usage === true
+  const frames = encodeStream(envelope, choices, asksUsage ? usage : undefined)
+  return { kind: 'stream', contentType: 'text/event-stream; charset=utf-8', frames, bill }
+}
+
+/**
+ * The prompt's tokens: of every text of every message, of the names and arguments of earlier tool calls, and of
+ * the tools and the answer's schema written as JSON. Roles and names of speakers count nothing.
+ */
+export function countPrompt(request: JsonObject): number {
+  let count = 0
+  for (const message of messagesOf(request)) {
+    for (const part of partsOf(message)) {
+      const text = textOf(part) ?? textOf(objectOf(part).text) ?? textOf(objectOf(part).refusal)
+      count += text === undefined ? TOKENS_PER_MEDIA_PART : countTokens(text)
+    }
+    for (const call of listOf(message.tool_calls)) {
+      const { name, arguments: json, input } = objectOf(objectOf(call).function ?? objectOf(call).custom)
+      count += countTokens(textOf(name) ?? '') + countTokens(textOf(json) ?? textOf(input) ?? '')
+    }
+  }
+  if (listOf(request.tools).length > 0) count += countTokens(JSON.stringify(request.tools))
+  const { json_schema: schema } = objectOf(request.response_format)
+  return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
+}
+
+function parse(body: string): JsonObject {
+  let request: unknown
+  try {
+    request = JSON.parse(body)
+  } catch {
+    throw new Refusal('bad_json', 'The body of the request is not valid JSON.')
+  }
+  if (!isObject(request)) throw new Refusal('bad_json', 'The body of the request must be a JSON object.')
+  return request
+}
+
+function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
+  const limits = [decodeCount(request, 'max_completion_tokens'), decodeCount(request, 'max_tokens')]
+  return {
+    model,
+    words,
+    promptTokens: countPrompt(request),
+    said: lastSaid(messagesOf(request)),
+    ...decodeTools(request),
+    allowsParallelCalls: request.parallel_tool_calls !== false,
+    json: decodeJson(request.response_format),
+    maxTokens: Math.min(...limits.map(limit => limit ?? Number.POSITIVE_INFINITY)),
+  }
+}
+
+function messagesOf({ messages }: JsonObject): readonly JsonObject[] {
+  if (messages === undefined || messages === null) throw missing('messages')
+  if (!Array.isArray(messages) || !messages.every(isObject)) {
+    throw new Refusal('wrong_type', "'messages' must be a list of objects.", 'messages')
+  }
+  if (messages.length === 0) throw new Refusal('bad_value', "'messages' must not be empty.", 'messages')
+  return messages
+}
+
+function partsOf({ content }: JsonObject): readonly unknown[] {
+  return Array.isArray(content) ? content : typeof content === 'string' ? [content] : []
+}
+
+function lastSaid(messages: readonly JsonObject[]): Ask['said'] {
+  const last = messages.at(-1)
+  const isResult = last?.role === 'tool' || last?.role === 'function'
+  const message = isResult ? last : messages.findLast(({ role }) => role === 'user')
+  const parts = message === undefined ? [] : partsOf(message)
+  const text = parts.map(part => textOf(part) ?? textOf(objectOf(part).text) ?? '').join(' ')
+  return { by: isResult ? 'tool' : 'user', text }
+}
+
+function decodeTools(request: JsonObject): Pick<Ask, 'tools' | 'toolMode'> {
+  const offered = listOf(request.tools).flatMap(decodeTool)
+  const choice = request.tool_choice
+  if (choice === 'none' || choice === 'required') return { tools: offered, toolMode: choice }
+  const { type, allowed_tools: allowed } = objectOf(choice)
+  if (type === 'allowed_tools') {
+    const names = listOf(objectOf(allowed).tools).map(nameOf)
+    const toolMode = objectOf(allowed).mode === 'required' ? 'required' : 'auto'
+    return { tools: offered.filter(({ name }) => names.includes(name)), toolMode }
+  }
+  if (type !== 'function' && type !== 'custom') return { tools: offered, toolMode: 'auto' }
+  const tools = offered.filter(({ name }) => name === nameOf(choice))
+  if (tools.length === 0)
+    throw new Refusal('bad_value', "'tool_choice' names no tool of 'tools'.", 'tool_choice')
+  return { tools, toolMode: 'required' }
+}
+
+function decodeTool(tool: unknown): readonly Tool[] {
+  const name = nameOf(tool)
+  if (name === undefined || name === '') return []
+  const isCustom = objectOf(tool).type === 'custom'
+  return [{ name, parameters: objectOf(objectOf(tool).function).parameters, isCustom }]
+}
+
+function nameOf(tool: unknown): string | undefined {
+  const { function: own, custom } = objectOf(tool)
+  return textOf(objectOf(own ?? custom).name)
+}
+
+function decodeJson(format: unknown): Ask['json'] {
+  const { type, json_schema: named } = objectOf(format)
+  if (type === 'json_object') return { schema: undefined }
+  return type === 'json_schema' ? { schema: objectOf(named).schema } : undefined
+}
+
+function decodeCount(request: JsonObject, field: string, most?: number): number | undefined {
+  const value = request[field]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'number') throw new Refusal('wrong_type', `'${field}' must be a number.`, field)
+  if (!Number.isInteger(value) || value < 1 || (most !== undefined && value > most)) {
+    const range = most === undefined ? 'from 1 up' : `from 1 to ${most}`
+    throw new Refusal('bad_value', `'${field}' must be a whole number ${range}.`, field)
+  }
+  return value
+}
+
+function missing(field: string): Refusal {
+  return new Refusal('missing_field', `The request lacks '${field}'.`, field)
+}
+
+function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {}
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function encodeUsage(promptTokens: number, completionTokens: number) {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: 0,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  }
+}
+
+type Usage = ReturnType<typeof encodeUsage>
+
+function finishReason({ isCut, calls }: Choice): string {
+  if (isCut) return 'length'
+  return calls.length > 0 ? 'tool_calls' : 'stop'
+}
+
+function callId({ id }: Envelope, choice: number, call: number): string {
+  return `call_${id.slice('chatcmpl-'.length)}_${choice}_${call}`
+}
+
+function encodeWhole(envelope: Envelope, choices: readonly Choice[], usage: Usage): string {
+  const { id, created, model } = envelope
+  return JSON.stringify({
+    id,
+    object: 'chat.completion',
+    created,
+    model,
+    choices: choices.map((choice, index) => ({
+      index,
+      message: encodeMessage(choice, (call: number) => callId(envelope, index, call)),
+      logprobs: null,
+      finish_reason: finishReason(choice),
+    })),
+    usage,
+    service_tier: 'default',
+    system_fingerprint: FINGERPRINT,
+  })
+}
+
+function encodeMessage({ text, calls }: Choice, idOf: (call: number) => string) {
+  const rest = { refusal: null, annotations: [] }
+  if (calls.length === 0) return { role: 'assistant', content: text.join(''), ...rest }
+  const toolCalls = calls.map((call, at) => ({ id: idOf(at), ...encodeCall(call, call.tokens.join('')) }))
+  return { role: 'assistant', content: null, tool_calls: toolCalls, ...rest }
+}
+
+function encodeCall({ tool }: Call, input: string) {
+  if (tool.isCustom) return { type: 'custom', custom: { name: tool.name, input } }
+  return { type: 'function', function: { name: tool.name, arguments: input } }
+}
+
+/** The chunks of an answer; with several choices, they take turns, as they do with the real provider. */
+function* encodeStream(envelope: Envelope, choices: readonly Choice[], usage?: Usage): Generator<Frame> {
+  const { id, created, model } = envelope
+  const common = JSON.stringify({
+    id,
+    object: 'chat.completion.chunk',
+    created,
+    model,
+    service_tier: 'default',
+  })
+  const head = `data: ${common.slice(0, -1)},"system_fingerprint":"${FINGERPRINT}","choices":[`
+  // Asked for usage, the provider says `null` in every chunk but the one that carries it.
+  const tail = usage === undefined ? ']}\n\n' : '],"usage":null}\n\n'
+  let speaking = choices.map((choice, index) => encodeChoice(choice, index, { envelope, head, tail }))
+  while (speaking.length > 0) {
+    const still: Generator<Frame>[] = []
+    for (const speaker of speaking) {
+      const { done, value } = speaker.next()
+      if (done === true) continue
+      yield value
+      still.push(speaker)
+    }
+    speaking = still
+  }
+  if (usage !== undefined) yield { data: `${head}],"usage":${JSON.stringify(usage)}}\n\n`, tokens: 0 }
+  yield { data: 'data: [DONE]\n\n', tokens: 0 }
+}
+
+type Chunk = { readonly envelope: Envelope; readonly head: string; readonly tail: string }
+
+// Only the delta differs from chunk to chunk: the rest is put together once, since this runs for every token.
+function* encodeChoice(choice: Choice, index: number, { envelope, head, tail }: Chunk): Generator<Frame> {
+  const before = `${head}{"index":${index},"delta":`
+  const after = `,"logprobs":null,"finish_reason":null}${tail}`
+  const content = choice.calls.length > 0 ? 'null' : '""'
+  yield { data: `${before}{"role":"assistant","content":${content},"refusal":null}${after}`, tokens: 0 }
+  for (const token of choice.text) {
+    yield { data: `${before}{"content":${JSON.stringify(token)}}${after}`, tokens: 1 }
+  }
+  for (const [at, call] of choice.calls.entries()) {
+    const opening = JSON.stringify({ index: at, id: callId(envelope, index, at), ...encodeCall(call, '') })
+    yield { data: `${before}{"tool_calls":[${opening}]}${after}`, tokens: countOpening(call) }
+    const member = call.tool.isCustom ? '"custom":{"input":' : '"function":{"arguments":'
+    for (const token of call.tokens) {
+      const delta = `{"tool_calls":[{"index":${at},${member}${JSON.stringify(token)}}}]}`
+      yield { data: `${before}${delta}${after}`, tokens: 1 }
+    }
+  }
+  yield { data: `${before}{},"logprobs":null,"finish_reason":"${finishReason(choice)}"}${tail}`, tokens: 0 }
+}

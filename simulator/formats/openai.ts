@@ -1,0 +1,71 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { findModel, MODELS, type Model } from '../models.ts'
+import { Refusal, type RefusalKind } from '../refusal.ts'
+import type { Format, Inquiry, Reply } from './format.ts'
+import { answerChat } from './openai-chat.ts'
+
+const RELEASED = 1_735_689_600
+
+/** OpenAI's API: what all of its endpoints share, and the list of them. */
+export const openai = {
+  name: 'OpenAI',
+  keyOf: bearerOf,
+  routes: [
+    { method: 'POST', path: /^\/v1\/chat\/completions$/, answer: answerChat },
+    { method: 'GET', path: /^\/v1\/models$/, answer: listModels },
+    { method: 'GET', path: /^\/v1\/models\/(.+)$/, answer: showModel },
+  ],
+  encodeRefusal,
+} satisfies Format
+
+function bearerOf(headers: IncomingHttpHeaders): string | undefined {
+  return /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
+}
+
+function listModels(): Reply {
+  return { kind: 'free', body: JSON.stringify({ object: 'list', data: MODELS.map(describe) }) }
+}
+
+function showModel({ params: [id = ''] }: Inquiry): Reply {
+  const model = findModel(decode(id))
+  if (model === undefined) {
+    throw new Refusal(
+      'unknown_model',
+      `There is no model \`${decode(id)}\`, or it is not open to you.`,
+      'model',
+    )
+  }
+  return { kind: 'free', body: JSON.stringify(describe(model)) }
+}
+
+function describe({ id, owner }: Model) {
+  return { id, object: 'model', created: RELEASED, owned_by: owner }
+}
+
+function decode(component: string): string {
+  try {
+    return decodeURIComponent(component)
+  } catch {
+    // A stray percent sign names a model that does not exist, which the caller finds out by itself.
+    return component
+  }
+}
+
+const CODES = {
+  no_key: null,
+  unknown_path: null,
+  wrong_method: 'method_not_supported',
+  unknown_model: 'model_not_found',
+  too_large: 'request_too_large',
+  bad_json: null,
+  missing_field: 'missing_required_parameter',
+  wrong_type: 'invalid_type',
+  bad_value: 'invalid_value',
+  bad_steering: 'invalid_steering',
+  broken: null,
+} as const satisfies Record<RefusalKind, string | null>
+
+function encodeRefusal({ kind, status, message, field }: Refusal): string {
+  const type = status >= 500 ? 'server_error' : 'invalid_request_error'
+  return JSON.stringify({ error: { message, type, param: field, code: CODES[kind] } })
+}

@@ -1,0 +1,22 @@
+/** The models the simulator lists; besides these it answers for any name it is asked for. */
+export const MODELS = [
+  { id: 'sim-small', owner: 'simulator' },
+  { id: 'sim-large', owner: 'simulator' },
+  { id: 'sim-words-50', owner: 'simulator' },
+  // Names with a public price, so that a demo shows what its requests would have cost.
+  { id: 'gpt-4o', owner: 'openai' },
+  { id: 'gpt-4o-mini', owner: 'openai' },
+  { id: 'gpt-4.1', owner: 'openai' },
+  { id: 'gpt-4.1-mini', owner: 'openai' },
+  { id: 'gpt-4.1-nano', owner: 'openai' },
+  { id: 'gpt-5-mini', owner: 'openai' },
+] as const
+
+export type Model = { readonly id: string; readonly owner: string }
+
+/** A listed model, or one whose name steers the simulator (`sim-words-200`). */
+export function findModel(id: string): Model | undefined {
+  const listed = MODELS.find(model => model.id === id)
+  if (listed !== undefined) return listed
+  return id.startsWith('sim-') ? { id, owner: 'simulator' } : undefined
+}

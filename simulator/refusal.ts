@@ -1,0 +1,33 @@
+/** Every reason the simulator has to refuse a request, with its status; formats put it in their own words. */
+export const REFUSALS = {
+  no_key: 401,
+  unknown_path: 404,
+  wrong_method: 405,
+  unknown_model: 404,
+  too_large: 413,
+  bad_json: 400,
+  missing_field: 400,
+  wrong_type: 400,
+  bad_value: 400,
+  bad_steering: 400,
+  broken: 500,
+} as const satisfies Record<string, number>
+
+export type RefusalKind = keyof typeof REFUSALS
+
+export class Refusal extends Error {
+  readonly kind: RefusalKind
+  /** The member of the request that is at fault, if it is one. */
+  readonly field: string | null
+
+  constructor(kind: RefusalKind, message: string, field: string | null = null) {
+    super(message)
+    this.name = 'Refusal'
+    this.kind = kind
+    this.field = field
+  }
+
+  get status(): number {
+    return REFUSALS[this.kind]
+  }
+}

@@ -1,0 +1,38 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Refusal } from './refusal.ts'
+
+/**
+ * What a request may set for itself: by a header, or by a word of its model's name (`sim-words-50-pace-20`),
+ * because a gateway in between may drop headers but has to pass on the model.
+ */
+const SETTINGS = {
+  latencyMs: { header: 'x-sim-latency-ms', word: 'latency', most: 60_000 },
+  paceMs: { header: 'x-sim-pace-ms', word: 'pace', most: 60_000 },
+  words: { header: 'x-sim-words', word: 'words', most: 100_000 },
+} as const
+
+export type Setting = keyof typeof SETTINGS
+
+/** The value a request asks for: its header first, then its model's name; bounded. */
+export function steer(
+  setting: Setting,
+  headers: IncomingHttpHeaders,
+  model: string | undefined,
+): number | undefined {
+  const { header, word } = SETTINGS[setting]
+  const value = headers[header]
+  if (typeof value === 'string') {
+    if (!/^\d+$/.test(value))
+      throw new Refusal('bad_steering', `The header ${header} must be a whole number.`)
+    return bound(setting, Number(value))
+  }
+  if (model?.startsWith('sim-') !== true) return undefined
+  const words = model.split('-')
+  const named = words.indexOf(word, 1)
+  const number = named === -1 ? undefined : words[named + 1]
+  return number !== undefined && /^\d+$/.test(number) ? bound(setting, Number(number)) : undefined
+}
+
+export function bound(setting: Setting, value: number): number {
+  return Math.min(Math.max(value, 0), SETTINGS[setting].most)
+}

@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto'
+import { type Config, SettingError } from './config.ts'
+import { SYSTEM } from './domain/actor.ts'
+import { ROLE } from './domain/role.ts'
+import { mask } from './domain/text.ts'
+import { NEVER } from './domain/token.ts'
+import { createDigest, newPassword } from './identity/credentials.ts'
+import { createKeyring, type Keyring, SealError } from './identity/keyring.ts'
+import type { Passwords } from './identity/passwords.ts'
+import { createAccount } from './manage/users.ts'
+import { insertAccessToken } from './store/access-tokens.ts'
+import { appendAudit } from './store/audit.ts'
+import { AUDIT_CHAIN, STORE_CHAIN, startChain } from './store/chains.ts'
+import { claimMeta, readMeta } from './store/meta.ts'
+import type { Db } from './store/store.ts'
+
+export const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
+
+const WRONG_SECRET =
+  'is not the secret this database was sealed under; nothing was written. Give the right one, or put it behind the new one: new,old'
+
+/** Opens what the store keeps sealed, and so proves the master key before anything is written under it. */
+export async function openDigest(db: Db, keyring: Keyring, source: string) {
+  const sealed = await readMeta(db, 'digest_key')
+  if (sealed === undefined) return undefined
+  try {
+    return createDigest(Buffer.from(keyring.open(sealed, DIGEST_KEY_PLACE), 'base64'))
+  } catch (error) {
+    if (error instanceof SealError) throw new SettingError(source, WRONG_SECRET)
+    throw error
+  }
+}
+
+export const keyringOf = (secrets: readonly string[]) => createKeyring(secrets)
+
+type FirstStart = {
+  readonly config: Config
+  readonly db: Db
+  readonly keyring: Keyring
+  readonly passwords: Passwords
+  readonly now: () => number
+}
+
+/**
+ * The first start of a store makes its digest key, its chains and its root user, all in one transaction. Several
+ * processes may start at once: one wins, the others find everything there. Answers what is to be printed, once.
+ */
+export async function firstStart({ config, db, keyring, passwords, now }: FirstStart) {
+  if ((await readMeta(db, 'digest_key')) !== undefined) return undefined
+  const password = config.rootPassword ?? newPassword()
+  const passwordHash = await passwords.hash(password)
+  const digestKey = randomBytes(32)
+  const digest = createDigest(digestKey)
+  const time = now()
+
+  const isFirst = await db.transaction().execute(async trx => {
+    if (!(await claimMeta(trx, 'digest_key', keyring.seal(digestKey.toString('base64'), DIGEST_KEY_PLACE))))
+      return false
+    await startChain(trx, STORE_CHAIN)
+    await startChain(trx, AUDIT_CHAIN)
+    const root = await createAccount(trx, {
+      username: 'root',
+      displayName: 'Root',
+      passwordHash,
+      role: ROLE.root,
+      unlimited: true,
+      quota: 0,
+      author: SYSTEM,
+      time,
+    })
+    if (config.rootAccessToken)
+      await insertAccessToken(trx, {
+        user_id: root.id,
+        name: 'SLUICE_ROOT_ACCESS_TOKEN',
+        digest: digest(config.rootAccessToken),
+        hint: mask(config.rootAccessToken),
+        created_time: time,
+        expired_time: NEVER,
+      })
+    await appendAudit(trx, {
+      time,
+      actor_id: 0,
+      actor_name: SYSTEM,
+      via: 'command:start',
+      address: '',
+      request_id: '',
+      action: 'user.create',
+      target: `user:${root.id}`,
+      before: null,
+      after: JSON.stringify({ username: 'root', role: ROLE.root }),
+    })
+    return true
+  })
+  return isFirst && config.rootPassword === undefined ? { rootPassword: password } : undefined
+}

@@ -1,0 +1,150 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { firstStart, keyringOf, openDigest } from './bootstrap.ts'
+import { createOperations } from './cli/operations.ts'
+import { type Config, readKeyring, SettingError } from './config.ts'
+import { createClientAddress } from './http/address.ts'
+import { createOutbound } from './http/outbound.ts'
+import { createHttpServer, drain, listen } from './http/server.ts'
+import { createIdentify } from './identity/identify.ts'
+import { createPasswords } from './identity/passwords.ts'
+import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
+import { createThrottle } from './identity/throttle.ts'
+import { createManageApp } from './manage/app.ts'
+import { createRelay } from './relay/handle.ts'
+import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
+import { lockDirectory } from './store/lock.ts'
+import { findSession, touchSession } from './store/sessions.ts'
+import { openStore, type Store } from './store/store.ts'
+import { findUser } from './store/users.ts'
+import { version } from './version.ts'
+
+const now = () => Math.floor(Date.now() / 1000)
+
+const openConfigured = ({ databaseUrl, dataDir, durability }: Config): Store =>
+  databaseUrl === undefined
+    ? openStore({ engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' })
+    : openStore({ engine: 'postgres', url: databaseUrl })
+
+/**
+ * Takes the data directory and opens the store behind it, its secrets proven and its schema up to date. A wrong
+ * secret ends this before anything is written. Shared by the server and by commands that run without one.
+ */
+export async function openGround(config: Config) {
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+  const lock = lockDirectory(config.dataDir)
+  const isEmbedded = config.databaseUrl === undefined
+  // Looking for the file first: opening would make one.
+  const mayBeNew = !isEmbedded || !existsSync(join(config.dataDir, 'sluice.db'))
+  const store = openConfigured(config)
+  try {
+    const kept = config.keyring === undefined ? readSecretFile(config.dataDir) : undefined
+    const isInitialised = (!mayBeNew || !isEmbedded) && (await store.isInitialised())
+    if (isInitialised && config.keyring === undefined && kept === undefined)
+      throw new SettingError(
+        'SLUICE_SECRET',
+        `is not set and ${join(config.dataDir, 'secret')} is missing; the database needs the secret it was sealed under`,
+      )
+    const secrets =
+      config.keyring ?? (kept === undefined ? [newSecret()] : readKeyring(kept, 'SLUICE_DATA/secret'))
+    const source = config.keyring === undefined ? 'SLUICE_DATA/secret' : 'SLUICE_SECRET'
+    const keyring = keyringOf(secrets)
+    if (isInitialised) await openDigest(store.db, keyring, source)
+    else if (config.keyring === undefined && kept === undefined) writeSecretFile(config.dataDir, secrets)
+
+    await store.migrate()
+    const passwords = createPasswords()
+    const printed = await firstStart({ config, db: store.db, keyring, passwords, now })
+    const digest = await openDigest(store.db, keyring, source)
+    if (digest === undefined) throw new Error('the store has no digest key after its first start')
+
+    const close = async () => {
+      await store.close()
+      lock.release()
+    }
+    return { store, keyring, digest, passwords, printed, close }
+  } catch (error) {
+    await store.close()
+    lock.release()
+    throw error
+  }
+}
+
+export type Ground = Awaited<ReturnType<typeof openGround>>
+
+export const operationsOf = (config: Config, { store, keyring, digest, passwords }: Ground) =>
+  createOperations({
+    db: store.db,
+    keyring,
+    digest,
+    passwords,
+    now,
+    dataDir: config.dataDir,
+    isSecretKept: config.keyring === undefined,
+  })
+
+/** Builds every room and introduces them to each other. */
+export async function buildServer(config: Config, log: Logger, ground: Ground) {
+  const { store, keyring, digest, passwords } = ground
+  const { db, engine } = store
+  const identify = createIdentify({
+    store: {
+      findUser: id => findUser(db, id),
+      findAccessToken: value => findAccessToken(db, value),
+      findSession: value => findSession(db, value),
+      touchAccessToken: (id, time) => touchAccessToken(db, id, time),
+      touchSession: (id, time) => touchSession(db, id, time),
+    },
+    digest,
+    now,
+  })
+  const allowPrivateUpstreams = config.privateUpstreams === 'allow'
+  const outbound = createOutbound({ allowPrivate: allowPrivateUpstreams })
+  const app = await createManageApp(
+    {
+      db,
+      engine,
+      keyring,
+      digest,
+      identify,
+      passwords,
+      throttle: createThrottle(Date.now),
+      clientAddress: createClientAddress(config.trustedProxies),
+      outbound,
+      basePath: config.basePath,
+      version,
+      startTime: now(),
+      allowPrivateUpstreams,
+      now,
+    },
+    log,
+  )
+
+  let isStopping = false
+  const server = createHttpServer({
+    basePath: config.basePath,
+    manage: (request, response) => app.routing(request, response),
+    relay: createRelay({ manage: (request, response) => app.routing(request, response) }),
+    isReady: () =>
+      isStopping
+        ? Promise.resolve(false)
+        : store.ping().then(
+            () => true,
+            error => {
+              log.error({ err: error }, 'the store does not answer')
+              return false
+            },
+          ),
+  })
+
+  return {
+    listen: () => listen(server, config.port, config.host),
+    async stop(): Promise<void> {
+      isStopping = true
+      await drain(server, config.drainS * 1000)
+      await app.close()
+      await outbound.close()
+    },
+  }
+}

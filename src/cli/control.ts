@@ -1,0 +1,87 @@
+import { chmodSync, rmSync } from 'node:fs'
+import { createServer, request, type Server } from 'node:http'
+import { join, relative } from 'node:path'
+import { CommandError, type Operations } from './operations.ts'
+
+const MAX_BODY = 64 * 1024
+const TIMEOUT_MS = 600_000
+
+/** The shorter way of writing it: a socket's path has room for some hundred characters only. */
+export function socketPath(dataDir: string): string {
+  const whole = join(dataDir, 'sluice.sock')
+  const short = relative(process.cwd(), whole)
+  return short.length < whole.length ? short : whole
+}
+
+type Name = keyof Operations
+type Outcome = { readonly result: unknown } | { readonly error: string }
+
+/** Commands reach a running server here; only the owner of the data directory can open it. */
+export async function serveControl(dataDir: string, operations: Operations): Promise<Server> {
+  const path = socketPath(dataDir)
+  // Left behind by a process that was killed; the directory's lock says nobody else lives here.
+  rmSync(path, { force: true })
+  const server = createServer(async (incoming, response) => {
+    const outcome = await answer(operations, incoming.url ?? '', incoming)
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(outcome))
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, resolve)
+  })
+  chmodSync(path, 0o600)
+  return server
+}
+
+async function answer(operations: Operations, url: string, body: AsyncIterable<Buffer>): Promise<Outcome> {
+  try {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of body) {
+      size += chunk.length
+      if (size > MAX_BODY) throw new CommandError('the command is too long')
+      chunks.push(chunk)
+    }
+    const name = url.slice(1)
+    if (!Object.hasOwn(operations, name))
+      throw new CommandError(`the server knows no command "${name}"; is it older?`)
+    const operation = operations[name as Name] as (input: unknown) => Promise<unknown>
+    return { result: await operation(JSON.parse(Buffer.concat(chunks).toString('utf8'))) }
+  } catch (error) {
+    return { error: (error as Error).message }
+  }
+}
+
+/** Asks the server that runs on this directory; undefined when none does. */
+export function callControl(
+  dataDir: string,
+  name: Name,
+  input: unknown,
+): Promise<{ result: unknown } | undefined> {
+  return new Promise((resolve, reject) => {
+    const call = request({
+      socketPath: socketPath(dataDir),
+      path: `/${name}`,
+      method: 'POST',
+      timeout: TIMEOUT_MS,
+    })
+    call.on('error', error => {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(undefined)
+      else reject(error)
+    })
+    call.on('response', async response => {
+      try {
+        const chunks: Buffer[] = []
+        for await (const chunk of response) chunks.push(chunk)
+        const outcome = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Outcome
+        if ('error' in outcome) reject(new CommandError(outcome.error))
+        else resolve(outcome)
+      } catch (error) {
+        reject(error)
+      }
+    })
+    call.end(JSON.stringify(input))
+  })
+}

@@ -1,0 +1,65 @@
+/** One table for everything Sluice refuses on `/api` (contract, section 2): code to status. */
+export const MANAGEMENT_STATUS = {
+  invalid_request: 400,
+  unauthorized: 401,
+  wrong_credentials: 401,
+  forbidden: 403,
+  wrong_password: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  conflict: 409,
+  idempotency_conflict: 409,
+  too_large: 413,
+  rate_limited: 429,
+  internal_error: 500,
+  upstream_error: 502,
+  not_ready: 503,
+  overloaded: 503,
+  shutting_down: 503,
+} as const
+
+/** The same for `/v1` (contract, section 3): code to status and type. */
+export const RELAY_STATUS = {
+  invalid_api_key: { status: 401, type: 'invalid_request_error' },
+  ip_not_allowed: { status: 403, type: 'invalid_request_error' },
+  not_found: { status: 404, type: 'invalid_request_error' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error' },
+  request_timeout: { status: 408, type: 'invalid_request_error' },
+  internal_error: { status: 500, type: 'api_error' },
+  shutting_down: { status: 503, type: 'api_error' },
+} as const
+
+export type ManagementCode = keyof typeof MANAGEMENT_STATUS
+export type RelayCode = keyof typeof RELAY_STATUS
+
+/** One field of a request that cannot be taken, by its path. */
+export type FieldFault = { readonly path: string; readonly message: string }
+
+type Details = { readonly errors?: readonly FieldFault[]; readonly retryAfterS?: number }
+
+/** A request that Sluice refuses: the code says which row of the tables above answers it. */
+export class Refusal extends Error {
+  readonly code: ManagementCode | RelayCode
+  readonly errors: readonly FieldFault[] | undefined
+  readonly retryAfterS: number | undefined
+
+  constructor(code: ManagementCode | RelayCode, message: string, details: Details = {}) {
+    super(message)
+    this.name = 'Refusal'
+    this.code = code
+    this.errors = details.errors
+    this.retryAfterS = details.retryAfterS
+  }
+}
+
+/** A request whose fields are at fault; the message names the first one so that a log line suffices. */
+export function invalid(errors: readonly FieldFault[]): Refusal {
+  const [first] = errors
+  const message = first ? `${first.path}: ${first.message}` : 'the request is not valid'
+  return new Refusal('invalid_request', message, { errors })
+}
+
+export const invalidField = (path: string, message: string) => invalid([{ path, message }])
+
+export const notFound = (what: string) => new Refusal('not_found', `there is no such ${what}`)

@@ -1,0 +1,205 @@
+import { scaled } from './money.ts'
+import {
+  digitsOf,
+  isPerToken,
+  MAX_RATE_PICOS,
+  RATES,
+  type RateName,
+  type Rates,
+  rateUsd,
+  UNIT_RATES,
+} from './rate.ts'
+
+/** Above `inputOver` prompt tokens, cached ones included, every token of the request costs these rates. */
+export type Tier = { readonly inputOver: number; readonly rates: Rates }
+
+/** What a picture or video is asked to be. */
+export const CONDITIONS = ['size', 'quality', 'resolution'] as const
+export type Condition = (typeof CONDITIONS)[number]
+export type When = { readonly [name in Condition]?: string }
+
+export type Variant = { readonly when: When; readonly rates: Rates }
+
+/**
+ * What one model costs. A tier or variant states only what differs: its rates are laid over `rates`, never over one another.
+ * `per_second` or `per_minute` beside token rates is for answers that tell their length instead of their tokens; never both.
+ * `per_search` is a rerank's search unit, or a search on the web that a chat model makes.
+ */
+export type Price = {
+  readonly rates: Rates
+  /** Ascending by `inputOver`; absent rather than empty. */
+  readonly tiers?: readonly Tier[]
+  readonly variants?: readonly Variant[]
+  readonly maxOutputTokens?: number
+  readonly unitNote?: string
+}
+
+/** Rates as the API tells them, in USD. */
+export type RateFields = { readonly [name in RateName]?: number }
+
+/** A price as the API tells it. */
+export type PriceFields = RateFields & {
+  readonly tiers?: readonly (RateFields & { readonly input_over: number })[]
+  readonly variants?: readonly (RateFields & { readonly when: When })[]
+  readonly max_output_tokens?: number
+  readonly unit_note?: string
+}
+
+type Given<Fields> = { readonly [name in keyof Fields]?: Fields[name] | null | undefined }
+export type RateInput = Given<RateFields> & { readonly per_image?: number | null | undefined }
+
+/** A price as the API takes it: null means not given, and `per_image` is another name of `image`. */
+export type PriceInput = RateInput & {
+  readonly tiers?: readonly (RateInput & { readonly input_over: number })[] | null | undefined
+  readonly variants?: readonly (RateInput & { readonly when: Given<When> })[] | null | undefined
+  readonly max_output_tokens?: number | null | undefined
+  readonly unit_note?: string | null | undefined
+}
+
+export type Fault = { readonly path: string; readonly message: string }
+export type PriceReading = { readonly price: Price } | { readonly faults: readonly Fault[] }
+
+/** 0 per token, 1 for everything else. */
+export const quotaType = (price: Price): 0 | 1 => (isPerToken(price.rates) ? 0 : 1)
+
+/** From the API's dollars to a price, or everything that is wrong with them. */
+export function readPrice(input: PriceInput): PriceReading {
+  const faults: Fault[] = []
+  const fault = (path: string, message: string) => void faults.push({ path, message })
+  const rates = readRates(input, '', fault)
+  const tiers = (input.tiers ?? []).map((tier, index) => readTier(tier, `tiers.${index}.`, fault))
+  const variants = (input.variants ?? []).map((variant, index) =>
+    readVariant(variant, `variants.${index}.`, fault),
+  )
+  const { max_output_tokens: maxOutputTokens, unit_note: unitNote } = input
+  if (maxOutputTokens != null && !(Number.isSafeInteger(maxOutputTokens) && maxOutputTokens > 0)) {
+    fault('max_output_tokens', 'must be a whole number above 0')
+  }
+  const price: Price = {
+    rates,
+    ...(tiers.length > 0 && { tiers }),
+    ...(variants.length > 0 && { variants }),
+    ...(maxOutputTokens != null && { maxOutputTokens }),
+    ...(unitNote && { unitNote }),
+  }
+  // Rules about the whole would only repeat in other words what is wrong with a part.
+  if (faults.length === 0) checkWhole(price, fault)
+  return faults.length > 0 ? { faults } : { price }
+}
+
+/** The same price in the API's dollars: `readPrice` gives it back unchanged. */
+export function priceFields({ rates, tiers, variants, maxOutputTokens, unitNote }: Price): PriceFields {
+  return {
+    ...rateFields(rates),
+    ...(tiers && {
+      tiers: tiers.map(tier => ({ input_over: tier.inputOver, ...rateFields(tier.rates) })),
+    }),
+    ...(variants && {
+      variants: variants.map(variant => ({ when: variant.when, ...rateFields(variant.rates) })),
+    }),
+    ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
+    ...(unitNote !== undefined && { unit_note: unitNote }),
+  }
+}
+
+function rateFields(rates: Rates): RateFields {
+  const fields: { [name in RateName]?: number } = {}
+  for (const name of RATES) {
+    const picos = rates[name]
+    if (picos !== undefined) fields[name] = rateUsd(name, picos)
+  }
+  return fields
+}
+
+type TellFault = (path: string, message: string) => void
+
+function readRates(input: RateInput, path: string, fault: TellFault): Rates {
+  const rates: { [name in RateName]?: number } = {}
+  const image = input.image ?? input.per_image
+  if (input.per_image != null && input.per_image !== image) {
+    fault(`${path}per_image`, 'is another name of image and must be the same')
+  }
+  for (const name of RATES) {
+    const usd = name === 'image' ? image : input[name]
+    if (usd == null) continue
+    const picos = readRate(name, usd, path, fault)
+    if (picos !== undefined) rates[name] = picos
+  }
+  return rates
+}
+
+function readRate(name: RateName, usd: number, path: string, fault: TellFault): number | undefined {
+  const digits = digitsOf(name)
+  const most = MAX_RATE_PICOS / 10 ** digits
+  if (!(usd >= 0 && usd <= most)) {
+    fault(path + name, `must be 0 to ${most} USD`)
+    return undefined
+  }
+  const picos = scaled(usd, digits)
+  if (picos === undefined) fault(path + name, `has more than ${digits} decimals`)
+  return picos
+}
+
+function readTier(input: RateInput & { readonly input_over: number }, path: string, fault: TellFault): Tier {
+  const rates = readRates(input, path, fault)
+  if (!Number.isSafeInteger(input.input_over) || input.input_over < 0) {
+    fault(`${path}input_over`, 'must be a whole number of tokens')
+  }
+  for (const name of UNIT_RATES) {
+    if (rates[name] !== undefined) fault(path + name, 'is no price of tokens, so it has no tiers')
+  }
+  return { inputOver: input.input_over, rates }
+}
+
+function readVariant(
+  input: RateInput & { readonly when: Given<When> },
+  path: string,
+  fault: TellFault,
+): Variant {
+  const rates = readRates(input, path, fault)
+  const when: { [name in Condition]?: string } = {}
+  for (const name of CONDITIONS) {
+    const wanted = input.when[name]
+    if (wanted === '') fault(`${path}when.${name}`, 'must not be empty')
+    if (wanted != null) when[name] = wanted
+  }
+  if (Object.keys(when).length === 0) fault(`${path}when`, `needs at least one of ${CONDITIONS.join(', ')}`)
+  return { when, rates }
+}
+
+const isEmpty = (rates: Rates): boolean => Object.keys(rates).length === 0
+
+/** Rules that no part breaks alone. */
+function checkWhole({ rates, tiers = [], variants = [] }: Price, fault: TellFault): void {
+  if (isEmpty(rates)) {
+    // Also beside tiers and variants: a request that fits none of them must still have a price.
+    fault('', 'needs at least one price outside tiers and variants')
+    return
+  }
+  if (tiers.length > 0 && !isPerToken(rates)) fault('tiers', 'need a price of tokens beside them')
+  for (const [index, tier] of tiers.entries()) {
+    if (isEmpty(tier.rates)) fault(`tiers.${index}`, 'needs a price')
+    const before = tiers[index - 1]
+    if (before && tier.inputOver <= before.inputOver) {
+      fault(`tiers.${index}.input_over`, 'must be above the one before')
+    }
+  }
+  checkTogether(rates, '', fault)
+  const seen = new Set<string>()
+  for (const [index, variant] of variants.entries()) {
+    if (isEmpty(variant.rates)) fault(`variants.${index}`, 'needs a price')
+    const condition = JSON.stringify(CONDITIONS.map(name => variant.when[name]))
+    if (seen.has(condition)) fault(`variants.${index}.when`, 'repeats another variant')
+    seen.add(condition)
+    checkTogether({ ...rates, ...variant.rates }, `variants.${index}.`, fault)
+  }
+}
+
+function checkTogether(rates: Rates, path: string, fault: TellFault): void {
+  if (rates.per_call !== undefined && Object.keys(rates).length > 1) {
+    fault(`${path}per_call`, 'stands alone: a call has one price')
+  }
+  if (rates.per_second !== undefined && rates.per_minute !== undefined) {
+    fault(`${path}per_minute`, 'and per_second would charge the same second twice')
+  }
+}

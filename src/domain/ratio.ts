@@ -1,0 +1,47 @@
+import type { Price } from './price.ts'
+import { isPerToken, type Rates, rateUsd, UNIT_RATES } from './rate.ts'
+
+/** A price as ratios, the way clients of this family of gateways read it. */
+export type Ratios = {
+  readonly model_ratio: number
+  readonly completion_ratio: number
+  readonly cache_ratio: number
+  readonly create_cache_ratio: number
+  readonly audio_ratio: number
+  readonly audio_completion_ratio: number
+  readonly image_ratio: number
+  readonly model_price: number
+}
+
+// A ratio of 1 is 2 USD per million input tokens: one unit a token.
+const USD_PER_MILLION_AT_RATIO_1 = 2
+
+/**
+ * Ratios of the rates outside tiers and variants. A rate that is not stated costs what it falls back to (cached, written,
+ * audio and image input: the input; audio output: the output), so its ratio says exactly that.
+ */
+export function ratios({ rates }: Price): Ratios {
+  const { input = 0, output = 0 } = rates
+  const audioInput = rates.audio_input ?? input
+  return {
+    model_ratio: rateUsd('input', input) / USD_PER_MILLION_AT_RATIO_1,
+    completion_ratio: ratio(output, input),
+    cache_ratio: ratio(rates.cached_input ?? input, input),
+    create_cache_ratio: ratio(rates.cache_write ?? input, input),
+    audio_ratio: ratio(audioInput, input),
+    audio_completion_ratio: ratio(rates.audio_output ?? output, audioInput),
+    image_ratio: ratio(rates.image_input ?? input, input),
+    model_price: isPerToken(rates) ? 0 : unitUsd(rates),
+  }
+}
+
+/** Nothing is a multiple of a free input; 1 is what such clients assume for a ratio they were not told. */
+const ratio = (rate: number, base: number): number => (base === 0 ? 1 : rate / base)
+
+function unitUsd(rates: Rates): number {
+  for (const name of UNIT_RATES) {
+    const picos = rates[name]
+    if (picos !== undefined) return rateUsd(name, picos)
+  }
+  return 0
+}

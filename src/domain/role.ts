@@ -1,0 +1,10 @@
+/** Permission levels of the specification (5.4), by the numbers that clients of this family know. */
+export const ROLE = { user: 1, admin: 10, root: 100 } as const
+export type RoleName = keyof typeof ROLE
+export type Role = (typeof ROLE)[RoleName]
+
+const NAMES: Readonly<Record<Role, string>> = { 1: 'User', 10: 'Admin', 100: 'Root' }
+export const roleName = (role: Role) => NAMES[role]
+
+/** Nobody acts on a role at or above their own. */
+export const outranks = (actor: Role, target: Role) => actor > target

@@ -1,0 +1,24 @@
+/** Lengths count code points, as people do; not UTF-16 units. */
+export function codePoints(text: string): number {
+  let count = 0
+  for (const _ of text) count += 1
+  return count
+}
+
+/** Tab, line feed and carriage return are allowed where a text may have several lines. */
+const CONTROL = /\p{Cc}/u
+const CONTROL_BUT_LINES = /[^\P{Cc}\t\n\r]/u
+
+export const hasControl = (text: string) => CONTROL.test(text)
+export const hasControlBeyondLines = (text: string) => CONTROL_BUT_LINES.test(text)
+
+/** Two names are the same name when they fold to the same text (contract 4, identity of things). */
+export const fold = (text: string) => text.normalize('NFKC').toLowerCase().toUpperCase().toLowerCase()
+
+/** Masks a secret so that its owner recognises it: the first and last characters, and never more than a third. */
+export function mask(secret: string): string {
+  const shown = Math.min(11, Math.floor(secret.length / 3))
+  const head = Math.ceil(shown * 0.6)
+  const tail = shown - head
+  return `${secret.slice(0, head)}…${tail > 0 ? secret.slice(-tail) : ''}`
+}

@@ -1,0 +1,22 @@
+/** States a token's owner can set; expired and exhausted follow from the token itself (contract 4, money). */
+export const TOKEN_STATUS = { enabled: 1, disabled: 2, expired: 3, exhausted: 4 } as const
+
+export type TokenFacts = {
+  readonly status: number
+  readonly expired_time: number
+  readonly unlimited: number
+  readonly credited: number
+  readonly posted: number
+}
+
+export const NEVER = -1
+
+export const isExpired = (token: Pick<TokenFacts, 'expired_time'>, now: number) =>
+  token.expired_time !== NEVER && token.expired_time <= now
+
+export function tokenStatus(token: TokenFacts, now: number): number {
+  if (token.status === TOKEN_STATUS.disabled) return TOKEN_STATUS.disabled
+  if (isExpired(token, now)) return TOKEN_STATUS.expired
+  if (!token.unlimited && token.credited - token.posted < 1) return TOKEN_STATUS.exhausted
+  return TOKEN_STATUS.enabled
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
+
+type Parsed = ipaddr.IPv4 | ipaddr.IPv6
+type Range = [Parsed, number]
+
+/** IPv4 inside IPv6 is the IPv4 address. */
+const parse = (text: string): Parsed | undefined => (ipaddr.isValid(text) ? ipaddr.process(text) : undefined)
+
+function readRange(text: string): Range {
+  if (text.includes('/')) return ipaddr.parseCIDR(text)
+  const address = ipaddr.process(text)
+  return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+const within = (address: Parsed, [base, bits]: Range) =>
+  address.kind() === base.kind() && address.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits)
+
+/** True for addresses and CIDRs as people write them. */
+export const isAddressOrRange = (text: string) =>
+  (ipaddr.isValid(text) && !/^\d+$/.test(text)) || ipaddr.isValidCIDR(text)
+
+/** Whether an address is one of these addresses or inside one of these ranges. */
+export function isAddressIn(address: string, ranges: readonly string[]): boolean {
+  const parsed = parse(address)
+  return parsed !== undefined && ranges.some(range => within(parsed, readRange(range)))
+}
+
+export type ClientAddress = (request: IncomingMessage) => { address: string; isTls: boolean }
+
+/** Who is calling. Forwarding headers are believed only when they come from a proxy the operator named. */
+export function createClientAddress(trustedProxies: readonly string[]): ClientAddress {
+  const ranges = trustedProxies.map(readRange)
+  const isTrusted = (text: string) => {
+    const parsed = parse(text)
+    return parsed !== undefined && ranges.some(range => within(parsed, range))
+  }
+  const plain = (text: string) => parse(text)?.toString() ?? 'unknown'
+
+  return request => {
+    const peer = plain(request.socket.remoteAddress ?? '')
+    if (ranges.length === 0 || !isTrusted(peer)) return { address: peer, isTls: false }
+    const proto = request.headers['x-forwarded-proto']
+    const isTls = (Array.isArray(proto) ? proto[0] : proto)?.split(',')[0]?.trim() === 'https'
+    const forwarded = request.headers['x-forwarded-for']
+    const hops = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? ''))
+      .split(',')
+      .map(hop => hop.trim())
+    // Read from the right: the first hop that no proxy of ours could have added is the client.
+    const client = hops.reverse().find(hop => hop !== '' && !isTrusted(hop))
+    return { address: client === undefined ? peer : plain(client), isTls }
+  }
+}

@@ -1,0 +1,49 @@
+import {
+  MANAGEMENT_STATUS,
+  type ManagementCode,
+  RELAY_STATUS,
+  Refusal,
+  type RelayCode,
+} from '../domain/errors.ts'
+
+export type ErrorAnswer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: unknown
+}
+
+const retryAfter = ({ retryAfterS }: Refusal) =>
+  retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) }
+
+const isManagementCode = (code: string): code is ManagementCode => Object.hasOwn(MANAGEMENT_STATUS, code)
+const isRelayCode = (code: string): code is RelayCode => Object.hasOwn(RELAY_STATUS, code)
+
+/** The one exit of `/api`: whatever was thrown, told in the management envelope. */
+export function managementError(error: Refusal): ErrorAnswer {
+  const code = isManagementCode(error.code) ? error.code : 'unauthorized'
+  const errors = error.errors === undefined ? {} : { errors: error.errors }
+  return {
+    status: MANAGEMENT_STATUS[code],
+    headers: retryAfter(error),
+    body: { success: false, code, message: error.message, ...errors },
+  }
+}
+
+/** What a code of the management table is called on the relay, where both can answer the same route. */
+const RELAY_NAME: Partial<Record<ManagementCode, RelayCode>> = { unauthorized: 'invalid_api_key' }
+
+/** The one exit of `/v1`. */
+export function relayError(error: Refusal): ErrorAnswer {
+  const named = isManagementCode(error.code) ? (RELAY_NAME[error.code] ?? error.code) : error.code
+  const code = isRelayCode(named) ? named : 'internal_error'
+  const { status, type } = RELAY_STATUS[code]
+  return {
+    status,
+    headers: retryAfter(error),
+    body: { error: { message: error.message, type, param: error.errors?.[0]?.path ?? null, code } },
+  }
+}
+
+/** Faults of ours say nothing of what happened inside; the log does, under the request's id. */
+export const internalError = (requestId: string) =>
+  new Refusal('internal_error', `something went wrong on our side; the log has it under ${requestId}`)

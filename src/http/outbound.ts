@@ -1,0 +1,88 @@
+import { type LookupAddress, lookup } from 'node:dns'
+import { Agent, request } from 'undici'
+import { Refusal } from '../domain/errors.ts'
+import { JsonError, parseJson } from '../wire/json.ts'
+import { type AddressPolicy, refuseAddress, refuseUrl } from './upstream-address.ts'
+
+const CONNECT_TIMEOUT_MS = 10_000
+const ANSWER_TIMEOUT_MS = 15_000
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024
+const MAX_TOLD = 300
+
+const upstreamError = (message: string) => new Refusal('upstream_error', message)
+
+async function readBounded(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > MAX_ANSWER_BYTES) throw upstreamError('the provider answered more than 8 MiB')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** What a provider said of a failure, short, and without the key should it repeat it. */
+function told(bytes: Buffer, secrets: readonly string[]): string {
+  let text = bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')
+  for (const secret of secrets) text = text.replaceAll(secret, '[redacted]')
+  return text.slice(0, MAX_TOLD)
+}
+
+/** The one client for everything the management API asks of providers: checked addresses, no redirects, bounded. */
+export function createOutbound(policy: AddressPolicy) {
+  const agent = new Agent({
+    allowH2: false,
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+    connect: {
+      timeout: CONNECT_TIMEOUT_MS,
+      // A name is resolved once and the checked address is the one connected to: no second look-up to rebind.
+      lookup(hostname, options, callback) {
+        lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+          const refused = addresses?.map(({ address }) => refuseAddress(address, policy)).find(Boolean)
+          const failure = error ?? (refused ? new Error(`${hostname} ${refused}`) : null)
+          const [first] = addresses ?? []
+          if (failure || !first) callback(failure ?? new Error(`${hostname} has no address`), '', 0)
+          else if (options.all) callback(null, addresses as never, 0)
+          else callback(null, first.address, first.family)
+        })
+      },
+    },
+  })
+
+  return {
+    /** The parsed answer of a GET, or 502 with what went wrong. */
+    async getJson(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
+      const secrets = Object.values(headers).flatMap(value => [value, value.replace(/^Bearer /, '')])
+      const refused = refuseUrl(url.split('?')[0] ?? url, policy)
+      if (refused) throw upstreamError(`the address ${refused}`)
+      let status: number
+      let bytes: Buffer
+      try {
+        const response = await request(url, {
+          dispatcher: agent,
+          headers: { accept: 'application/json', ...headers },
+          signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+        })
+        status = response.statusCode
+        bytes = await readBounded(response.body)
+      } catch (error) {
+        if (error instanceof Refusal) throw error
+        throw upstreamError(
+          `the provider could not be reached: ${told(Buffer.from((error as Error).message), secrets)}`,
+        )
+      }
+      if (status !== 200) throw upstreamError(`the provider answered ${status}: ${told(bytes, secrets)}`)
+      try {
+        return parseJson(bytes)
+      } catch (error) {
+        if (error instanceof JsonError) throw upstreamError(`the provider's answer ${error.message}`)
+        throw error
+      }
+    },
+    close: () => agent.close(),
+  }
+}
+
+export type Outbound = ReturnType<typeof createOutbound>

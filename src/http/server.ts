@@ -1,0 +1,92 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+
+/** Every limit of the front door, documented in docs/limits.md. */
+const LIMITS = {
+  headersTimeout: 10_000,
+  requestTimeout: 120_000,
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 1_000,
+  maxHeaderSize: 16_384,
+} as const
+const MAX_CONNECTIONS = 10_000
+const MAX_HEADERS = 100
+
+export type Front = {
+  readonly basePath: string
+  /** `/v1` and the other paths of the relay API: they never enter the management framework. */
+  readonly relay: RequestListener
+  readonly manage: RequestListener
+  readonly isReady: () => Promise<boolean>
+}
+
+function answer(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+  })
+  response.end(body)
+}
+
+/** The path prefix behind a proxy is taken off once, here; nobody inside knows of it. */
+function stripBasePath(request: IncomingMessage, basePath: string): boolean {
+  const url = request.url ?? '/'
+  if (basePath === '') return true
+  if (url !== basePath && !url.startsWith(`${basePath}/`) && !url.startsWith(`${basePath}?`)) return false
+  const rest = url.slice(basePath.length)
+  request.url = rest.startsWith('/') ? rest : `/${rest}`
+  return true
+}
+
+const RELAY_PATH = /^\/+(v1|v1beta|dashboard)(\/|\?|$)/
+
+/** One `http.Server` for everything: health, the relay, and the management API with its pages. */
+export function createHttpServer({ basePath, relay, manage, isReady }: Front): Server {
+  const server = createServer(LIMITS, (request, response) => {
+    const isHealth = request.url === '/healthz' || request.url === '/readyz'
+    if (!isHealth && !stripBasePath(request, basePath)) {
+      return answer(
+        response,
+        404,
+        '{"success":false,"code":"not_found","message":"nothing lives at this path"}',
+      )
+    }
+    const path = request.url ?? '/'
+    if (path === '/healthz') return answer(response, 200, '{"status":"ok"}')
+    if (path === '/readyz') {
+      isReady().then(ready =>
+        answer(response, ready ? 200 : 503, `{"status":"${ready ? 'ready' : 'not ready'}"}`),
+      )
+      return
+    }
+    if (RELAY_PATH.test(path)) return relay(request, response)
+    manage(request, response)
+  })
+  server.maxConnections = MAX_CONNECTIONS
+  server.maxHeadersCount = MAX_HEADERS
+  return server
+}
+
+export const listen = (server: Server, port: number, host: string) =>
+  new Promise<number>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      const address = server.address()
+      resolve(typeof address === 'object' && address ? address.port : port)
+    })
+  })
+
+/** Stops accepting, lets what runs finish for at most `drainMs`, then cuts what is left. */
+export async function drain(server: Server, drainMs: number): Promise<void> {
+  const closed = new Promise<void>(resolve => server.close(() => resolve()))
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), drainMs)
+  await closed
+  clearTimeout(timer)
+}

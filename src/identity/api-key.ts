@@ -1,0 +1,35 @@
+import { Refusal } from '../domain/errors.ts'
+import { isExpired } from '../domain/token.ts'
+import { type Digest, isApiKey } from './credentials.ts'
+import { bearerOf } from './identify.ts'
+
+type Token = {
+  readonly id: number
+  readonly user_id: number
+  readonly status: number
+  readonly expired_time: number
+}
+type Deps<T extends Token> = {
+  findToken(digest: string): Promise<T | undefined>
+  findUser(id: number): Promise<{ readonly status: number } | undefined>
+  digest: Digest
+  now: () => number
+}
+
+const refused = (message: string) => new Refusal('invalid_api_key', message)
+
+/** Whose `sk-` token this is, or 401 with what is wrong with it (spec 7). */
+export function createKeyCheck<T extends Token>({ findToken, findUser, digest, now }: Deps<T>) {
+  return async function checkKey(header: string, { evenIfExpired = false } = {}): Promise<T> {
+    const value = bearerOf(header)
+    if (value === '') throw refused('no token was sent; use the header Authorization: Bearer sk-…')
+    if (!isApiKey(value)) throw refused('this is not an sk- token')
+    const token = await findToken(digest(value))
+    if (!token) throw refused('the token is unknown or was deleted')
+    if (token.status !== 1) throw refused('the token is disabled')
+    if (!evenIfExpired && isExpired(token, now())) throw refused('the token has expired')
+    const user = await findUser(token.user_id)
+    if (user?.status !== 1) throw refused("the token's user is disabled")
+    return token
+  }
+}

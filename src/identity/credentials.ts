@@ -1,0 +1,26 @@
+import { createHmac, randomInt } from 'node:crypto'
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+const SECRET_LENGTH = 48
+
+const randomText = (length: number) =>
+  Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+
+/** The credential of applications on the relay API (spec 2.1): `sk-` and 48 letters or digits. */
+export const newApiKey = () => `sk-${randomText(SECRET_LENGTH)}`
+/** The credential of people and scripts on the management API. */
+export const newAccessToken = () => `sat-${randomText(SECRET_LENGTH)}`
+export const newSessionId = () => randomText(SECRET_LENGTH)
+export const newPassword = () => randomText(20)
+
+/** Relay tokens are told from access tokens by shape alone, before any look-up. */
+export const isApiKey = (credential: string) => credential.startsWith('sk-')
+
+/**
+ * Credentials are found by a keyed digest of the whole value: the store never holds them in a form that could be
+ * compared by prefix, and a stolen store cannot confirm a leaked one.
+ */
+export const createDigest = (key: Buffer) => (credential: string) =>
+  createHmac('sha256', key).update(credential).digest('hex')
+
+export type Digest = ReturnType<typeof createDigest>

@@ -1,0 +1,83 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+
+/** Where a ciphertext lives. It is bound to that place: moved to another row or field, it no longer opens. */
+export type Place = { readonly table: string; readonly row: number | string; readonly field: string }
+
+/** A ciphertext that no secret of the keyring opens, or that stands in the wrong place. */
+export class SealError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'SealError'
+  }
+}
+
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+function deriveKey(secret: string) {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'sluice encryption v1', 32))
+  const kid = createHash('sha256').update('sluice key id v1').update(key).digest('hex').slice(0, 8)
+  return { kid, key }
+}
+
+const associatedData = (place: Place, kid: string) =>
+  Buffer.from(`${place.table}|${place.row}|${place.field}|${kid}`)
+
+/**
+ * Seals texts under the newest secret and opens those sealed under any of them.
+ * AES-256-GCM; a sealed text reads `v1.<key id>.<nonce>.<ciphertext and tag>`.
+ */
+export function createKeyring(initial: readonly string[]) {
+  let ring = ringOf(initial)
+
+  const seal = (text: string, place: Place): string => {
+    const { kid, key } = ring.newest
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv('aes-256-gcm', key, nonce)
+    cipher.setAAD(associatedData(place, kid))
+    const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+    return `v1.${kid}.${nonce.toString('base64url')}.${body.toString('base64url')}`
+  }
+
+  const open = (sealed: string, place: Place): string => {
+    const where = `${place.table}.${place.field} of ${place.row}`
+    const [version, kid, nonce, body] = sealed.split('.')
+    if (version !== 'v1' || !kid || !nonce || !body) throw new SealError(`${where} is not a sealed text`)
+    const key = ring.byId.get(kid)
+    if (!key) throw new SealError(`${where} was sealed under a secret not in use`)
+    const bytes = Buffer.from(body, 'base64url')
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'), {
+        authTagLength: TAG_BYTES,
+      })
+      decipher.setAAD(associatedData(place, kid))
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
+      return Buffer.concat([decipher.update(bytes.subarray(0, -TAG_BYTES)), decipher.final()]).toString(
+        'utf8',
+      )
+    } catch {
+      throw new SealError(`${where} was changed or moved since it was sealed`)
+    }
+  }
+
+  return {
+    seal,
+    open,
+    /** What sealed texts under the newest secret begin with; everything else is due for rotation. */
+    newestPrefix: () => `v1.${ring.newest.kid}.`,
+    size: () => ring.byId.size,
+    /** Swaps the whole ring at once, when a rotation makes or retires a secret. */
+    replace(secrets: readonly string[]): void {
+      ring = ringOf(secrets)
+    },
+  }
+}
+
+function ringOf(secrets: readonly string[]) {
+  const keys = secrets.map(deriveKey)
+  const [newest] = keys
+  if (!newest) throw new SealError('the keyring is empty')
+  return { newest, byId: new Map(keys.map(({ kid, key }) => [kid, key])) }
+}
+
+export type Keyring = ReturnType<typeof createKeyring>

@@ -1,0 +1,83 @@
+import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Refusal } from '../domain/errors.ts'
+
+const hashArgon2 = promisify(argon2)
+
+const MEMORY_KIB = 19_456
+const PASSES = 2
+const TAG_BYTES = 32
+
+/** Each hash takes 19 MiB and a core for some 50 ms: two at a time, a short queue, then 503. */
+const AT_ONCE = 2
+const QUEUE = 40
+
+type Parameters = { memory: number; passes: number }
+
+const derive = (password: string, nonce: Buffer, { memory, passes }: Parameters) =>
+  hashArgon2('argon2id', {
+    message: password.normalize('NFKC'),
+    nonce,
+    memory,
+    passes,
+    parallelism: 1,
+    tagLength: TAG_BYTES,
+  })
+
+const encode = (nonce: Buffer, tag: Buffer) =>
+  `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$${nonce.toString('base64url')}$${tag.toString('base64url')}`
+
+function decode(stored: string) {
+  const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([\w-]+)\$([\w-]+)$/.exec(stored)
+  if (!match) return undefined
+  const [, memory, passes, nonce, tag] = match
+  return {
+    parameters: { memory: Number(memory), passes: Number(passes) },
+    nonce: Buffer.from(nonce ?? '', 'base64url'),
+    tag: Buffer.from(tag ?? '', 'base64url'),
+  }
+}
+
+/** argon2id, bounded: passwords are the only work here that an anonymous caller can make expensive. */
+export function createPasswords() {
+  let running = 0
+  const waiting: (() => void)[] = []
+
+  async function bounded<T>(work: () => Promise<T>): Promise<T> {
+    if (running >= AT_ONCE) {
+      if (waiting.length >= QUEUE)
+        throw new Refusal('overloaded', 'too many sign-ins at once; try again in a moment', {
+          retryAfterS: 2,
+        })
+      await new Promise<void>(resolve => waiting.push(resolve))
+    } else {
+      running += 1
+    }
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else running -= 1
+    }
+  }
+
+  const hash = (password: string) =>
+    bounded(async () => {
+      const nonce = randomBytes(16)
+      return encode(nonce, await derive(password, nonce, { memory: MEMORY_KIB, passes: PASSES }))
+    })
+
+  /** An unknown user costs as much time as a known one: without a stored hash, the work is done all the same. */
+  const verify = (password: string, stored: string | undefined) =>
+    bounded(async () => {
+      const known = stored === undefined ? undefined : decode(stored)
+      const nonce = known?.nonce ?? randomBytes(16)
+      const tag = await derive(password, nonce, known?.parameters ?? { memory: MEMORY_KIB, passes: PASSES })
+      return known !== undefined && known.tag.length === tag.length && timingSafeEqual(known.tag, tag)
+    })
+
+  return { hash, verify }
+}
+
+export type Passwords = ReturnType<typeof createPasswords>

@@ -1,0 +1,77 @@
+import { Refusal } from '../domain/errors.ts'
+
+type Bucket = { failures: number; lastMs: number; blockedUntilMs: number }
+type Rule = { readonly free: number; readonly forgetMs: number; readonly maxWaitMs: number }
+
+const MINUTE_MS = 60_000
+
+/**
+ * After `free` failures every further one doubles the wait, up to `maxWaitMs`; quiet for `forgetMs` forgets them.
+ * Attacks from many addresses slow an account by seconds only, so its owner is never locked out for long;
+ * an address that keeps failing waits much longer.
+ */
+const RULES = {
+  accountAndAddress: { free: 5, forgetMs: 5 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
+  account: { free: 20, forgetMs: 5 * MINUTE_MS, maxWaitMs: 15_000 },
+  address: { free: 50, forgetMs: 60 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
+} as const satisfies Record<string, Rule>
+
+const MAX_BUCKETS = 50_000
+
+/** Slows guessing of passwords by account and by address. Only failures count. */
+export function createThrottle(now: () => number) {
+  const buckets = new Map<string, Bucket>()
+
+  const keysOf = (account: string, address: string) =>
+    [
+      [`both|${account}|${address}`, RULES.accountAndAddress],
+      [`account|${account}`, RULES.account],
+      [`address|${address}`, RULES.address],
+    ] as const
+
+  function bucketOf(key: string, rule: Rule): Bucket {
+    const found = buckets.get(key)
+    const at = now()
+    if (found && at - found.lastMs <= rule.forgetMs + Math.max(0, found.blockedUntilMs - found.lastMs))
+      return found
+    const fresh = { failures: 0, lastMs: at, blockedUntilMs: 0 }
+    buckets.delete(key)
+    buckets.set(key, fresh)
+    // The oldest go first: memory stays bounded whatever names and addresses are tried.
+    if (buckets.size > MAX_BUCKETS) {
+      const [oldest] = buckets.keys()
+      if (oldest !== undefined) buckets.delete(oldest)
+    }
+    return fresh
+  }
+
+  return {
+    /** Throws 429 while this account or address has to wait. */
+    check(account: string, address: string): void {
+      const waitMs = Math.max(
+        ...keysOf(account, address).map(([key, rule]) => bucketOf(key, rule).blockedUntilMs - now()),
+      )
+      if (waitMs <= 0) return
+      const retryAfterS = Math.ceil(waitMs / 1000)
+      throw new Refusal('rate_limited', `too many failed sign-ins; try again in ${retryAfterS} s`, {
+        retryAfterS,
+      })
+    },
+    fail(account: string, address: string): void {
+      for (const [key, rule] of keysOf(account, address)) {
+        const bucket = bucketOf(key, rule)
+        bucket.failures += 1
+        bucket.lastMs = now()
+        const over = bucket.failures - rule.free
+        if (over >= 0)
+          bucket.blockedUntilMs = now() + Math.min(rule.maxWaitMs, 1000 * 2 ** Math.min(over, 20))
+      }
+    },
+    succeed(account: string, address: string): void {
+      buckets.delete(`both|${account}|${address}`)
+      buckets.delete(`account|${account}`)
+    },
+  }
+}
+
+export type Throttle = ReturnType<typeof createThrottle>

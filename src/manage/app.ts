@@ -1,0 +1,139 @@
+import cookie from '@fastify/cookie'
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
+import { jsonSchemaTransform, jsonSchemaTransformObject, serializerCompiler } from 'fastify-type-provider-zod'
+import { invalidField, Refusal } from '../domain/errors.ts'
+import { type ErrorAnswer, internalError, managementError, relayError } from '../http/errors.ts'
+import { newRequestId } from '../http/request-id.ts'
+import { JsonError, parseJson } from '../wire/json.ts'
+import type { Deps } from './deps.ts'
+import { serveEverything } from './routes.ts'
+import { bodyDigest, validatorCompiler } from './serve.ts'
+
+const MAX_BODY_BYTES = 4 * 1024 * 1024
+
+const SECURITY_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+} as const
+
+/** Errors of the framework itself, in the words of our own table. */
+function refusalOf(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
+  if (error instanceof Refusal) return error
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new Refusal('too_large', `the body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`)
+  if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)
+    return invalidField('body', error.message)
+  return error.statusCode === 503
+    ? new Refusal('shutting_down', 'the server is stopping', { retryAfterS: 5 })
+    : undefined
+}
+
+/** The management API, its document and its pages, ready to be handed requests. */
+export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promise<FastifyInstance> {
+  const app: FastifyInstance = Fastify({
+    loggerInstance: log,
+    disableRequestLogging: true,
+    genReqId: () => newRequestId(Date.now()),
+    requestIdLogLabel: 'request_id',
+    bodyLimit: MAX_BODY_BYTES,
+    exposeHeadRoutes: false,
+    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
+  })
+
+  app.decorateRequest('bodyDigest', '')
+  app.decorateRequest('caller')
+  app.setValidatorCompiler(validatorCompiler as never)
+  app.setSerializerCompiler(serializerCompiler)
+
+  // Whatever a body calls itself, it is read as JSON: the contract knows nothing else, and says so when it is not.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(
+    '*',
+    { parseAs: 'buffer' },
+    async (request: { bodyDigest: string }, bytes: Buffer) => {
+      request.bodyDigest = bodyDigest(bytes)
+      if (bytes.length === 0) return undefined
+      try {
+        return parseJson(bytes)
+      } catch (error) {
+        if (error instanceof JsonError) throw invalidField('body', error.message)
+        throw error
+      }
+    },
+  )
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
+    if (request.url.startsWith('/api')) reply.header('cache-control', 'no-store')
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    request.log.info({
+      method: request.method,
+      // Queries may carry what people search for; paths are ours.
+      path: request.url.split('?')[0],
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      user_id: request.caller?.actor?.id,
+    })
+  })
+
+  app.setErrorHandler((error: Error, request, reply) => {
+    const refusal = refusalOf(error)
+    if (!refusal) request.log.error({ err: error }, 'a request failed')
+    const shape = request.routeOptions.config.route?.relayErrors ? relayError : managementError
+    send(reply, shape(refusal ?? internalError(request.id)))
+  })
+  app.setNotFoundHandler((request, reply) => {
+    send(
+      reply,
+      managementError(
+        new Refusal('not_found', `nothing lives at ${request.method} ${request.url.split('?')[0]}`),
+      ),
+    )
+  })
+
+  await app.register(cookie)
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Sluice management API', version: deps.version },
+      servers: [{ url: deps.basePath === '' ? '/' : deps.basePath }],
+      components: {
+        securitySchemes: {
+          accessToken: { type: 'http', scheme: 'bearer', description: 'A system access token (sat-…)' },
+          session: { type: 'apiKey', in: 'cookie', name: 'sluice_session' },
+        },
+      },
+      security: [{ accessToken: [] }, { session: [] }],
+    },
+    transform: jsonSchemaTransform,
+    transformObject: jsonSchemaTransformObject,
+  })
+
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    uiConfig: { persistAuthorization: false, docExpansion: 'none', tryItOutEnabled: true },
+    theme: { title: 'Sluice API' },
+  })
+
+  serveEverything(app, deps)
+
+  await app.ready()
+  return app
+}
+
+function send(reply: FastifyReply, answer: ErrorAnswer): void {
+  reply
+    .code(answer.status)
+    .headers({ ...answer.headers })
+    .type('application/json; charset=utf-8')
+    // Errors have their own shape, whatever the route promises for success.
+    .serializer((body: unknown) => JSON.stringify(body))
+    .send(answer.body)
+}

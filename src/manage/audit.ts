@@ -1,0 +1,57 @@
+import type { FastifyRequest } from 'fastify'
+import type { Actor } from '../domain/actor.ts'
+import { appendAudit, listAudit } from '../store/audit.ts'
+import type { Trx } from '../store/store.ts'
+import type { auditContract } from './contract/audit.ts'
+import type { Deps } from './deps.ts'
+import { pageTold } from './page.ts'
+import type { Handlers } from './serve.ts'
+
+/** What was done to what: `before` and `after` as the API tells them, that is, without secrets. */
+export type AuditNote = {
+  /** `token.create`, `channel.update`, `user.login` … */
+  readonly action: string
+  /** `token:7`, `user:3` … */
+  readonly target: string
+  readonly before?: unknown
+  readonly after?: unknown
+  /** Whoever signs in is the actor of that record, though no credential was shown. */
+  readonly actor?: Pick<Actor, 'id' | 'username'>
+}
+
+const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
+
+export async function auditRecord(
+  trx: Trx,
+  request: FastifyRequest,
+  note: AuditNote,
+  time: number,
+): Promise<void> {
+  const { actor, address } = request.caller
+  const who = note.actor ?? actor
+  await appendAudit(trx, {
+    time,
+    actor_id: who?.id ?? 0,
+    actor_name: who?.username ?? '',
+    via: actor ? `${actor.via}:${actor.credentialId}` : 'password',
+    address,
+    request_id: request.id,
+    action: note.action,
+    target: note.target,
+    before: json(note.before),
+    after: json(note.after),
+  })
+}
+
+const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text) as unknown))
+
+export function createAuditHandlers({ db }: Deps): Handlers<typeof auditContract> {
+  return {
+    listAudit: async ({ query: { paging, actor_id, action, target } }) =>
+      pageTold(await listAudit(db, { actorId: actor_id, action, target }, paging), paging, row => ({
+        ...row,
+        before: parsed(row.before),
+        after: parsed(row.after),
+      })),
+  }
+}

@@ -1,0 +1,75 @@
+import type { FastifyRequest } from 'fastify'
+import { invalidField, Refusal } from '../domain/errors.ts'
+import { findAnswer, type Repeat, saveAnswer } from '../store/idempotency.ts'
+import { type AuditNote, auditRecord } from './audit.ts'
+import type { Route } from './contract/route.ts'
+import type { Deps } from './deps.ts'
+import type { Changing } from './serve.ts'
+
+type Work = (changing: Changing) => Promise<unknown>
+type Change = (work: Work) => Promise<unknown>
+
+const MAX_KEY = 255
+const conflict = (message: string) => new Refusal('idempotency_conflict', message)
+
+/** Where a saved answer is sealed to. */
+export const answerPlace = ({ userId, path, key }: Repeat) => ({
+  table: 'idempotency',
+  row: `${userId} ${path} ${key}`,
+  field: 'answer',
+})
+
+/** Writes happen in one transaction each, and at most once for an `Idempotency-Key` (contract 4, repeating). */
+export function createChange({ db, now, keyring }: Deps) {
+  const running = new Set<string>()
+
+  function repeatOf(request: FastifyRequest, route: Route) {
+    const key = request.headers['idempotency-key']
+    const { actor } = request.caller
+    if (route.method === 'GET' || actor === undefined || key === undefined) return undefined
+    if (Array.isArray(key) || key.length > MAX_KEY || !/^[\x21-\x7e]+$/.test(key))
+      throw invalidField('Idempotency-Key', `must be 1 to ${MAX_KEY} printable characters without spaces`)
+    const path = `${route.method} ${request.url.split('?')[0]?.replace(/\/+$/, '')}`
+    return { userId: actor.id, path, key }
+  }
+
+  /** The transaction of one call: the change, its audit record and, for a repeatable call, the answer. */
+  const transact =
+    (request: FastifyRequest, repeat: ReturnType<typeof repeatOf>): Change =>
+    work =>
+      db.transaction().execute(async trx => {
+        const notes: AuditNote[] = []
+        const told = await work({
+          trx,
+          audit: note => {
+            notes.push(note)
+          },
+        })
+        if (repeat) {
+          const sealed = keyring.seal(JSON.stringify(told ?? null), answerPlace(repeat))
+          await saveAnswer(trx, repeat, { bodyDigest: request.bodyDigest, sealed, now: now() })
+        }
+        // Last, because the audit chain admits one writer at a time.
+        for (const note of notes) await auditRecord(trx, request, note, now())
+        return told
+      })
+
+  return {
+    async repeatable(request: FastifyRequest, route: Route, handle: (change: Change) => Promise<unknown>) {
+      const repeat = repeatOf(request, route)
+      if (!repeat) return handle(transact(request, undefined))
+      const name = JSON.stringify([repeat.userId, repeat.path, repeat.key])
+      if (running.has(name)) throw conflict('the first request with this Idempotency-Key is still running')
+      running.add(name)
+      try {
+        const saved = await findAnswer(db, repeat, now())
+        if (!saved) return await handle(transact(request, repeat))
+        if (saved.body_digest !== request.bodyDigest)
+          throw conflict('this Idempotency-Key was used with another body; use a new key')
+        return JSON.parse(keyring.open(saved.answer_sealed, answerPlace(repeat))) ?? undefined
+      } finally {
+        running.delete(name)
+      }
+    },
+  }
+}

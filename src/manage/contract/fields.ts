@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { codePoints, hasControl, hasControlBeyondLines } from '../../domain/text.ts'
+
+/** Building blocks of the contract: what a text, a page, a list of names is, said once. */
+
+type TextOptions = { readonly min?: number; readonly max: number; readonly lines?: boolean }
+
+/** Stored as given, trimmed; control characters refused; the length counts code points. */
+export const text = ({ min = 0, max, lines = false }: TextOptions) =>
+  z
+    .string()
+    .trim()
+    .superRefine((value, context) => {
+      const refuse = (message: string) => context.addIssue({ code: 'custom', message })
+      // Counting stops early on absurd inputs: UTF-16 units are never fewer than code points.
+      const length = value.length > max * 2 ? value.length : codePoints(value)
+      if (length < min) refuse(min === 1 ? 'must not be empty' : `must have at least ${min} characters`)
+      if (length > max) refuse(`must have at most ${max} characters`)
+      if (!value.isWellFormed()) refuse('is not well-formed Unicode')
+      if (lines ? hasControlBeyondLines(value) : hasControl(value))
+        refuse('must not contain control characters')
+    })
+
+/** Clients send back whole objects, with null for what was never set: null means absent. */
+export const optional = <T extends z.ZodType>(schema: T) =>
+  schema.nullish().transform(value => value ?? undefined)
+
+export const MAX_ID = Number.MAX_SAFE_INTEGER
+export const id = z.int().min(1).max(MAX_ID)
+
+/** A whole number in a query or path. */
+const wholeText = z
+  .string()
+  .regex(/^-?\d{1,16}$/, 'must be a whole number')
+  .transform(Number)
+export const queryNumber = wholeText.optional()
+export const queryFlag = z
+  .enum(['true', 'false', '1', '0', ''])
+  .transform(value => value === 'true' || value === '1')
+  .optional()
+/** The family's clients send empty filters for "all". */
+export const queryText = z
+  .string()
+  .max(256)
+  .refine(value => value.isWellFormed() && !hasControl(value), 'must not contain control characters')
+  .transform(value => (value.trim() === '' ? undefined : value.trim()))
+  .optional()
+
+export const idParams = z.object({ id: wholeText.pipe(id) })
+
+const MAX_PAGE = 1_000_000_000
+export const MAX_PAGE_SIZE = 500
+const DEFAULT_PAGE_SIZE = 10
+
+const pagingFields = { p: queryNumber, page_size: queryNumber, ps: queryNumber, size: queryNumber }
+
+const readPaging = <
+  T extends {
+    p?: number | undefined
+    page_size?: number | undefined
+    ps?: number | undefined
+    size?: number | undefined
+  },
+>({
+  p,
+  page_size,
+  ps,
+  size,
+  ...rest
+}: T) => {
+  const asked = page_size || ps || size || DEFAULT_PAGE_SIZE
+  return {
+    ...rest,
+    paging: {
+      page: Math.min(Math.max(p ?? 1, 1), MAX_PAGE),
+      pageSize: asked < 1 ? DEFAULT_PAGE_SIZE : Math.min(asked, MAX_PAGE_SIZE),
+    },
+  }
+}
+
+/** The query of a list: `p` from 1, `page_size` up to 500 (aliases `ps`, `size`), and the list's own filters. */
+export const paged = <Shape extends z.ZodRawShape>(filters: Shape) =>
+  z.object({ ...pagingFields, ...filters }).transform(readPaging as never) as unknown as z.ZodType<
+    z.output<z.ZodObject<Shape>> & { paging: { page: number; pageSize: number } }
+  >
+
+/** The answer of a list. */
+export const pageOf = <T extends z.ZodType>(item: T) =>
+  z.object({ page: z.int(), page_size: z.int(), total: z.int(), items: z.array(item) })
+
+export const MAX_NAMES = 2_000
+const MODEL_NAME_LENGTH = 255
+
+export const modelName = text({ min: 1, max: MODEL_NAME_LENGTH })
+
+/** A list of names: an array, or one text with commas between. Trimmed, empty ones dropped, each once, in order. */
+export const nameList = z
+  .union([z.array(modelName).max(MAX_NAMES), text({ max: MAX_NAMES * MODEL_NAME_LENGTH, lines: true })], {
+    error: 'must be an array of texts, or one text with commas between',
+  })
+  .transform(value => (typeof value === 'string' ? value.split(/[,\n\r]/) : value))
+  .transform(names => [...new Set(names.map(name => name.trim()).filter(name => name !== ''))])
+  .pipe(z.array(modelName).max(MAX_NAMES))
+
+export const limits = z.object({
+  rpm: z.int().min(1).max(1_000_000_000).nullish(),
+  tpm: z.int().min(1).max(1_000_000_000_000).nullish(),
+  concurrency: z.int().min(1).max(1_000_000).nullish(),
+})
+/** Absent limits are told as null. */
+export const limitsTold = z.object({
+  rpm: z.int().nullable(),
+  tpm: z.int().nullable(),
+  concurrency: z.int().nullable(),
+})
+
+/** The only group there is; stored and told back, never routed or priced by. */
+export const group = optional(text({ max: 64 }))
+export const ids = z.object({ ids: z.array(id).min(1).max(1_000) })

@@ -1,0 +1,37 @@
+import type { z } from 'zod'
+
+/**
+ * Who may call a route. `user`, `admin` and `root` take a system access token or the console's session;
+ * `key` takes an `sk-` token; `any` takes either.
+ */
+export type Access = 'public' | 'user' | 'admin' | 'root' | 'key' | 'any'
+
+/** A route of the management API, as data: the only source for validation, types and the API document. */
+export type Route = {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly path: string
+  readonly access: Access
+  readonly summary: string
+  readonly params?: z.ZodType
+  readonly query?: z.ZodType
+  readonly body?: z.ZodType
+  /** What `data` holds in the answer's envelope. */
+  readonly data?: z.ZodType
+  /** The whole answer, where it is not the envelope. */
+  readonly reply?: z.ZodType
+  /** Answers errors in the relay's shape (contract 2.5). */
+  readonly relayErrors?: boolean
+  /** A GET that changes something is audited and checked like a write. */
+  readonly note?: string
+}
+
+export type Contract = Readonly<Record<string, Route>>
+
+type Parsed<T> = T extends z.ZodType ? z.output<T> : undefined
+type Told<T> = T extends z.ZodType ? z.input<T> : undefined
+
+export type Params<R extends Route> = Parsed<R['params']>
+export type Query<R extends Route> = Parsed<R['query']>
+export type Body<R extends Route> = Parsed<R['body']>
+/** What a handler hands back: the envelope's `data`, or the whole answer where the route has a `reply`. */
+export type Answer<R extends Route> = R['reply'] extends z.ZodType ? Told<R['reply']> : Told<R['data']>

@@ -1,0 +1,285 @@
+import { z } from 'zod'
+import { MAX_UNITS } from '../../domain/money.ts'
+import {
+  group,
+  id,
+  idParams,
+  limits,
+  limitsTold,
+  optional,
+  paged,
+  pageOf,
+  queryNumber,
+  queryText,
+  text,
+} from './fields.ts'
+import type { Contract } from './route.ts'
+
+const username = text({ min: 1, max: 64 }).refine(value => !/\s/u.test(value), 'must not contain spaces')
+const displayName = text({ max: 64 })
+const email = text({ max: 254 })
+/** Not trimmed: a space is a character of a password. */
+const password = z
+  .string()
+  .max(1024)
+  .refine(value => value.isWellFormed(), 'is not well-formed Unicode')
+  .refine(value => [...value].length >= 8 && [...value].length <= 128, 'must have 8 to 128 characters')
+/** An empty text changes nothing: forms of existing clients send what was not filled in. */
+const emptyAsAbsent = <T extends z.ZodType>(schema: T) =>
+  z.preprocess(value => (value === '' || value === null ? undefined : value), schema.optional())
+
+const role = z.union([z.literal(1), z.literal(10), z.literal(100)], {
+  error: 'must be 1 (User), 10 (Admin) or 100 (Root)',
+})
+const status = z.union([z.literal(1), z.literal(2)], { error: 'must be 1 (enabled) or 2 (disabled)' })
+const quota = z.int().min(0).max(MAX_UNITS)
+
+export const userTold = z
+  .object({
+    id: z.int(),
+    username: z.string(),
+    display_name: z.string(),
+    role: z.int().describe('1 User, 10 Admin, 100 Root'),
+    status: z.int().describe('1 enabled, 2 disabled'),
+    email: z.string(),
+    group: z.string(),
+    quota: z.int().describe('What is left, in units'),
+    unlimited_quota: z.boolean(),
+    used_quota: z.int(),
+    held_quota: z.int(),
+    request_count: z.int(),
+    created_time: z.int(),
+    last_login_time: z.int(),
+    limits: limitsTold,
+  })
+  .meta({ id: 'User' })
+
+const accessTokenTold = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    token: z.string().describe('Masked; the whole value is shown once, by the call that makes it'),
+    created_time: z.int(),
+    expired_time: z.int(),
+    last_used_time: z.int(),
+  })
+  .meta({ id: 'AccessToken' })
+
+const sessionTold = z
+  .object({
+    id: z.int(),
+    current: z.boolean(),
+    address: z.string(),
+    user_agent: z.string(),
+    created_time: z.int(),
+    last_seen_time: z.int(),
+    expires_time: z.int(),
+  })
+  .meta({ id: 'Session' })
+
+const userFilters = { keyword: queryText, group: queryText, role: queryNumber, status: queryNumber }
+
+export const selfContract = {
+  getSelf: {
+    method: 'GET',
+    path: '/api/user/self',
+    access: 'user',
+    summary: 'Your own account',
+    data: userTold,
+  },
+  updateSelf: {
+    method: 'PUT',
+    path: '/api/user/self',
+    access: 'user',
+    summary: 'Change your names or password; a new password ends every session',
+    body: z.object({
+      username: emptyAsAbsent(username),
+      display_name: emptyAsAbsent(displayName),
+      password: emptyAsAbsent(password),
+      original_password: emptyAsAbsent(z.string().max(1024)),
+    }),
+    data: userTold,
+  },
+  deleteSelf: {
+    method: 'DELETE',
+    path: '/api/user/self',
+    access: 'user',
+    summary: 'Delete your own account; its tokens stop at once',
+  },
+  listAccessTokens: {
+    method: 'GET',
+    path: '/api/user/access_token/',
+    access: 'user',
+    summary: 'Your system access tokens',
+    query: paged({}),
+    data: pageOf(accessTokenTold),
+  },
+  createAccessToken: {
+    method: 'POST',
+    path: '/api/user/access_token/',
+    access: 'user',
+    summary: 'Make a system access token; its value is in this answer and nowhere else',
+    body: z.object({
+      name: text({ min: 1, max: 50 }),
+      expired_time: optional(z.int().min(-1).max(100_000_000_000)),
+    }),
+    data: z.object({
+      id: z.int(),
+      name: z.string(),
+      token: z.string(),
+      created_time: z.int(),
+      expired_time: z.int(),
+    }),
+  },
+  deleteAccessToken: {
+    method: 'DELETE',
+    path: '/api/user/access_token/:id',
+    access: 'user',
+    summary: 'Revoke one of your system access tokens',
+    params: idParams,
+  },
+  rotateAccessToken: {
+    method: 'GET',
+    path: '/api/user/token',
+    access: 'user',
+    summary: 'Make or rotate the system access token named "default"; existing clients call this',
+    data: z.string(),
+  },
+  listSessions: {
+    method: 'GET',
+    path: '/api/user/sessions',
+    access: 'user',
+    summary: 'Where you are signed in',
+    data: z.array(sessionTold),
+  },
+  endSession: {
+    method: 'DELETE',
+    path: '/api/user/sessions/:id',
+    access: 'user',
+    summary: 'Sign out one of your sessions',
+    params: idParams,
+  },
+  endOtherSessions: {
+    method: 'POST',
+    path: '/api/user/sessions/revoke-others',
+    access: 'user',
+    summary: 'Sign out everywhere else; the answer is how many sessions ended',
+    data: z.int(),
+  },
+} as const satisfies Contract
+
+export const signInContract = {
+  login: {
+    method: 'POST',
+    path: '/api/user/login',
+    access: 'public',
+    summary: 'Sign in; sets the session cookie',
+    body: z.object({ username: z.string().min(1).max(256), password: z.string().min(1).max(1024) }),
+    data: userTold,
+  },
+  register: {
+    method: 'POST',
+    path: '/api/user/register',
+    access: 'public',
+    summary: 'Open an account, where the setting `registration` allows it',
+    body: z.object({
+      username,
+      password,
+      display_name: emptyAsAbsent(displayName),
+      email: emptyAsAbsent(email),
+    }),
+    data: userTold,
+  },
+  logout: { method: 'POST', path: '/api/user/logout', access: 'public', summary: 'Sign out' },
+  logoutByLink: {
+    method: 'GET',
+    path: '/api/user/logout',
+    access: 'public',
+    summary: 'Sign out; existing clients use GET',
+  },
+} as const satisfies Contract
+
+export const userContract = {
+  listUsers: {
+    method: 'GET',
+    path: '/api/user/',
+    access: 'admin',
+    summary: 'List users, newest first',
+    query: paged(userFilters),
+    data: pageOf(userTold),
+  },
+  searchUsers: {
+    method: 'GET',
+    path: '/api/user/search',
+    access: 'admin',
+    summary: 'Find users by id or by a part of their names or address',
+    query: paged(userFilters),
+    data: pageOf(userTold),
+  },
+  getUser: {
+    method: 'GET',
+    path: '/api/user/:id',
+    access: 'admin',
+    summary: 'One user',
+    params: idParams,
+    data: userTold,
+  },
+  createUser: {
+    method: 'POST',
+    path: '/api/user/',
+    access: 'admin',
+    summary: 'Make a user with a role below your own',
+    body: z.object({
+      username,
+      password,
+      display_name: emptyAsAbsent(displayName),
+      email: emptyAsAbsent(email),
+      role: optional(role),
+      quota: optional(quota),
+      unlimited_quota: optional(z.boolean()),
+      group,
+      limits: optional(limits),
+    }),
+    data: userTold,
+  },
+  updateUser: {
+    method: 'PUT',
+    path: '/api/user/',
+    access: 'admin',
+    summary: 'Change the fields given, keep the rest',
+    body: z.object({
+      id,
+      username: emptyAsAbsent(username),
+      display_name: emptyAsAbsent(displayName),
+      email: optional(email),
+      password: emptyAsAbsent(password),
+      role: optional(role),
+      status: optional(status),
+      quota: optional(quota),
+      unlimited_quota: optional(z.boolean()),
+      limits: optional(limits),
+    }),
+    data: userTold,
+  },
+  deleteUser: {
+    method: 'DELETE',
+    path: '/api/user/:id',
+    access: 'admin',
+    summary: 'Delete a user; its tokens stop at once, its ledger stays',
+    params: idParams,
+  },
+  manageUser: {
+    method: 'POST',
+    path: '/api/user/manage',
+    access: 'admin',
+    summary: 'Enable, disable, promote, demote a user, or change its quota',
+    body: z.object({
+      id,
+      action: z.enum(['enable', 'disable', 'promote', 'demote', 'add_quota', 'delete']),
+      value: optional(z.int().min(-MAX_UNITS).max(MAX_UNITS)),
+      mode: optional(z.enum(['add', 'subtract', 'override'])),
+      reason: optional(text({ max: 200 })),
+    }),
+    data: userTold.nullable(),
+  },
+} as const satisfies Contract

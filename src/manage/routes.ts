@@ -1,0 +1,70 @@
+import type { FastifyInstance } from 'fastify'
+import { Refusal } from '../domain/errors.ts'
+import { createAuditHandlers } from './audit.ts'
+import { auditContract } from './contract/audit.ts'
+import type { Contract } from './contract/route.ts'
+import { settingContract } from './contract/settings.ts'
+import { statusContract } from './contract/status.ts'
+import { tokenContract } from './contract/tokens.ts'
+import { selfContract, signInContract, userContract } from './contract/users.ts'
+import type { Deps } from './deps.ts'
+import { createSelfHandlers } from './self.ts'
+import { serveContract } from './serve.ts'
+import { createSettingHandlers } from './settings.ts'
+import { createSignInHandlers } from './sign-in.ts'
+import { createStatusHandlers } from './status.ts'
+import { createTokenHandlers } from './tokens.ts'
+import { createUserHandlers } from './users.ts'
+
+/** Every route there is, in one place: the document, the tests and the 405s are made from it. */
+export const contract = {
+  ...statusContract,
+  ...signInContract,
+  ...selfContract,
+  ...userContract,
+  ...tokenContract,
+  ...settingContract,
+  ...auditContract,
+} as const satisfies Contract
+
+export function serveEverything(app: FastifyInstance, deps: Deps): void {
+  serveContract(
+    app,
+    contract,
+    {
+      ...createStatusHandlers(deps),
+      ...createSignInHandlers(deps),
+      ...createSelfHandlers(deps),
+      ...createUserHandlers(deps),
+      ...createTokenHandlers(deps),
+      ...createSettingHandlers(deps),
+      ...createAuditHandlers(deps),
+    },
+    deps,
+  )
+  app.get('/api/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  refuseOtherMethods(app)
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+/** A known path asked in another way is 405, not 404. */
+function refuseOtherMethods(app: FastifyInstance): void {
+  const served = new Map<string, Set<string>>([['/api/openapi.json', new Set(['GET'])]])
+  for (const { path, method } of Object.values(contract)) {
+    const methods = served.get(path) ?? new Set()
+    served.set(path, methods.add(method))
+  }
+  for (const [path, methods] of served) {
+    const allow = [...methods].sort().join(', ')
+    app.route({
+      method: METHODS.filter(method => !methods.has(method)),
+      url: path,
+      schema: { hide: true },
+      handler: async (request, reply) => {
+        reply.header('allow', allow)
+        throw new Refusal('method_not_allowed', `${path} takes ${allow}, not ${request.method}`)
+      },
+    })
+  }
+}

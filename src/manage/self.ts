@@ -1,0 +1,148 @@
+import { invalidField, notFound, Refusal } from '../domain/errors.ts'
+import { mask } from '../domain/text.ts'
+import { NEVER } from '../domain/token.ts'
+import { newAccessToken } from '../identity/credentials.ts'
+import { SESSION_ABSOLUTE_S, SESSION_IDLE_S } from '../identity/identify.ts'
+import {
+  deleteAccessToken,
+  deleteAccessTokensNamed,
+  insertAccessToken,
+  listAccessTokens,
+} from '../store/access-tokens.ts'
+import { endSessions, listSessions } from '../store/sessions.ts'
+import type { Trx } from '../store/store.ts'
+import { type UserChange, updateUser } from '../store/users.ts'
+import type { selfContract } from './contract/users.ts'
+import type { Deps } from './deps.ts'
+import { pageTold } from './page.ts'
+import type { Handlers } from './serve.ts'
+import { claimName, deleteAccount, mustFindUser, tellUser } from './users.ts'
+
+/** The one that `GET /api/user/token` makes and rotates. */
+const DEFAULT_NAME = 'default'
+const MAX_ACCESS_TOKENS = 1_000
+
+/** What everybody may do with their own account (spec 4.3). */
+export function createSelfHandlers({ db, now, passwords, digest }: Deps): Handlers<typeof selfContract> {
+  async function issue(trx: Trx, userId: number, name: string, expiredTime: number) {
+    const token = newAccessToken()
+    const created_time = now()
+    const id = await insertAccessToken(trx, {
+      user_id: userId,
+      name,
+      digest: digest(token),
+      hint: mask(token),
+      created_time,
+      expired_time: expiredTime,
+    })
+    return { id, name, token, created_time, expired_time: expiredTime }
+  }
+
+  return {
+    getSelf: async ({ actor }) => tellUser(await mustFindUser(db, actor.id)),
+
+    updateSelf: async ({ actor, body, change }) => {
+      const current = await mustFindUser(db, actor.id)
+      if (body.password !== undefined) {
+        const { original_password: original } = body
+        if (original === undefined || !(await passwords.verify(original, current.password_hash)))
+          throw new Refusal('wrong_password', 'original_password is missing or wrong')
+      }
+      const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
+      return change(async ({ trx, audit }) => {
+        const before = await mustFindUser(trx, actor.id)
+        const fields: UserChange = {}
+        if (body.username !== undefined) fields.username = body.username
+        if (body.display_name !== undefined) fields.display_name = body.display_name
+        if (passwordHash !== undefined) fields.password_hash = passwordHash
+        await claimName(updateUser(trx, before, fields))
+        if (passwordHash !== undefined) await endSessions(trx, actor.id, now())
+        const after = tellUser(await mustFindUser(trx, actor.id))
+        const action = passwordHash === undefined ? 'user.update' : 'user.password'
+        audit({ action, target: `user:${actor.id}`, before: tellUser(before), after })
+        return after
+      })
+    },
+
+    deleteSelf: async ({ actor, change }) =>
+      change(async changing => {
+        await deleteAccount(changing, await mustFindUser(changing.trx, actor.id), now())
+        return undefined
+      }),
+
+    listAccessTokens: async ({ actor, query: { paging } }) =>
+      pageTold(await listAccessTokens(db, actor.id, paging), paging, row => ({
+        id: row.id,
+        name: row.name,
+        token: row.hint,
+        created_time: row.created_time,
+        expired_time: row.expired_time,
+        last_used_time: row.last_used_time,
+      })),
+
+    createAccessToken: async ({ actor, body, change }) =>
+      change(async ({ trx, audit }) => {
+        const expiry = body.expired_time === undefined || body.expired_time === 0 ? NEVER : body.expired_time
+        if (expiry !== NEVER && expiry <= now())
+          throw invalidField('expired_time', 'lies in the past; use -1 for no expiry')
+        const { total } = await listAccessTokens(trx, actor.id, { page: 1, pageSize: 1 })
+        if (total >= MAX_ACCESS_TOKENS)
+          throw new Refusal(
+            'conflict',
+            `a user has at most ${MAX_ACCESS_TOKENS} access tokens; revoke some first`,
+          )
+        const issued = await issue(trx, actor.id, body.name, expiry)
+        const { token: _secret, ...after } = issued
+        audit({ action: 'access_token.create', target: `access_token:${issued.id}`, after })
+        return issued
+      }),
+
+    deleteAccessToken: async ({ actor, params, change }) =>
+      change(async ({ trx, audit }) => {
+        const row = await deleteAccessToken(trx, actor.id, params.id)
+        if (!row) throw notFound('access token')
+        audit({ action: 'access_token.delete', target: `access_token:${row.id}`, before: { name: row.name } })
+        return undefined
+      }),
+
+    rotateAccessToken: async ({ actor, change }) =>
+      change(async ({ trx, audit }) => {
+        await deleteAccessTokensNamed(trx, actor.id, DEFAULT_NAME)
+        const { id, token } = await issue(trx, actor.id, DEFAULT_NAME, NEVER)
+        audit({ action: 'access_token.rotate', target: `access_token:${id}`, after: { name: DEFAULT_NAME } })
+        return token
+      }),
+
+    listSessions: async ({ actor }) => {
+      const time = now()
+      const rows = await listSessions(db, actor.id, {
+        seen: time - SESSION_IDLE_S,
+        created: time - SESSION_ABSOLUTE_S,
+      })
+      return rows.map(row => ({
+        id: row.id,
+        current: actor.via === 'session' && actor.credentialId === row.id,
+        address: row.address,
+        user_agent: row.user_agent,
+        created_time: row.created_time,
+        last_seen_time: row.last_seen_time,
+        expires_time: Math.min(row.last_seen_time + SESSION_IDLE_S, row.created_time + SESSION_ABSOLUTE_S),
+      }))
+    },
+
+    endSession: async ({ actor, params, change }) =>
+      change(async ({ trx, audit }) => {
+        if ((await endSessions(trx, actor.id, now(), { only: params.id })) === 0) throw notFound('session')
+        audit({ action: 'session.end', target: `session:${params.id}` })
+        return undefined
+      }),
+
+    endOtherSessions: async ({ actor, change }) =>
+      change(async ({ trx, audit }) => {
+        const which = actor.via === 'session' ? { except: actor.credentialId } : {}
+        const count = await endSessions(trx, actor.id, now(), which)
+        audit({ action: 'session.end_others', target: `user:${actor.id}`, after: { count } })
+        return count
+      }),
+  }
+}

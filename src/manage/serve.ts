@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Actor } from '../domain/actor.ts'
+import { invalid, Refusal } from '../domain/errors.ts'
+import { ROLE, roleName } from '../domain/role.ts'
+import type { Trx } from '../store/store.ts'
+import type { AuditNote } from './audit.ts'
+import { createChange } from './change.ts'
+import type { Access, Answer, Body, Contract, Params, Query, Route } from './contract/route.ts'
+import type { Deps } from './deps.ts'
+
+type RoleAccess = Extract<Access, 'user' | 'admin' | 'root'>
+
+/** The open transaction of a write, and the way to say in the audit log what it does. */
+export type Changing = { readonly trx: Trx; audit(note: AuditNote): void }
+
+/** One call of a route, as its handler sees it. */
+export type Call<R extends Route = Route> = {
+  readonly params: Params<R>
+  readonly query: Query<R>
+  readonly body: Body<R>
+  /** Who asks; undefined only where the route takes callers without a management credential. */
+  readonly actor: R['access'] extends RoleAccess ? Actor : Actor | undefined
+  readonly authorization: string
+  readonly address: string
+  readonly isTls: boolean
+  readonly requestId: string
+  readonly userAgent: string
+  readonly reply: FastifyReply
+  /** Everything a write does, in one transaction: the change, its audit record, and the answer kept for repeats. */
+  change<T extends Answer<R>>(work: (changing: Changing) => Promise<T>): Promise<T>
+}
+
+export type Handlers<C extends Contract> = {
+  readonly [name in keyof C]: (call: Call<C[name]>) => Promise<Answer<C[name]>>
+}
+
+const envelope = (data: unknown) =>
+  data === undefined ? { success: true, message: '' } : { success: true, message: '', data }
+
+const envelopeSchema = ({ data, reply }: Route) =>
+  reply ?? z.object({ success: z.literal(true), message: z.string(), ...(data ? { data } : {}) })
+
+const errorSchema = z
+  .object({
+    success: z.literal(false),
+    code: z.string(),
+    message: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  })
+  .meta({ id: 'Error' })
+
+/** Checks the credential and the role before a byte of the body is read. */
+function createGuard({ identify, clientAddress }: Deps) {
+  return (route: Route) =>
+    async (request: FastifyRequest): Promise<void> => {
+      const { address, isTls } = clientAddress(request.raw)
+      request.caller = { address, isTls, actor: undefined }
+      if (route.access === 'public' || route.access === 'key') return
+      const actor = await actorOf(request, route, identify)
+      if (actor === undefined) return
+      request.caller = { address, isTls, actor }
+      const needed = route.access === 'any' ? ROLE.user : ROLE[route.access]
+      if (actor.role < needed)
+        throw new Refusal(
+          'forbidden',
+          `this needs the role ${roleName(needed)}; yours is ${roleName(actor.role)}`,
+        )
+    }
+}
+
+async function actorOf(request: FastifyRequest, route: Route, identify: Deps['identify']) {
+  const { authorization } = request.headers
+  const session = request.cookies[SESSION_COOKIE]
+  if (authorization !== undefined) {
+    // A route that takes both kinds leaves an sk- token to its handler.
+    if (route.access === 'any' && /^(bearer\s+)?sk-/i.test(authorization)) return undefined
+    return identify.byAccessToken(authorization)
+  }
+  if (session !== undefined && isSameOrigin(request)) return identify.bySession(session)
+  if (route.access === 'any') return undefined
+  return identify.byAccessToken('')
+}
+
+export const SESSION_COOKIE = 'sluice_session'
+
+/** Browsers attach cookies by themselves, so a session counts only for calls our own pages made (contract 2). */
+function isSameOrigin({ headers }: FastifyRequest): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin'
+  if (headers.origin === undefined) return true
+  return URL.canParse(headers.origin) && new URL(headers.origin).host === headers.host
+}
+
+/** Puts every route of a contract on the server: guard, validation, handler, envelope. */
+export function serveContract<C extends Contract>(
+  app: FastifyInstance,
+  contract: C,
+  handlers: Handlers<C>,
+  deps: Deps,
+): void {
+  const guard = createGuard(deps)
+  const change = createChange(deps)
+
+  for (const [name, route] of Object.entries(contract) as [keyof C & string, Route][]) {
+    const handle = handlers[name] as (call: Call) => Promise<unknown>
+    app.route({
+      method: route.method,
+      url: route.path,
+      config: { route },
+      onRequest: guard(route),
+      schema: {
+        operationId: name,
+        summary: route.summary,
+        tags: [route.path.split('/')[2] ?? 'other'],
+        ...(route.params ? { params: route.params } : {}),
+        ...(route.query ? { querystring: route.query } : {}),
+        ...(route.body ? { body: route.body } : {}),
+        ...(route.access === 'public' ? { security: [] } : {}),
+        response: { 200: envelopeSchema(route), ...(route.relayErrors ? {} : { '4xx': errorSchema }) },
+      },
+      handler: async (request, reply) => {
+        const { address, isTls, actor } = request.caller
+        const told = await change.repeatable(request, route, changing =>
+          handle({
+            params: request.params as never,
+            query: request.query as never,
+            body: request.body as never,
+            actor: actor as Actor,
+            authorization: request.headers.authorization ?? '',
+            address,
+            isTls,
+            requestId: request.id,
+            userAgent: request.headers['user-agent'] ?? '',
+            reply,
+            change: changing as never,
+          }),
+        )
+        return route.reply ? told : envelope(told)
+      },
+    })
+  }
+}
+
+/** The contract's schemas judge every part of a request; each fault is told by its path. */
+export const validatorCompiler = ({ schema, httpPart }: { schema: z.ZodType; httpPart?: string }) => {
+  return (value: unknown) => {
+    const result = schema.safeParse(value)
+    if (result.success) return { value: result.data }
+    const errors = result.error.issues.slice(0, 50).map(issue => ({
+      path: issue.path.length > 0 ? issue.path.join('.') : (httpPart ?? 'body'),
+      message: issue.message,
+    }))
+    return { error: invalid(errors) }
+  }
+}
+
+export const bodyDigest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: { address: string; isTls: boolean; actor: Actor | undefined }
+    /** Of the bytes as they came, for telling a repeat from another request. */
+    bodyDigest: string
+  }
+  interface FastifyContextConfig {
+    route?: Route
+  }
+}

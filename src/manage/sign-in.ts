@@ -1,0 +1,101 @@
+import { actorLabel } from '../domain/actor.ts'
+import { Refusal } from '../domain/errors.ts'
+import { ROLE } from '../domain/role.ts'
+import { fold } from '../domain/text.ts'
+import { newSessionId } from '../identity/credentials.ts'
+import { SESSION_ABSOLUTE_S } from '../identity/identify.ts'
+import { endSessions, findSession, insertSession } from '../store/sessions.ts'
+import { findUserByName, touchLogin } from '../store/users.ts'
+import type { signInContract } from './contract/users.ts'
+import type { Deps } from './deps.ts'
+import { type Call, type Handlers, SESSION_COOKIE } from './serve.ts'
+import { readSettings } from './settings.ts'
+import { createAccount, mustFindUser, tellUser } from './users.ts'
+
+const MAX_USER_AGENT = 256
+
+/** Signing in, out and up. The only part that anonymous callers can make work hard, so it is throttled. */
+export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract> {
+  const { db, now, passwords, throttle, digest, basePath } = deps
+  const cookieOf = (isTls: boolean) =>
+    ({ path: basePath === '' ? '/' : basePath, httpOnly: true, sameSite: 'strict', secure: isTls }) as const
+
+  const logout = async ({ reply, isTls, change }: Pick<Call, 'reply' | 'isTls' | 'change'>) => {
+    const sessionId = reply.request.cookies[SESSION_COOKIE]
+    reply.clearCookie(SESSION_COOKIE, cookieOf(isTls))
+    const session = sessionId === undefined ? undefined : await findSession(db, digest(sessionId))
+    if (session)
+      await change(async ({ trx, audit }) => {
+        await endSessions(trx, session.user_id, now(), { only: session.id })
+        const user = await mustFindUser(trx, session.user_id)
+        audit({ action: 'user.logout', target: `user:${user.id}`, actor: user })
+        return undefined
+      })
+    return undefined
+  }
+
+  return {
+    login: async ({ body, address, isTls, userAgent, reply, change }) => {
+      const account = fold(body.username.trim())
+      throttle.check(account, address)
+      const user = await findUserByName(db, body.username.trim())
+      const isRight = await passwords.verify(body.password, user?.password_hash)
+      if (!user || !isRight || user.status !== 1) {
+        throttle.fail(account, address)
+        await change(async ({ audit }) => {
+          // The name tried is not written down: people type passwords into the wrong field.
+          audit({ action: 'user.login_failed', target: user ? `user:${user.id}` : 'user:unknown' })
+          return undefined as never
+        })
+        throw new Refusal('wrong_credentials', 'the username or password is wrong, or the user is disabled')
+      }
+      throttle.succeed(account, address)
+      const sessionId = newSessionId()
+      const told = await change(async ({ trx, audit }) => {
+        await insertSession(trx, {
+          user_id: user.id,
+          digest: digest(sessionId),
+          address,
+          user_agent: userAgent.slice(0, MAX_USER_AGENT),
+          created_time: now(),
+        })
+        await touchLogin(trx, user.id, now())
+        audit({ action: 'user.login', target: `user:${user.id}`, actor: user })
+        return tellUser(await mustFindUser(trx, user.id))
+      })
+      reply.setCookie(SESSION_COOKIE, sessionId, { ...cookieOf(isTls), maxAge: SESSION_ABSOLUTE_S })
+      return told
+    },
+
+    register: async ({ body, address, change }) => {
+      const { registration } = await readSettings(db)
+      if (!registration)
+        throw new Refusal(
+          'forbidden',
+          'registration is switched off here; ask an administrator for an account',
+        )
+      throttle.check('registration', address)
+      const passwordHash = await passwords.hash(body.password)
+      // A registration counts as an attempt: one address opens only so many accounts an hour.
+      throttle.fail('registration', address)
+      return change(async ({ trx, audit }) => {
+        const user = await createAccount(trx, {
+          username: body.username,
+          displayName: body.display_name,
+          email: body.email,
+          passwordHash,
+          role: ROLE.user,
+          unlimited: false,
+          quota: 0,
+          author: actorLabel({ id: 0 }),
+          time: now(),
+        })
+        audit({ action: 'user.register', target: `user:${user.id}`, actor: user, after: tellUser(user) })
+        return tellUser(user)
+      })
+    },
+
+    logout: call => logout(call as never),
+    logoutByLink: call => logout(call as never),
+  }
+}

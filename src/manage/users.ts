@@ -1,0 +1,332 @@
+import { type Actor, actorLabel } from '../domain/actor.ts'
+import { invalidField, notFound, Refusal } from '../domain/errors.ts'
+import { nanosOf, unitsLeft, unitsUsed } from '../domain/money.ts'
+import { outranks, ROLE, type Role, roleName } from '../domain/role.ts'
+import { openAccount, post, setUnlimited } from '../store/accounts.ts'
+import { insertLog, LOG_TYPE } from '../store/logs.ts'
+import type { UserRow } from '../store/schema.ts'
+import { endSessions } from '../store/sessions.ts'
+import { type Db, isUniqueViolation, type Trx } from '../store/store.ts'
+import {
+  countRoots,
+  eraseUser,
+  findUser,
+  insertUser,
+  listUsers,
+  type UserChange,
+  type UserWithAccount,
+  updateUser,
+} from '../store/users.ts'
+import type { Query } from './contract/route.ts'
+import type { userContract } from './contract/users.ts'
+import type { Deps } from './deps.ts'
+import { limitsStored, limitsTold } from './limits.ts'
+import { pageTold } from './page.ts'
+import type { Changing, Handlers } from './serve.ts'
+
+export const tellUser = (row: UserWithAccount) => ({
+  id: row.id,
+  username: row.username,
+  display_name: row.display_name,
+  role: row.role,
+  status: row.status,
+  email: row.email,
+  group: row.user_group,
+  quota: unitsLeft(Math.max(0, row.credited - row.posted)),
+  unlimited_quota: row.unlimited === 1,
+  used_quota: unitsUsed(row.posted),
+  held_quota: unitsUsed(row.held),
+  request_count: row.request_count,
+  created_time: row.created_time,
+  last_login_time: row.last_login_time,
+  limits: limitsTold(row.limits),
+})
+
+export async function mustFindUser(db: Db, id: number): Promise<UserWithAccount> {
+  const row = await findUser(db, id)
+  if (!row) throw notFound('user')
+  return row
+}
+
+/** A name that is taken is a conflict, whoever was first and however close. */
+export async function claimName<T>(write: Promise<T>): Promise<T> {
+  try {
+    return await write
+  } catch (error) {
+    if (isUniqueViolation(error)) throw new Refusal('conflict', 'this username is taken')
+    throw error
+  }
+}
+
+export type NewAccount = {
+  readonly username: string
+  readonly displayName?: string | undefined
+  readonly email?: string | undefined
+  readonly passwordHash: string
+  readonly role: Role
+  readonly unlimited: boolean
+  readonly quota: number
+  readonly author: string
+  readonly time: number
+}
+
+/** A user and its account, with what it is given at the start as the first entry. */
+export async function createAccount(trx: Trx, account: NewAccount): Promise<UserWithAccount> {
+  const id = await claimName(
+    insertUser(trx, {
+      username: account.username,
+      displayName: account.displayName ?? account.username,
+      passwordHash: account.passwordHash,
+      role: account.role,
+      time: account.time,
+      email: account.email ?? '',
+    }),
+  )
+  await openAccount(trx, { kind: 'user', ownerId: id }, account.unlimited)
+  if (account.quota > 0)
+    await post(trx, {
+      kind: 'grant',
+      userId: id,
+      amount: nanosOf(account.quota),
+      actor: account.author,
+      reason: 'user created',
+      time: account.time,
+    })
+  return mustFindUser(trx, id)
+}
+
+/** Ends an account: tokens and credentials stop with this transaction. */
+export async function deleteAccount(
+  { trx, audit }: Changing,
+  user: UserWithAccount,
+  time: number,
+): Promise<void> {
+  if (user.role === ROLE.root && (await countRoots(trx, ROLE.root)) <= 1)
+    throw new Refusal('conflict', 'this is the last root user; it cannot be deleted')
+  await eraseUser(trx, user.id, time)
+  audit({ action: 'user.delete', target: `user:${user.id}`, before: tellUser(user) })
+}
+
+/** The users of the instance, for administrators (spec 4.3, contract 2.4). */
+export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeof userContract> {
+  function mustOutrank(actor: Actor, target: Pick<UserRow, 'role'>): void {
+    if (!outranks(actor.role, target.role as Role))
+      throw new Refusal(
+        'forbidden',
+        `nobody acts on a role at or above their own; this user is ${roleName(target.role as Role)}`,
+      )
+  }
+  const mustGrant = (actor: Actor, role: Role) => {
+    if (!outranks(actor.role, role))
+      throw new Refusal('forbidden', `role ${roleName(role)} is not below your own and is not yours to give`)
+  }
+
+  /** What is free of a quota is left minus held; more than that cannot be taken back. */
+  async function moveQuota(
+    trx: Trx,
+    actor: Actor,
+    user: UserWithAccount,
+    units: number,
+    reason: string,
+  ): Promise<void> {
+    const amount = nanosOf(Math.abs(units)) * Math.sign(units)
+    if (amount === 0) return
+    const time = now()
+    const posted = await post(trx, {
+      kind: 'grant',
+      userId: user.id,
+      amount,
+      actor: actorLabel(actor),
+      reason,
+      time,
+    })
+    if (!posted) throw refusedMove(user, units)
+    await insertLog(trx, {
+      created_time: time,
+      type: LOG_TYPE.topUp,
+      user_id: user.id,
+      cost: amount,
+      content: reason,
+    })
+  }
+
+  const refusedMove = (user: UserWithAccount, units: number) => {
+    if (units > 0) return invalidField('value', 'would take the quota beyond what an account can hold')
+    const left = unitsLeft(Math.max(0, user.credited - user.posted))
+    const held = unitsUsed(user.held)
+    return new Refusal(
+      'conflict',
+      `the user has ${left} units left, of which ${held} are held by running requests`,
+    )
+  }
+
+  /** `override` sets what is left; the entry says by how much that moved it. */
+  const overrideQuota = async (
+    trx: Trx,
+    actor: Actor,
+    user: UserWithAccount,
+    units: number,
+    reason: string,
+  ) => {
+    const amount = nanosOf(units) - (user.credited - user.posted)
+    if (amount === 0) return
+    if (nanosOf(units) < user.held) throw refusedMove(user, -1)
+    const time = now()
+    const posted = await post(trx, {
+      kind: 'grant',
+      userId: user.id,
+      amount,
+      actor: actorLabel(actor),
+      reason,
+      time,
+    })
+    if (!posted) throw refusedMove(user, Math.sign(amount))
+    await insertLog(trx, {
+      created_time: time,
+      type: LOG_TYPE.topUp,
+      user_id: user.id,
+      cost: amount,
+      content: reason,
+    })
+  }
+
+  async function setUserUnlimited(
+    trx: Trx,
+    actor: Actor,
+    user: UserWithAccount,
+    unlimited: boolean,
+  ): Promise<void> {
+    // An unlimited user may have spent more than was ever granted; once limited, it stands at nothing left.
+    if (!unlimited && user.credited - user.posted < user.held)
+      await post(trx, {
+        kind: 'grant',
+        userId: user.id,
+        amount: user.held - (user.credited - user.posted),
+        actor: actorLabel(actor),
+        reason: 'limited again',
+        time: now(),
+      })
+    await setUnlimited(trx, { kind: 'user', ownerId: user.id }, unlimited)
+  }
+
+  const list = async ({ query }: { query: Query<(typeof userContract)['listUsers']> }) => {
+    const { paging, group, ...filter } = query
+    // There is one group, so any other has no members.
+    if (group !== undefined && group !== 'default') return pageTold({ items: [], total: 0 }, paging, tellUser)
+    return pageTold(await listUsers(db, filter, paging), paging, tellUser)
+  }
+
+  type ManageCall = Parameters<Handlers<typeof userContract>['manageUser']>[0]
+
+  /** Each action of `/api/user/manage`: what it changes, and what it needs. */
+  const ACTIONS: Record<
+    ManageCall['body']['action'],
+    (changing: Changing, call: ManageCall, user: UserWithAccount) => Promise<void>
+  > = {
+    enable: ({ trx }, _call, user) => updateUser(trx, user, { status: 1 }),
+    disable: async ({ trx }, _call, user) => {
+      await updateUser(trx, user, { status: 2 })
+      await endSessions(trx, user.id, now())
+    },
+    promote: async ({ trx }, { actor }, user) => {
+      mustGrant(actor, ROLE.admin)
+      if (user.role >= ROLE.admin) throw new Refusal('conflict', 'this user is an administrator already')
+      await updateUser(trx, user, { role: ROLE.admin })
+    },
+    demote: async ({ trx }, _call, user) => {
+      if (user.role === ROLE.user) throw new Refusal('conflict', 'this user has no role to lose')
+      await updateUser(trx, user, { role: ROLE.user })
+    },
+    add_quota: async ({ trx }, { actor, body }, user) => {
+      const { value, mode = 'add' } = body
+      if (value === undefined) throw invalidField('value', 'is needed: the number of units')
+      if (value < 0) throw invalidField('value', 'must not be negative; use mode "subtract"')
+      const reason = body.reason || `quota ${mode}`
+      if (mode === 'override') await overrideQuota(trx, actor, user, value, reason)
+      else await moveQuota(trx, actor, user, mode === 'add' ? value : -value, reason)
+    },
+    delete: (changing, _call, user) => deleteAccount(changing, user, now()),
+  }
+
+  return {
+    listUsers: list,
+    searchUsers: list,
+    getUser: async ({ params }) => tellUser(await mustFindUser(db, params.id)),
+
+    createUser: async ({ actor, body, change }) => {
+      const role = body.role ?? ROLE.user
+      mustGrant(actor, role)
+      const passwordHash = await passwords.hash(body.password)
+      return change(async ({ trx, audit }) => {
+        const user = await createAccount(trx, {
+          username: body.username,
+          displayName: body.display_name,
+          email: body.email,
+          passwordHash,
+          role,
+          unlimited: body.unlimited_quota ?? false,
+          quota: body.quota ?? 0,
+          author: actorLabel(actor),
+          time: now(),
+        })
+        if (body.limits) await updateUser(trx, user, { limits: limitsStored(body.limits) })
+        const told = tellUser(await mustFindUser(trx, user.id))
+        audit({ action: 'user.create', target: `user:${user.id}`, after: told })
+        return told
+      })
+    },
+
+    updateUser: async ({ actor, body, change }) => {
+      mustOutrank(actor, await mustFindUser(db, body.id))
+      if (body.role !== undefined) mustGrant(actor, body.role)
+      const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
+      return change(async ({ trx, audit }) => {
+        const before = await mustFindUser(trx, body.id)
+        // Once more inside the transaction: the target may have been promoted since.
+        mustOutrank(actor, before)
+        const fields: UserChange = {}
+        if (body.username !== undefined) fields.username = body.username
+        if (body.display_name !== undefined) fields.display_name = body.display_name
+        if (body.email !== undefined) fields.email = body.email
+        if (body.role !== undefined) fields.role = body.role
+        if (body.status !== undefined) fields.status = body.status
+        if (passwordHash !== undefined) fields.password_hash = passwordHash
+        if (body.limits !== undefined) fields.limits = limitsStored(body.limits, before.limits)
+        await claimName(updateUser(trx, before, fields))
+        if (passwordHash !== undefined || body.status === 2) await endSessions(trx, before.id, now())
+        const leftUnits = unitsLeft(Math.max(0, before.credited - before.posted))
+        if (body.quota !== undefined && body.quota !== leftUnits)
+          await overrideQuota(trx, actor, before, body.quota, 'quota set with the user')
+        if (body.unlimited_quota !== undefined)
+          await setUserUnlimited(trx, actor, await mustFindUser(trx, before.id), body.unlimited_quota)
+        const after = tellUser(await mustFindUser(trx, before.id))
+        audit({ action: 'user.update', target: `user:${before.id}`, before: tellUser(before), after })
+        return after
+      })
+    },
+
+    deleteUser: async ({ actor, params, change }) =>
+      change(async changing => {
+        const user = await mustFindUser(changing.trx, params.id)
+        mustOutrank(actor, user)
+        await deleteAccount(changing, user, now())
+        return undefined
+      }),
+
+    manageUser: async call =>
+      call.change(async changing => {
+        const before = await mustFindUser(changing.trx, call.body.id)
+        mustOutrank(call.actor, before)
+        await ACTIONS[call.body.action](changing, call, before)
+        if (call.body.action === 'delete') return null
+        const after = tellUser(await mustFindUser(changing.trx, before.id))
+        changing.audit({
+          action: `user.${call.body.action}`,
+          target: `user:${before.id}`,
+          before: tellUser(before),
+          after,
+        })
+        return after
+      }),
+  }
+}

@@ -1,0 +1,13 @@
+import { bearer } from './auth.ts'
+import type { Provider } from './provider.ts'
+
+// Reranking gives documents back unless told not to.
+export const jina = {
+  type: 38,
+  name: 'Jina',
+  baseUrl: 'https://api.jina.ai',
+  auth: bearer,
+  embeddings: { openai: '/v1/embeddings' },
+  rerank: { cohere: '/v1/rerank' },
+  keyHint: 'jina_…',
+} satisfies Provider

@@ -1,0 +1,14 @@
+import { bearer } from './auth.ts'
+import type { Provider } from './provider.ts'
+
+// Streams tell cumulative usage and sometimes a cumulative `message` beside the delta, and end without
+// [DONE]. Embeddings are base64 of signed bytes, not of floats.
+export const perplexity = {
+  type: 27,
+  name: 'Perplexity',
+  baseUrl: 'https://api.perplexity.ai',
+  auth: bearer,
+  chat: { 'openai-chat': '/chat/completions' },
+  embeddings: { native: '/v1/embeddings' },
+  keyHint: 'pplx-…',
+} satisfies Provider

@@ -1,0 +1,39 @@
+import { same, type VendorPrices } from './vendor-prices.ts'
+
+// The speech and transcription models charge tokens, but not every answer tells them: an audio file does not.
+// The price by the second is the vendor's own estimate, for those answers only.
+const transcribe = { input: 2.5, audio_input: 6, output: 10, per_second: 0.0001 }
+
+// All that these models put out is pictures, so the plain output rate is the picture tokens' rate.
+const image = { input: 5, cached_input: 1.25, image_input: 8, output: 30 }
+
+export const openai = {
+  owner: 'openai',
+  models: {
+    ...same({ per_character: 0.000015 }, 'tts-1', 'tts-1-1106'),
+    ...same({ per_character: 0.00003 }, 'tts-1-hd', 'tts-1-hd-1106'),
+    'gpt-4o-mini-tts': { input: 0.6, output: 12, per_second: 0.00025 },
+
+    'whisper-1': { per_second: 0.0001 },
+    ...same(transcribe, 'gpt-4o-transcribe', 'gpt-4o-transcribe-diarize'),
+    'gpt-4o-mini-transcribe': { input: 1.25, audio_input: 3, output: 5, per_second: 0.00005 },
+    'gpt-transcribe': { per_second: 0.000075 },
+    ...same({ per_minute: 0.017 }, 'gpt-live-transcribe', 'gpt-realtime-whisper'),
+
+    // Priced by the token, as the vendor bills them: its prices by the picture are these, rounded, without the prompt.
+    'chatgpt-image-latest': { input: 5, cached_input: 1.25, image_input: 8, output: 10, image_output: 32 },
+    ...same(image, 'gpt-image-2.5-flare', 'gpt-image-2.5-sunburst'),
+
+    'sora-2': { per_second: 0.1 },
+    'sora-2-pro': {
+      per_second: 0.3,
+      variants: [
+        { when: { size: '1024x1792' }, per_second: 0.5 },
+        { when: { size: '1792x1024' }, per_second: 0.5 },
+      ],
+    },
+
+    ...same({ input: 0 }, 'omni-moderation-latest', 'omni-moderation-2024-09-26'),
+    ...same({ input: 0 }, 'text-moderation-latest', 'text-moderation-stable', 'text-moderation-007'),
+  },
+} satisfies VendorPrices

@@ -1,0 +1,143 @@
+/** What a channel of this vendor can be asked to do, in the words of the specification. */
+export const OPERATIONS = [
+  'chat',
+  'completions',
+  'embeddings',
+  'speech',
+  'transcription',
+  'translation',
+  'moderation',
+  'rerank',
+  'images',
+  'videos',
+] as const
+export type Operation = (typeof OPERATIONS)[number]
+
+/**
+ * The wire formats Sluice knows by name. `openai` is the common shape of everything that is not chat,
+ * `cohere` also the rerank shape that most rerankers share, `native` a shape of the vendor's own.
+ */
+export type Format =
+  | 'openai-chat'
+  | 'openai'
+  | 'responses'
+  | 'anthropic'
+  | 'gemini'
+  | 'bedrock'
+  | 'cohere'
+  | 'ollama'
+  | 'native'
+
+/**
+ * Where an operation is asked for: one path, or two where a streamed answer has a path of its own.
+ *
+ * Placeholders, filled by `fill`: `{model}` is the model's name as one segment, `{+model}` the same with its
+ * slashes kept, `{voice}` the voice a speech request names; every other one is a field of the channel
+ * (`fields`), or worked out from the fields and the key (`placeholders`).
+ *
+ * In the `openai` format the path of `images` is that of generations, whose siblings are `edits` and
+ * `variations`; the path of `videos` is the collection, so a job is at `/{id}` and its file at `/{id}/content`.
+ */
+export type Path = string | { readonly whole: string; readonly streamed: string }
+
+/** Path of an operation in each format the vendor offers for it, preferred first. */
+export type Paths = { readonly [format in Format]?: Path }
+
+/** Turns a key into the headers that carry it. */
+export type Auth = (key: string) => Readonly<Record<string, string>>
+
+/** How a key that must not travel itself is used. */
+export type Exchange = {
+  /**
+   * `aws-sigv4`: `access|secret|region` signs each request for the service `bedrock`.
+   * `google-service-account`: the JSON key file is traded for an OAuth token of the scope `cloud-platform`.
+   * `access-secret-jwt`: `access|secret` makes a short HS256 token whose issuer is the access key.
+   */
+  readonly scheme: 'aws-sigv4' | 'google-service-account' | 'access-secret-jwt'
+  /** Whether a key is of this kind; any other key goes through `auth`. */
+  readonly takes: (key: string) => boolean
+}
+
+/**
+ * A field of a channel that this vendor needs or understands beyond name, models and key. `name` is a key of the
+ * channel's `setting`, except `base_url` and `openai_organization`, which are fields of the channel itself.
+ */
+export type ChannelField = {
+  readonly name: string
+  readonly label: string
+  readonly help: string
+  readonly required?: boolean
+  readonly secret?: boolean
+  /** Stands in where the channel leaves the field empty. */
+  readonly fallback?: string
+  /** The header that carries it, for a field that travels as one. */
+  readonly header?: string
+}
+
+/** How to ask the vendor which models it serves. */
+export type ModelList = {
+  readonly path: string
+  /** Picks the names out of the parsed answer; anything that is not a list of models gives none. */
+  readonly names: (body: unknown) => readonly string[]
+}
+
+/** Values of placeholders by name. */
+export type Values = Readonly<Record<string, string>>
+
+/** A vendor, as data. An absent key is a thing the vendor does not offer. */
+export type Provider = { readonly [operation in Operation]?: Paths } & {
+  readonly type: number
+  readonly name: string
+  /** Absent: the vendor has no address of its own, so a channel must bring its `base_url`. */
+  readonly baseUrl?: string
+  /** Absent: no key of this vendor is sent as it is; see `exchange`. */
+  readonly auth?: Auth
+  readonly exchange?: Exchange
+  /** Headers of every call beside the key; one that the client or the channel sets wins. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly models?: ModelList
+  readonly fields?: readonly ChannelField[]
+  /** Values that the key or the other fields imply; they win over the fields they were made from. */
+  readonly placeholders?: (key: string, fields: Values) => Values
+  /** The formats a model can be asked in, where its name decides. Absent: those of the operation's paths. */
+  readonly speaks?: (model: string) => readonly Format[]
+  /** Whether an answer whose status says otherwise is in truth trouble of the key or its credit. */
+  readonly isKeyTrouble?: (status: number, body: unknown) => boolean
+  /** What a key of this vendor looks like, for people. */
+  readonly keyHint: string
+}
+
+/** The operations a vendor offers, in the order of `OPERATIONS`. */
+export function operationsOf(provider: Provider): Operation[] {
+  return OPERATIONS.filter(operation => provider[operation] !== undefined)
+}
+
+/** Every format a vendor speaks in any operation, each once. */
+export function formatsOf(provider: Provider): Format[] {
+  return [...new Set(operationsOf(provider).flatMap(operation => formatsIn(provider[operation])))]
+}
+
+/** The formats in which this model can be asked for this operation, preferred first; none: it cannot. */
+export function formatsFor(provider: Provider, operation: Operation, model: string): Format[] {
+  const offered = formatsIn(provider[operation])
+  const spoken = provider.speaks?.(model)
+  return spoken === undefined ? offered : offered.filter(format => spoken.includes(format))
+}
+
+/** The path for a whole or a streamed answer. */
+export function pathFor(path: Path, isStreamed: boolean): string {
+  if (typeof path === 'string') return path
+  return isStreamed ? path.streamed : path.whole
+}
+
+/** Every path a vendor has, model list included. */
+export function pathsOf(provider: Provider): string[] {
+  const paths = operationsOf(provider).flatMap(operation => Object.values(provider[operation] ?? {}))
+  const plain = paths.flatMap(path => (typeof path === 'string' ? [path] : [path.whole, path.streamed]))
+  return provider.models === undefined ? plain : [...plain, provider.models.path]
+}
+
+function formatsIn(paths: Paths | undefined): Format[] {
+  // The keys of a `Paths` are formats; `Object.keys` alone does not say so.
+  return Object.keys(paths ?? {}) as Format[]
+}

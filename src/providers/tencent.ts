@@ -1,0 +1,14 @@
+import { bearer } from './auth.ts'
+import type { Provider } from './provider.ts'
+
+// The family's address for this number wants every request signed and a shape of its own; this one takes the
+// console's API key and the common format.
+export const tencent = {
+  type: 23,
+  name: 'Tencent',
+  baseUrl: 'https://api.hunyuan.cloud.tencent.com',
+  auth: bearer,
+  chat: { 'openai-chat': '/v1/chat/completions' },
+  embeddings: { openai: '/v1/embeddings' },
+  keyHint: 'the API key of the console (sk-…), not SecretId and SecretKey',
+} satisfies Provider

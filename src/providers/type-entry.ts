@@ -1,0 +1,50 @@
+import { baseUrlField } from './fields.ts'
+import { type Format, formatsOf, type Operation, operationsOf, type Provider } from './provider.ts'
+
+/** One entry of `/api/channel/types`. */
+export type TypeEntry = {
+  readonly type: number
+  readonly name: string
+  readonly base_url: string
+  readonly operations: readonly Operation[]
+  readonly formats: readonly Format[]
+  readonly fields: readonly FieldEntry[]
+  readonly lists_models: boolean
+  readonly key_hint: string
+}
+
+export type FieldEntry = {
+  readonly name: string
+  readonly label: string
+  readonly required: boolean
+  readonly secret: boolean
+  readonly help: string
+}
+
+export function typeEntry(provider: Provider): TypeEntry {
+  return {
+    type: provider.type,
+    name: provider.name,
+    base_url: provider.baseUrl ?? '',
+    operations: operationsOf(provider),
+    formats: formatsOf(provider),
+    fields: fieldsOf(provider),
+    lists_models: provider.models !== undefined,
+    key_hint: provider.keyHint,
+  }
+}
+
+function fieldsOf(provider: Provider): FieldEntry[] {
+  const fields = provider.fields ?? []
+  const isHomeless = provider.baseUrl === undefined
+  const names = fields.map(field => field.name)
+  const all =
+    isHomeless && !names.includes('base_url') ? [baseUrlField('Address of the server.'), ...fields] : fields
+  return all.map(({ name, label, help, required = false, secret = false }) => ({
+    name,
+    label,
+    required: required || (isHomeless && name === 'base_url'),
+    secret,
+    help,
+  }))
+}

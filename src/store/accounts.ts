@@ -1,0 +1,150 @@
+import { MAX_UNITS, nanosOf } from '../domain/money.ts'
+import { appendLink, STORE_CHAIN } from './chains.ts'
+import type { AccountKind, AccountRow, EntryKind, EntryRow } from './schema.ts'
+import type { Db, Trx } from './store.ts'
+
+export type Account = { readonly kind: AccountKind; readonly ownerId: number }
+
+const MAX_NANOS = nanosOf(MAX_UNITS)
+/** Over its whole life an account is credited at most this, so that every sum stays an exact number (2^53). */
+const MAX_EVER_NANOS = 9_000_000_000_000_000
+
+/** Every field of an entry, in the order the chain digests them. */
+export const entryFields = (row: Omit<EntryRow, 'hash'>) => [
+  row.chain,
+  row.seq,
+  row.time,
+  row.kind,
+  row.user_id,
+  row.token_id,
+  row.channel_id,
+  row.amount,
+  row.actor,
+  row.reason,
+  row.request_id,
+]
+
+export type Posting = {
+  readonly kind: Extract<EntryKind, 'grant' | 'limit'>
+  readonly userId: number
+  readonly tokenId?: number
+  readonly amount: number
+  readonly actor: string
+  readonly reason: string
+  readonly time: number
+}
+
+/** An account starts empty; what it is given is an entry like any other. */
+export async function openAccount(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+  await trx
+    .insertInto('accounts')
+    .values({
+      kind,
+      owner_id: ownerId,
+      unlimited: unlimited ? 1 : 0,
+      credited: 0,
+      posted: 0,
+      held: 0,
+      request_count: 0,
+    })
+    .execute()
+}
+
+export const findAccount = (db: Db, { kind, ownerId }: Account): Promise<AccountRow> =>
+  db
+    .selectFrom('accounts')
+    .selectAll()
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .executeTakeFirstOrThrow()
+
+export async function setUnlimited(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+  await trx
+    .updateTable('accounts')
+    .set({ unlimited: unlimited ? 1 : 0 })
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .execute()
+}
+
+/**
+ * Moves what an account was credited, together with the entry that says who did it and why: the only way a balance
+ * changes from the management side. False, and nothing written, when the account has less free than is taken,
+ * or when it would pass the largest quota there is.
+ */
+export async function post(trx: Trx, posting: Posting): Promise<boolean> {
+  const account: Account =
+    posting.kind === 'grant'
+      ? { kind: 'user', ownerId: posting.userId }
+      : { kind: 'token', ownerId: posting.tokenId ?? 0 }
+  let update = trx
+    .updateTable('accounts')
+    .set(row => ({ credited: row('credited', '+', posting.amount) }))
+    .where('kind', '=', account.kind)
+    .where('owner_id', '=', account.ownerId)
+  if (posting.amount < 0 && account.kind === 'user')
+    update = update.where(row =>
+      row(row('credited', '-', row('posted', '+', row.ref('held'))), '>=', -posting.amount),
+    )
+  if (posting.amount > 0)
+    update = update
+      .where(row => row(row('credited', '-', row.ref('posted')), '<=', MAX_NANOS - posting.amount))
+      .where('credited', '<=', MAX_EVER_NANOS - posting.amount)
+  const { numUpdatedRows } = await update.executeTakeFirst()
+  if (numUpdatedRows === 0n) return false
+  await appendEntry(trx, posting)
+  return true
+}
+
+async function appendEntry(trx: Trx, { userId, tokenId, ...posting }: Posting): Promise<void> {
+  const entry = {
+    chain: STORE_CHAIN,
+    time: posting.time,
+    kind: posting.kind,
+    user_id: userId,
+    token_id: tokenId ?? null,
+    channel_id: null,
+    amount: posting.amount,
+    actor: posting.actor,
+    reason: posting.reason,
+    request_id: null,
+  }
+  const { seq, hash } = await appendLink(trx, STORE_CHAIN, next => entryFields({ ...entry, seq: next }))
+  await trx
+    .insertInto('entries')
+    .values({ ...entry, seq, hash })
+    .execute()
+}
+
+/** A stretch of a chain in its own order, for walking it. */
+export const entriesAfter = (db: Db, chain: string, seq: number, limit: number) =>
+  db
+    .selectFrom('entries')
+    .selectAll()
+    .where('chain', '=', chain)
+    .where('seq', '>', seq)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+
+const BATCH = 1_000
+
+/** Every account there ever was, in steps that keep memory flat. */
+export async function* listAccounts(db: Db): AsyncGenerator<AccountRow> {
+  for (const kind of ['user', 'token'] as const) {
+    let last = 0
+    for (;;) {
+      const rows = await db
+        .selectFrom('accounts')
+        .selectAll()
+        .where('kind', '=', kind)
+        .where('owner_id', '>', last)
+        .orderBy('owner_id')
+        .limit(BATCH)
+        .execute()
+      yield* rows
+      last = rows.at(-1)?.owner_id ?? last
+      if (rows.length < BATCH) break
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDatabase } from './sqlite-open.ts'
+
+/** Somebody else has the data directory. */
+export class DirectoryInUseError extends Error {
+  constructor(dataDir: string, pid: string) {
+    super(`the data directory ${dataDir} is in use by another Sluice, pid ${pid}`)
+    this.name = 'DirectoryInUseError'
+  }
+}
+
+/**
+ * Takes the data directory for this process, until it is released or the process ends, however it ends.
+ * SQLite's own lock on an otherwise empty file does it: the system drops it even on kill -9, so no lock is ever stale.
+ */
+export function lockDirectory(dataDir: string): { release(): void } {
+  const pidFile = join(dataDir, 'sluice.pid')
+  const db = openDatabase(join(dataDir, 'sluice.lock'), { readOnly: false, timeoutMs: 0 })
+  try {
+    db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+  } catch {
+    db.close()
+    let pid = 'unknown'
+    try {
+      pid = readFileSync(pidFile, 'utf8').trim()
+    } catch {
+      // The other one is just starting and has not written its number yet.
+    }
+    throw new DirectoryInUseError(dataDir, pid)
+  }
+  writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
+  return {
+    release() {
+      rmSync(pidFile, { force: true })
+      db.close()
+    },
+  }
+}

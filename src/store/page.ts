@@ -1,0 +1,37 @@
+import { type SelectQueryBuilder, sql } from 'kysely'
+import type { Database } from './schema.ts'
+import type { Db } from './store.ts'
+
+export type Paging = { readonly page: number; readonly pageSize: number }
+export type Page<Row> = { readonly items: Row[]; readonly total: number }
+
+/** A count stops here: no list makes the store walk more rows than this to say how many there are. */
+const MAX_COUNT = 1_000_000
+
+// biome-ignore lint/suspicious/noExplicitAny: any table of ours, with any row
+type AnyQuery<Row> = SelectQueryBuilder<Database, any, Row>
+
+export async function boundedCount<Row>(db: Db, rows: AnyQuery<Row>): Promise<number> {
+  const { count } = await db
+    .selectFrom(rows.limit(MAX_COUNT).as('counted'))
+    .select(sql<number>`count(*)`.as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+export async function pageOf<Row>(
+  query: AnyQuery<Row>,
+  total: Promise<number>,
+  { page, pageSize }: Paging,
+): Promise<Page<Row>> {
+  const items = query.limit(pageSize).offset((page - 1) * pageSize)
+  const [rows, count] = await Promise.all([items.execute(), total])
+  return { items: rows, total: count }
+}
+
+/** Characters that LIKE reads as patterns stand for themselves in what people search for. */
+export const containing = (folded: string) => `%${folded.replace(/[\\%_]/g, '\\$&')}%`
+
+/** `column LIKE …` with the escape that `containing` uses, on both engines. */
+export const like = (column: string, pattern: string) =>
+  sql<boolean>`${sql.ref(column)} like ${pattern} escape '\\'`

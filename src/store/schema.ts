@@ -1,0 +1,264 @@
+import type { Generated, Insertable, Selectable } from 'kysely'
+
+/** The tables, as both engines hold them: whole numbers for flags and times, text for lists and objects (JSON). */
+export type Database = {
+  meta: MetaTable
+  users: UsersTable
+  accounts: AccountsTable
+  entries: EntriesTable
+  chains: ChainsTable
+  tokens: TokensTable
+  access_tokens: AccessTokensTable
+  sessions: SessionsTable
+  channels: ChannelsTable
+  channel_keys: ChannelKeysTable
+  channel_models: ChannelModelsTable
+  aliases: AliasesTable
+  settings: SettingsTable
+  prices: PricesTable
+  logs: LogsTable
+  audit: AuditTable
+  idempotency: IdempotencyTable
+}
+
+type MetaTable = { key: string; value: string }
+
+type UsersTable = {
+  id: Generated<number>
+  username: string
+  /** The folded name: what uniqueness is judged by. */
+  username_key: string
+  display_name: string
+  email: string
+  /** Folded names and address, for searching. */
+  search: string
+  password_hash: string
+  role: number
+  status: number
+  user_group: string
+  /** JSON: {rpm, tpm, concurrency}. */
+  limits: string
+  created_time: number
+  last_login_time: number
+  deleted_time: number | null
+}
+
+/**
+ * What a user has (money) or a token may still use (a limit), in nanodollars. Changed only together with an entry.
+ * left = credited - posted; held is set aside for requests that run.
+ */
+type AccountsTable = {
+  kind: AccountKind
+  owner_id: number
+  unlimited: number
+  credited: number
+  posted: number
+  held: number
+  request_count: number
+}
+export type AccountKind = 'user' | 'token'
+
+/** The ledger. Entries are only ever added; each is a link of its writer's chain. */
+type EntriesTable = {
+  chain: string
+  seq: number
+  time: number
+  kind: EntryKind
+  user_id: number
+  token_id: number | null
+  channel_id: number | null
+  amount: number
+  actor: string
+  reason: string
+  request_id: string | null
+  hash: string
+}
+/** grant and limit move `credited` of a user or a token; settle and refund move `posted` of both. */
+export type EntryKind = 'grant' | 'limit' | 'settle' | 'refund'
+
+/** The last link of every chain. */
+type ChainsTable = { name: string; seq: number; hash: string }
+
+type TokensTable = {
+  id: Generated<number>
+  user_id: number
+  name: string
+  search: string
+  key_digest: string
+  key_sealed: string
+  key_hint: string
+  status: number
+  created_time: number
+  accessed_time: number
+  expired_time: number
+  model_limits_enabled: number
+  /** JSON: string[]. */
+  models: string
+  /** JSON: string[]. */
+  allow_ips: string
+  token_group: string
+  /** JSON: {rpm, tpm, concurrency}. */
+  limits: string
+}
+
+type AccessTokensTable = {
+  id: Generated<number>
+  user_id: number
+  name: string
+  digest: string
+  hint: string
+  created_time: number
+  expired_time: number
+  last_used_time: number
+}
+
+type SessionsTable = {
+  id: Generated<number>
+  user_id: number
+  digest: string
+  address: string
+  user_agent: string
+  created_time: number
+  last_seen_time: number
+  ended_time: number | null
+}
+
+type ChannelsTable = {
+  id: Generated<number>
+  name: string
+  type: number
+  base_url: string
+  /** JSON: string[], in the administrator's order. */
+  models: string
+  /** JSON: {asked: sent}. */
+  model_mapping: string
+  priority: number
+  weight: number
+  status: number
+  status_reason: string
+  tag: string | null
+  channel_group: string
+  search: string
+  created_time: number
+  test_time: number
+  response_time: number
+  /** Nanodollars. */
+  used: number
+  auto_ban: number
+  test_model: string
+  /** JSON objects, told back as they were given. */
+  param_override: string
+  header_override: string
+  status_code_mapping: string
+  setting: string
+  openai_organization: string
+  other: string
+  remark: string
+  limits: string
+  /** Several keys in one channel (`multi_to_single`), even if only one is left. */
+  is_multi: number
+}
+
+type ChannelKeysTable = {
+  id: Generated<number>
+  channel_id: number
+  position: number
+  digest: string
+  sealed: string
+  hint: string
+  status: number
+  reason: string
+  disabled_time: number
+}
+
+/** `channels.models` once more, a row a name, for look-ups by model. */
+type ChannelModelsTable = { channel_id: number; model: string }
+
+type AliasesTable = {
+  id: Generated<number>
+  name: string
+  target: string
+  /** JSON: number[], or null for any channel. */
+  channel_ids: string | null
+  status: number
+  search: string
+  created_time: number
+}
+
+type SettingsTable = { key: string; value: string; updated_time: number; author_id: number }
+
+/** Versions of a model's price as set by administrators; a row is never changed but for its end. */
+type PricesTable = {
+  id: Generated<number>
+  model: string
+  version: number
+  /** JSON: the price as `domain/price.ts` holds it. */
+  price: string
+  effective_time: number
+  created_time: number
+  author_id: number
+  ended_time: number | null
+}
+
+/** What users read as their log: top-ups now, requests once the relay writes them. */
+type LogsTable = {
+  id: Generated<number>
+  created_time: number
+  type: number
+  user_id: number
+  token_id: number
+  token_name: string
+  channel_id: number
+  model_name: string
+  content: string
+  /** Nanodollars. */
+  cost: number
+  prompt_tokens: number
+  completion_tokens: number
+  use_time_ms: number
+  is_stream: number
+  address: string
+  request_id: string
+  other: string
+}
+
+type AuditTable = {
+  seq: number
+  time: number
+  actor_id: number
+  actor_name: string
+  via: string
+  address: string
+  request_id: string
+  action: string
+  target: string
+  /** JSON without secrets, or null. */
+  before: string | null
+  after: string | null
+  hash: string
+}
+
+type IdempotencyTable = {
+  user_id: number
+  path: string
+  key: string
+  body_digest: string
+  /** The answer, sealed: it may carry a credential that is shown once. */
+  answer_sealed: string
+  created_time: number
+}
+
+export type UserRow = Selectable<UsersTable>
+export type TokenRow = Selectable<TokensTable>
+export type AccountRow = Selectable<AccountsTable>
+export type EntryRow = Selectable<EntriesTable>
+export type AccessTokenRow = Selectable<AccessTokensTable>
+export type SessionRow = Selectable<SessionsTable>
+export type ChannelRow = Selectable<ChannelsTable>
+export type NewChannel = Insertable<ChannelsTable>
+export type ChannelKeyRow = Selectable<ChannelKeysTable>
+export type AliasRow = Selectable<AliasesTable>
+export type PriceRow = Selectable<PricesTable>
+export type LogRow = Selectable<LogsTable>
+export type NewLog = Insertable<LogsTable>
+export type AuditRow = Selectable<AuditTable>

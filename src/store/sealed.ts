@@ -1,0 +1,86 @@
+import type { Db, Trx } from './store.ts'
+
+/** A sealed text and the place it is bound to. */
+export type Sealed = {
+  readonly place: { readonly table: string; readonly row: number | string; readonly field: string }
+  readonly sealed: string
+  replace(trx: Trx, sealed: string): Promise<void>
+}
+
+type Source = (db: Db, newestPrefix: string, limit: number) => Promise<Sealed[]>
+
+/** Every column that holds sealed texts: rotation walks this list, so a new one is added here. */
+const SOURCES: readonly Source[] = [
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('meta')
+      .selectAll()
+      .where('key', '=', 'digest_key')
+      .where('value', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'meta', row: row.key, field: 'value' },
+      sealed: row.value,
+      replace: async (trx, value) =>
+        void (await trx.updateTable('meta').set({ value }).where('key', '=', row.key).execute()),
+    }))
+  },
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('tokens')
+      .select(['id', 'key_sealed'])
+      .where('key_sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'tokens', row: row.id, field: 'key' },
+      sealed: row.key_sealed,
+      replace: async (trx, key_sealed) =>
+        void (await trx.updateTable('tokens').set({ key_sealed }).where('id', '=', row.id).execute()),
+    }))
+  },
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('channel_keys')
+      .select(['id', 'sealed'])
+      .where('sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'channel_keys', row: row.id, field: 'key' },
+      sealed: row.sealed,
+      replace: async (trx, sealed) =>
+        void (await trx.updateTable('channel_keys').set({ sealed }).where('id', '=', row.id).execute()),
+    }))
+  },
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('idempotency')
+      .select(['user_id', 'path', 'key', 'answer_sealed'])
+      .where('answer_sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'idempotency', row: `${row.user_id} ${row.path} ${row.key}`, field: 'answer' },
+      sealed: row.answer_sealed,
+      replace: async (trx, answer_sealed) =>
+        void (await trx
+          .updateTable('idempotency')
+          .set({ answer_sealed })
+          .where('user_id', '=', row.user_id)
+          .where('path', '=', row.path)
+          .where('key', '=', row.key)
+          .execute()),
+    }))
+  },
+]
+
+/** Some texts that are not yet sealed under the newest secret; none when rotation is done. */
+export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: number): Promise<Sealed[]> {
+  for (const source of SOURCES) {
+    const found = await source(db, newestPrefix, limit)
+    if (found.length > 0) return found
+  }
+  return []
+}

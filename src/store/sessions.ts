@@ -1,0 +1,67 @@
+import type { SessionRow } from './schema.ts'
+import type { Db, Trx } from './store.ts'
+
+/** Ended sessions are kept this long, for whoever asks who was signed in. */
+const KEEP_ENDED_S = 30 * 24 * 3600
+
+export const findSession = (db: Db, digest: string): Promise<SessionRow | undefined> =>
+  db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('digest', '=', digest)
+    .where('ended_time', 'is', null)
+    .executeTakeFirst()
+
+export type NewSession = Omit<SessionRow, 'id' | 'last_seen_time' | 'ended_time'>
+
+export async function insertSession(trx: Trx, session: NewSession): Promise<number> {
+  await trx
+    .deleteFrom('sessions')
+    .where('ended_time', '<', session.created_time - KEEP_ENDED_S)
+    .execute()
+  const { id } = await trx
+    .insertInto('sessions')
+    .values({ ...session, last_seen_time: session.created_time, ended_time: null })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+/** Live ones only, the latest first. */
+export const listSessions = (
+  db: Db,
+  userId: number,
+  aliveSince: { seen: number; created: number },
+): Promise<SessionRow[]> =>
+  db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('ended_time', 'is', null)
+    .where('last_seen_time', '>', aliveSince.seen)
+    .where('created_time', '>', aliveSince.created)
+    .orderBy('id', 'desc')
+    .limit(500)
+    .execute()
+
+export async function touchSession(db: Db, id: number, time: number): Promise<void> {
+  await db.updateTable('sessions').set({ last_seen_time: time }).where('id', '=', id).execute()
+}
+
+/** How many were ended: all of the user's, or one of them, or all but one. */
+export async function endSessions(
+  trx: Trx,
+  userId: number,
+  time: number,
+  which: { only?: number; except?: number } = {},
+): Promise<number> {
+  let query = trx
+    .updateTable('sessions')
+    .set({ ended_time: time })
+    .where('user_id', '=', userId)
+    .where('ended_time', 'is', null)
+  if (which.only !== undefined) query = query.where('id', '=', which.only)
+  if (which.except !== undefined) query = query.where('id', '!=', which.except)
+  const { numUpdatedRows } = await query.executeTakeFirst()
+  return Number(numUpdatedRows)
+}

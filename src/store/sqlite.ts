@@ -1,0 +1,180 @@
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
+import type { Outcome, Statement, ThreadOptions } from './sqlite-thread.ts'
+
+/** What SQLite itself said, with its extended result code. */
+export class SqliteError extends Error {
+  readonly errcode: number | undefined
+  constructor(message: string, errcode: number | undefined) {
+    super(message)
+    this.name = 'SqliteError'
+    this.errcode = errcode
+  }
+}
+
+/** Compiled and source trees both find their threads here. */
+const threadFile = () =>
+  new URL(import.meta.url.endsWith('.ts') ? './sqlite-thread.ts' : './sqlite-thread.js', import.meta.url)
+
+type Waiting = { resolve(outcome: { rows: unknown[]; changes: number }): void; reject(error: Error): void }
+
+/** A thread with a connection of its own; statements run in the order they are sent. */
+function startThread(options: ThreadOptions) {
+  const worker = new Worker(threadFile(), { workerData: options })
+  const waiting = new Map<number, Waiting>()
+  let nextId = 0
+  let failure: Error | undefined
+
+  worker.on('message', (outcome: Outcome) => {
+    const caller = waiting.get(outcome.id)
+    waiting.delete(outcome.id)
+    if ('error' in outcome) caller?.reject(new SqliteError(outcome.error.message, outcome.error.errcode))
+    else caller?.resolve(outcome)
+  })
+  const fail = (error: Error) => {
+    failure = error
+    for (const caller of waiting.values()) caller.reject(error)
+    waiting.clear()
+  }
+  worker.on('error', error => fail(error instanceof Error ? error : new Error(String(error))))
+  worker.on('exit', () => fail(failure ?? new SqliteError('the store is closed', undefined)))
+
+  return {
+    run: (sql: string, parameters: readonly unknown[]) =>
+      new Promise<{ rows: unknown[]; changes: number }>((resolve, reject) => {
+        if (failure) return reject(failure)
+        const id = nextId++
+        waiting.set(id, { resolve, reject })
+        worker.postMessage({ id, sql, parameters } satisfies Statement)
+      }),
+    load: () => waiting.size,
+    close: () =>
+      new Promise<void>(resolve => {
+        if (failure) return resolve()
+        worker.once('exit', () => resolve())
+        worker.postMessage('close')
+      }),
+  }
+}
+
+/** One holder at a time, in order of arrival. */
+function createMutex() {
+  let tail = Promise.resolve()
+  return {
+    acquire(): Promise<() => void> {
+      const before = tail
+      let release = () => {}
+      tail = new Promise<void>(resolve => {
+        release = resolve
+      })
+      return before.then(() => release)
+    },
+  }
+}
+
+type Connection = DatabaseConnection & {
+  begin(): Promise<void>
+  finish(sql: 'COMMIT' | 'ROLLBACK'): Promise<void>
+}
+
+export type SqliteOptions = { path: string; fullSync: boolean; readers?: number }
+
+/**
+ * Kysely over `node:sqlite`: one thread writes, others read. A transaction holds the writer from BEGIN IMMEDIATE to
+ * its end; a lone SELECT goes to the least busy reader and sees everything committed before it was sent.
+ */
+export function createSqliteDialect({
+  path,
+  fullSync,
+  readers = Math.min(4, availableParallelism()),
+}: SqliteOptions): Dialect {
+  function createDriver(): Driver {
+    const turn = createMutex()
+    let writer: ReturnType<typeof startThread>
+    let readerThreads: ReturnType<typeof startThread>[] = []
+
+    const leastBusy = () => readerThreads.reduce((a, b) => (b.load() < a.load() ? b : a))
+
+    function createConnection(): Connection {
+      let release: (() => void) | undefined
+
+      async function write(sql: string, parameters: readonly unknown[]) {
+        if (release) return writer.run(sql, parameters)
+        const done = await turn.acquire()
+        return writer.run(sql, parameters).finally(done)
+      }
+
+      return {
+        async begin() {
+          release = await turn.acquire()
+          await writer.run('BEGIN IMMEDIATE', []).catch(error => {
+            release?.()
+            release = undefined
+            throw error
+          })
+        },
+        async finish(sql) {
+          try {
+            await writer.run(sql, [])
+          } finally {
+            release?.()
+            release = undefined
+          }
+        },
+        async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
+          const isRead = !release && query.kind === 'SelectQueryNode'
+          const { rows, changes } = await (isRead ? leastBusy().run(sql, parameters) : write(sql, parameters))
+          return { rows: rows as R[], numAffectedRows: BigInt(changes) }
+        },
+        // biome-ignore lint/correctness/useYield: the store's lists are paged, nothing streams
+        async *streamQuery() {
+          throw new SqliteError('streaming is not offered', undefined)
+        },
+      }
+    }
+
+    return {
+      async init() {
+        writer = startThread({ path, fullSync, readonly: false })
+        // The writer creates the file and its WAL before a reader looks for them.
+        await writer.run('SELECT 1', [])
+        readerThreads = Array.from({ length: readers }, () => startThread({ path, fullSync, readonly: true }))
+      },
+      acquireConnection: async () => createConnection(),
+      beginTransaction: connection => (connection as Connection).begin(),
+      commitTransaction: connection => (connection as Connection).finish('COMMIT'),
+      rollbackTransaction: connection => (connection as Connection).finish('ROLLBACK'),
+      releaseConnection: async () => {},
+      async destroy() {
+        await Promise.all(readerThreads.map(thread => thread.close()))
+        await writer.close()
+      },
+    }
+  }
+
+  return {
+    createDriver,
+    createAdapter: () => new TransactionalAdapter(),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createIntrospector: db => new SqliteIntrospector(db),
+  }
+}
+
+/** Migrations run inside BEGIN IMMEDIATE, which is the lock: SQLite's DDL is transactional. */
+class TransactionalAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true
+  }
+  override async acquireMigrationLock(): Promise<void> {}
+  override async releaseMigrationLock(): Promise<void> {}
+}

@@ -1,0 +1,116 @@
+import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import pg from 'pg'
+import { foundation } from './migrations/0001-foundation.ts'
+import type { Database } from './schema.ts'
+import { createSqliteDialect, SqliteError } from './sqlite.ts'
+
+export type Engine = 'sqlite' | 'postgres'
+/** The store, or a transaction of it: queries take either. */
+export type Db = Kysely<Database>
+export type Trx = Transaction<Database>
+
+export type StoreOptions =
+  | { engine: 'sqlite'; path: string; fullSync: boolean }
+  | { engine: 'postgres'; url: string; maxConnections?: number }
+
+/** Written by a newer program: this one must not touch it. */
+export class NewerStoreError extends Error {
+  constructor(migration: string) {
+    super(
+      `the database was written by a newer Sluice (it has "${migration}"); start that version, or restore a backup`,
+    )
+    this.name = 'NewerStoreError'
+  }
+}
+
+const MIGRATIONS = { '0001-foundation': foundation } as const satisfies Record<
+  string,
+  (db: Kysely<unknown>, engine: Engine) => Promise<void>
+>
+
+const STATEMENT_TIMEOUT_MS = 30_000
+const CONNECT_TIMEOUT_MS = 10_000
+
+/** Amounts and ids stay below 2^53 (contract 4), so PostgreSQL's bigint is read as a number. */
+const INT8_OID = 20
+const NUMERIC_OID = 1700
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === INT8_OID || oid === NUMERIC_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
+}
+
+function openPostgres(url: string, maxConnections: number) {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: maxConnections,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    types: types as NonNullable<pg.PoolConfig['types']>,
+  })
+  // An idle connection that breaks is replaced by the pool; the next query tells if the database is gone.
+  pool.on('error', () => {})
+  return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+}
+
+const openSqlite = (path: string, fullSync: boolean) =>
+  new Kysely<Database>({ dialect: createSqliteDialect({ path, fullSync }) })
+
+/** Opens the store without looking at what is in it. */
+export function openStore(options: StoreOptions) {
+  const db =
+    options.engine === 'sqlite'
+      ? openSqlite(options.path, options.fullSync)
+      : openPostgres(options.url, options.maxConnections ?? 10)
+  const { engine } = options
+
+  return {
+    db,
+    engine,
+    migrate: () => migrate(db, engine),
+    /** True once somebody has migrated it; asked before anything is written. */
+    async isInitialised(): Promise<boolean> {
+      const tables = await db.introspection.getTables()
+      return tables.some(table => table.name === 'meta')
+    },
+    async ping(): Promise<void> {
+      await db.selectFrom('meta').select('key').limit(1).execute()
+    },
+    close: () => db.destroy(),
+  }
+}
+
+export type Store = ReturnType<typeof openStore>
+
+/** Brings the schema up to date under a lock, so that several processes may start at once. */
+async function migrate(db: Db, engine: Engine): Promise<void> {
+  const migrations: Record<string, Migration> = Object.fromEntries(
+    Object.entries(MIGRATIONS).map(([name, up]) => [name, { up: (trx: Kysely<unknown>) => up(trx, engine) }]),
+  )
+  await refuseNewer(db)
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
+  const { error } = await migrator.migrateToLatest()
+  if (error) throw error
+}
+
+async function refuseNewer(db: Db): Promise<void> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
+  if (!tables.some(table => table.name === 'kysely_migration')) return
+  const { rows } = await sql<{
+    name: string
+  }>`select name from kysely_migration order by name desc limit 1`.execute(db)
+  const newest = rows[0]?.name
+  if (newest !== undefined && !(newest in MIGRATIONS)) throw new NewerStoreError(newest)
+}
+
+const SQLITE_CONSTRAINT_UNIQUE = 2067
+const SQLITE_CONSTRAINT_PRIMARYKEY = 1555
+const POSTGRES_UNIQUE_VIOLATION = '23505'
+
+/** A name that somebody else has taken between our look and our write. */
+export function isUniqueViolation(error: unknown): boolean {
+  if (error instanceof SqliteError)
+    return error.errcode === SQLITE_CONSTRAINT_UNIQUE || error.errcode === SQLITE_CONSTRAINT_PRIMARYKEY
+  return error instanceof pg.DatabaseError && error.code === POSTGRES_UNIQUE_VIOLATION
+}

@@ -1,0 +1,50 @@
+/** Bytes that are no JSON we take, and why. */
+export class JsonError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'JsonError'
+  }
+}
+
+export const MAX_DEPTH = 128
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPENING = new Set([0x5b, 0x7b])
+const CLOSING = new Set([0x5d, 0x7d])
+
+/** Deep nesting stalls whoever parses it, so it is measured on the bytes, before. */
+function depthOf(bytes: Buffer): number {
+  let depth = 0
+  let deepest = 0
+  let inText = false
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] as number
+    if (inText) {
+      if (byte === BACKSLASH) i += 1
+      else if (byte === QUOTE) inText = false
+    } else if (byte === QUOTE) inText = true
+    else if (OPENING.has(byte)) {
+      depth += 1
+      if (depth > deepest) deepest = depth
+    } else if (CLOSING.has(byte)) depth -= 1
+  }
+  return deepest
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Parses a whole JSON text, refusing bad UTF-8 and absurd nesting with a sentence that says so. */
+export function parseJson(bytes: Buffer): unknown {
+  if (depthOf(bytes) > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    throw new JsonError('is not valid UTF-8')
+  }
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new JsonError(`is not valid JSON (${(error as Error).message.slice(0, 120)})`)
+  }
+}
