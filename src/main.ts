@@ -36,22 +36,26 @@ const untilSignalled = () =>
   })
 
 async function start({ demo: isDemo, ...options }: StartOptions): Promise<number> {
-  const demo = isDemo ? createDemo(process.env) : undefined
-  const config = configOf({ ...options, data: options.data ?? demo?.dataDir })
+  const demo = isDemo ? createDemo(options.data ?? process.env.SLUICE_DATA) : undefined
+  const config = configOf({ ...options, data: demo?.dataDir ?? options.data })
   const log = createLog(config.logLevel, stdout.isTTY)
   const ground = await openGround(config)
   const server = await buildServer(config, log, ground)
-  const control = await serveControl(config.dataDir, operationsOf(config, ground))
+  const operations = operationsOf(config, ground)
+  const control = await serveControl(config.dataDir, operations)
   const signalled = untilSignalled()
   const port = await server.listen()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
-  if (demo) await demo.furnish({ address, ground, print })
-  else if (ground.printed)
-    print(`\n  The user root was made. Its password, shown this once:  ${ground.printed.rootPassword}\n`)
+  const rootPassword = ground.printed?.rootPassword
+  if (demo) await demo.furnish({ address, operations, rootPassword, print })
+  else if (rootPassword)
+    print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
   log.info({ address, version, engine: ground.store.engine }, 'sluice is ready')
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')
+  if (config.workers > 1)
+    log.warn('SLUICE_WORKERS counts relay processes, and this version has no relay: one process serves')
 
   const signal = await signalled
   log.info({ signal, drain_s: config.drainS }, 'stopping: no new connections, running requests finish')
@@ -81,17 +85,31 @@ async function operate<Name extends keyof Operations>(
   }
 }
 
+/** Mistakes of the operator are told in one sentence; only faults of ours show where they happened. */
+function explain(error: unknown): { code: number; message: string } {
+  if (error instanceof SettingError) return { code: EXIT.config, message: error.message }
+  if (error instanceof DirectoryInUseError || error instanceof NewerStoreError)
+    return { code: EXIT.failed, message: error.message }
+  const { code, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
+  if (code === 'EADDRINUSE')
+    return { code: EXIT.config, message: `PORT: ${address}:${port} is taken by another program` }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return { code: EXIT.config, message: 'HOST: this machine has no such address' }
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return { code: EXIT.config, message: `SLUICE_DATA or PORT: not permitted (${(error as Error).message})` }
+  if (code === 'ECONNREFUSED' || code === '28P01' || code === '3D000')
+    return {
+      code: EXIT.config,
+      message: `DATABASE_URL: PostgreSQL cannot be used (${(error as Error).message})`,
+    }
+  return { code: EXIT.failed, message: (error as Error).stack ?? String(error) }
+}
+
 try {
   process.exitCode = await runCli(process.argv.slice(2), { version, start, operate, print, printError })
 } catch (error) {
-  if (error instanceof SettingError) {
-    printError(`sluice: ${error.message}`)
-    process.exitCode = EXIT.config
-  } else if (error instanceof DirectoryInUseError || error instanceof NewerStoreError) {
-    printError(`sluice: ${error.message}`)
-    process.exitCode = EXIT.failed
-  } else {
-    printError(`sluice: ${(error as Error).stack}`)
-    process.exitCode = EXIT.failed
-  }
+  const { code, message } = explain(error)
+  printError(`sluice: ${message}`)
+  // Threads and servers that were built before the fault must not keep the process alive.
+  process.exit(code)
 }

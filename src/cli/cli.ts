@@ -1,5 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { CommandError, type Operations, type Report } from './operations.ts'
+import { CommandError, type Report } from './command.ts'
+import type { Operations } from './operations.ts'
 
 /** Exit codes of sysexits.h, so that supervisors can tell a typo from a fault. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, badData: 65, config: 78 } as const

@@ -1,7 +1,8 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
 import { join, relative } from 'node:path'
-import { CommandError, type Operations } from './operations.ts'
+import { CommandError } from './command.ts'
+import type { Operations } from './operations.ts'
 
 const MAX_BODY = 64 * 1024
 const TIMEOUT_MS = 600_000

@@ -1,9 +1,7 @@
 import { SYSTEM } from '../domain/actor.ts'
 import { mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
-import { type Digest, newAccessToken, newPassword } from '../identity/credentials.ts'
-import type { Keyring } from '../identity/keyring.ts'
-import type { Passwords } from '../identity/passwords.ts'
+import { newAccessToken, newPassword } from '../identity/credentials.ts'
 import { verifyChain } from '../ledger/verify.ts'
 import { insertAccessToken } from '../store/access-tokens.ts'
 import { entriesAfter, entryFields, listAccounts } from '../store/accounts.ts'
@@ -11,30 +9,10 @@ import { appendAudit, auditAfter, auditFields } from '../store/audit.ts'
 import { AUDIT_CHAIN, findChain, listChains } from '../store/chains.ts'
 import type { AuditRow, EntryRow } from '../store/schema.ts'
 import { endSessions } from '../store/sessions.ts'
-import type { Db, Trx } from '../store/store.ts'
+import type { Trx } from '../store/store.ts'
 import { findUserByName, updateUser } from '../store/users.ts'
+import { CommandError, type OperationDeps, type Report } from './command.ts'
 import { createRotation } from './rotation.ts'
-
-/** A command that cannot do what it was asked; its message is for the person who typed it. */
-export class CommandError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'CommandError'
-  }
-}
-
-export type OperationDeps = {
-  readonly db: Db
-  readonly keyring: Keyring
-  readonly digest: Digest
-  readonly passwords: Passwords
-  readonly now: () => number
-  readonly dataDir: string
-  /** The secret lives in the data directory, not in the environment. */
-  readonly isSecretKept: boolean
-}
-
-export type Report = { readonly ok: boolean; readonly lines: readonly string[] }
 
 /** What the operator's commands do, on a running server or without one. */
 export function createOperations(deps: OperationDeps) {

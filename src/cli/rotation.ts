@@ -1,7 +1,7 @@
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
 import { sealedUnderOlder } from '../store/sealed.ts'
 import type { Trx } from '../store/store.ts'
-import { CommandError, type OperationDeps, type Report } from './operations.ts'
+import { CommandError, type OperationDeps, type Report } from './command.ts'
 
 const BATCH = 200
 

@@ -82,11 +82,15 @@ export const listen = (server: Server, port: number, host: string) =>
     })
   })
 
+const SWEEP_MS = 100
+
 /** Stops accepting, lets what runs finish for at most `drainMs`, then cuts what is left. */
 export async function drain(server: Server, drainMs: number): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
-  server.closeIdleConnections()
-  const timer = setTimeout(() => server.closeAllConnections(), drainMs)
+  // A kept-alive connection turns idle only when its answer has gone out, so idle ones are swept until none is left.
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+  const cut = setTimeout(() => server.closeAllConnections(), drainMs)
   await closed
-  clearTimeout(timer)
+  clearInterval(sweep)
+  clearTimeout(cut)
 }

@@ -1,13 +1,18 @@
 import cookie from '@fastify/cookie'
-import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
-import { jsonSchemaTransform, jsonSchemaTransformObject, serializerCompiler } from 'fastify-type-provider-zod'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  LogController,
+} from 'fastify'
+import { serializerCompiler } from 'fastify-type-provider-zod'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { type ErrorAnswer, internalError, managementError, relayError } from '../http/errors.ts'
 import { newRequestId } from '../http/request-id.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
 import type { Deps } from './deps.ts'
+import { serveHome } from './home.ts'
+import { serveReference } from './reference.ts'
 import { serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 
@@ -38,9 +43,8 @@ function refusalOf(error: Error & { statusCode?: number; code?: string }): Refus
 export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promise<FastifyInstance> {
   const app: FastifyInstance = Fastify({
     loggerInstance: log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: () => newRequestId(Date.now()),
-    requestIdLogLabel: 'request_id',
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
@@ -99,29 +103,8 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   })
 
   await app.register(cookie)
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'Sluice management API', version: deps.version },
-      servers: [{ url: deps.basePath === '' ? '/' : deps.basePath }],
-      components: {
-        securitySchemes: {
-          accessToken: { type: 'http', scheme: 'bearer', description: 'A system access token (sat-…)' },
-          session: { type: 'apiKey', in: 'cookie', name: 'sluice_session' },
-        },
-      },
-      security: [{ accessToken: [] }, { session: [] }],
-    },
-    transform: jsonSchemaTransform,
-    transformObject: jsonSchemaTransformObject,
-  })
-
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    uiConfig: { persistAuthorization: false, docExpansion: 'none', tryItOutEnabled: true },
-    theme: { title: 'Sluice API' },
-  })
-
+  await serveReference(app, deps)
+  serveHome(app, deps.basePath, deps.version)
   serveEverything(app, deps)
 
   await app.ready()

@@ -1,23 +1,10 @@
 import type { FastifyRequest } from 'fastify'
-import type { Actor } from '../domain/actor.ts'
 import { appendAudit, listAudit } from '../store/audit.ts'
 import type { Trx } from '../store/store.ts'
+import type { AuditNote, Handlers } from './call.ts'
 import type { auditContract } from './contract/audit.ts'
 import type { Deps } from './deps.ts'
 import { pageTold } from './page.ts'
-import type { Handlers } from './serve.ts'
-
-/** What was done to what: `before` and `after` as the API tells them, that is, without secrets. */
-export type AuditNote = {
-  /** `token.create`, `channel.update`, `user.login` … */
-  readonly action: string
-  /** `token:7`, `user:3` … */
-  readonly target: string
-  readonly before?: unknown
-  readonly after?: unknown
-  /** Whoever signs in is the actor of that record, though no credential was shown. */
-  readonly actor?: Pick<Actor, 'id' | 'username'>
-}
 
 const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
 

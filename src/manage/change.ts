@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { findAnswer, type Repeat, saveAnswer } from '../store/idempotency.ts'
-import { type AuditNote, auditRecord } from './audit.ts'
+import { auditRecord } from './audit.ts'
+import type { AuditNote, Changing } from './call.ts'
 import type { Route } from './contract/route.ts'
 import type { Deps } from './deps.ts'
-import type { Changing } from './serve.ts'
 
 type Work = (changing: Changing) => Promise<unknown>
 type Change = (work: Work) => Promise<unknown>

@@ -12,10 +12,10 @@ import {
 import { endSessions, listSessions } from '../store/sessions.ts'
 import type { Trx } from '../store/store.ts'
 import { type UserChange, updateUser } from '../store/users.ts'
+import type { Handlers } from './call.ts'
 import type { selfContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
 import { pageTold } from './page.ts'
-import type { Handlers } from './serve.ts'
 import { claimName, deleteAccount, mustFindUser, tellUser } from './users.ts'
 
 /** The one that `GET /api/user/token` makes and rotates. */

@@ -1,40 +1,14 @@
 import { createHash } from 'node:crypto'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Actor } from '../domain/actor.ts'
 import { invalid, Refusal } from '../domain/errors.ts'
 import { ROLE, roleName } from '../domain/role.ts'
-import type { Trx } from '../store/store.ts'
-import type { AuditNote } from './audit.ts'
+import type { Call, Handlers } from './call.ts'
 import { createChange } from './change.ts'
-import type { Access, Answer, Body, Contract, Params, Query, Route } from './contract/route.ts'
+import type { Contract, Route } from './contract/route.ts'
 import type { Deps } from './deps.ts'
-
-type RoleAccess = Extract<Access, 'user' | 'admin' | 'root'>
-
-/** The open transaction of a write, and the way to say in the audit log what it does. */
-export type Changing = { readonly trx: Trx; audit(note: AuditNote): void }
-
-/** One call of a route, as its handler sees it. */
-export type Call<R extends Route = Route> = {
-  readonly params: Params<R>
-  readonly query: Query<R>
-  readonly body: Body<R>
-  /** Who asks; undefined only where the route takes callers without a management credential. */
-  readonly actor: R['access'] extends RoleAccess ? Actor : Actor | undefined
-  readonly authorization: string
-  readonly address: string
-  readonly isTls: boolean
-  readonly requestId: string
-  readonly userAgent: string
-  readonly reply: FastifyReply
-  /** Everything a write does, in one transaction: the change, its audit record, and the answer kept for repeats. */
-  change<T extends Answer<R>>(work: (changing: Changing) => Promise<T>): Promise<T>
-}
-
-export type Handlers<C extends Contract> = {
-  readonly [name in keyof C]: (call: Call<C[name]>) => Promise<Answer<C[name]>>
-}
+import { tagOf } from './reference.ts'
 
 const envelope = (data: unknown) =>
   data === undefined ? { success: true, message: '' } : { success: true, message: '', data }
@@ -113,7 +87,7 @@ export function serveContract<C extends Contract>(
       schema: {
         operationId: name,
         summary: route.summary,
-        tags: [route.path.split('/')[2] ?? 'other'],
+        tags: [tagOf(route.path)],
         ...(route.params ? { params: route.params } : {}),
         ...(route.query ? { querystring: route.query } : {}),
         ...(route.body ? { body: route.body } : {}),

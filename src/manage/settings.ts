@@ -2,9 +2,9 @@ import { type FieldFault, invalid } from '../domain/errors.ts'
 import { isSettingKey, readSetting, SETTINGS, type SettingKey, type Settings } from '../domain/setting.ts'
 import { clearSetting, listSettings, writeSetting } from '../store/settings.ts'
 import type { Db } from '../store/store.ts'
+import type { Call, Handlers } from './call.ts'
 import type { settingContract } from './contract/settings.ts'
 import type { Deps } from './deps.ts'
-import type { Call, Handlers } from './serve.ts'
 
 const KEYS = Object.keys(SETTINGS) as SettingKey[]
 

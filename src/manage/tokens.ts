@@ -18,11 +18,11 @@ import {
   type TokenWithAccount,
   updateToken,
 } from '../store/tokens.ts'
+import type { Handlers } from './call.ts'
 import type { tokenContract } from './contract/tokens.ts'
 import type { Deps } from './deps.ts'
 import { limitsStored, limitsTold } from './limits.ts'
 import { pageTold } from './page.ts'
-import type { Handlers } from './serve.ts'
 
 /** No list of one user's grows without end. */
 const MAX_TOKENS = 1_000_000

@@ -17,12 +17,12 @@ import {
   type UserWithAccount,
   updateUser,
 } from '../store/users.ts'
+import type { Changing, Handlers } from './call.ts'
 import type { Query } from './contract/route.ts'
 import type { userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
 import { limitsStored, limitsTold } from './limits.ts'
 import { pageTold } from './page.ts'
-import type { Changing, Handlers } from './serve.ts'
 
 export const tellUser = (row: UserWithAccount) => ({
   id: row.id,

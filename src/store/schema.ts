@@ -1,5 +1,8 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
 
+/** One schema, two engines. */
+export type Engine = 'sqlite' | 'postgres'
+
 /** The tables, as both engines hold them: whole numbers for flags and times, text for lists and objects (JSON). */
 export type Database = {
   meta: MetaTable

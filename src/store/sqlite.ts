@@ -10,6 +10,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import { programFile } from './program-file.ts'
 import type { Outcome, Statement, ThreadOptions } from './sqlite-thread.ts'
 
 /** What SQLite itself said, with its extended result code. */
@@ -22,15 +23,11 @@ export class SqliteError extends Error {
   }
 }
 
-/** Compiled and source trees both find their threads here. */
-const threadFile = () =>
-  new URL(import.meta.url.endsWith('.ts') ? './sqlite-thread.ts' : './sqlite-thread.js', import.meta.url)
-
 type Waiting = { resolve(outcome: { rows: unknown[]; changes: number }): void; reject(error: Error): void }
 
 /** A thread with a connection of its own; statements run in the order they are sent. */
 function startThread(options: ThreadOptions) {
-  const worker = new Worker(threadFile(), { workerData: options })
+  const worker = new Worker(programFile(import.meta.url, './sqlite-thread'), { workerData: options })
   const waiting = new Map<number, Waiting>()
   let nextId = 0
   let failure: Error | undefined

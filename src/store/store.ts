@@ -2,10 +2,10 @@ import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import { foundation } from './migrations/0001-foundation.ts'
-import type { Database } from './schema.ts'
+import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
 
-export type Engine = 'sqlite' | 'postgres'
+export type { Engine }
 /** The store, or a transaction of it: queries take either. */
 export type Db = Kysely<Database>
 export type Trx = Transaction<Database>

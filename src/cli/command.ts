@@ -1,0 +1,25 @@
+import type { Digest } from '../identity/credentials.ts'
+import type { Keyring } from '../identity/keyring.ts'
+import type { Passwords } from '../identity/passwords.ts'
+import type { Db } from '../store/store.ts'
+
+/** A command that cannot do what it was asked; its message is for the person who typed it. */
+export class CommandError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'CommandError'
+  }
+}
+
+export type OperationDeps = {
+  readonly db: Db
+  readonly keyring: Keyring
+  readonly digest: Digest
+  readonly passwords: Passwords
+  readonly now: () => number
+  readonly dataDir: string
+  /** The secret lives in the data directory, not in the environment. */
+  readonly isSecretKept: boolean
+}
+
+export type Report = { readonly ok: boolean; readonly lines: readonly string[] }

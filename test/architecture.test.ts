@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { describe, it } from 'node:test'
+import { parseSync } from 'oxc-parser'
+
+/** The floors of DESIGN.md's house, top first. Arrows point down; rooms on one floor do not import each other. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['main'],
+  ['relay', 'manage', 'cli'],
+  ['http', 'ledger', 'routing', 'identity', 'store'],
+  ['providers'],
+  ['formats'],
+  ['wire', 'domain'],
+]
+
+/** The contract is read by the console too, so it may lean on nothing but zod and constants. */
+const CONTRACT_MAY_IMPORT = /^(zod$|src\/manage\/contract\/|src\/domain\/)/
+
+type Arrow = { readonly from: string; readonly to: string }
+
+const files = globSync('src/**/*.ts')
+
+/** Every import of a file, types included: a type is knowledge of the other room as well. */
+function importsOf(file: string): readonly string[] {
+  const { module, errors } = parseSync(file, readFileSync(file, 'utf8'))
+  assert.deepEqual(errors, [], `${file} does not parse`)
+  const written = [
+    ...module.staticImports.map(each => each.moduleRequest.value),
+    ...module.staticExports.flatMap(each => each.entries.flatMap(entry => entry.moduleRequest?.value ?? [])),
+    ...module.dynamicImports.map(each =>
+      readFileSync(file, 'utf8').slice(each.moduleRequest.start + 1, each.moduleRequest.end - 1),
+    ),
+  ]
+  return written.map(name => (name.startsWith('.') ? normalize(join(dirname(file), name)) : name))
+}
+
+const arrows: readonly Arrow[] = files.flatMap(from => importsOf(from).map(to => ({ from, to })))
+const inside = arrows.filter(({ to }) => to.startsWith('src/'))
+
+/** Files directly under src/ build the rooms: they are the top floor. */
+const roomOf = (file: string) => (file.split('/').length === 2 ? 'main' : (file.split('/')[1] as string))
+const floorOf = (file: string) => FLOORS.findIndex(rooms => rooms.includes(roomOf(file)))
+
+describe('the architecture', () => {
+  it('has no room that the plan does not know', () => {
+    const unknown = files.filter(file => floorOf(file) === -1)
+    assert.deepEqual(unknown, [])
+  })
+
+  it('has no arrow that points up or sideways', () => {
+    const wrong = inside
+      .filter(({ from, to }) => roomOf(from) !== roomOf(to) && floorOf(to) <= floorOf(from))
+      .map(({ from, to }) => `${from} → ${to}`)
+    assert.deepEqual(wrong, [])
+  })
+
+  it('has no cycle between files', () => {
+    const next = Map.groupBy(inside, ({ from }) => from)
+    const done = new Set<string>()
+    const walk = (file: string, path: readonly string[]): void => {
+      assert.ok(!path.includes(file), `cycle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`)
+      if (done.has(file)) return
+      for (const { to } of next.get(file) ?? []) walk(to, [...path, file])
+      done.add(file)
+    }
+    for (const file of files) walk(file, [])
+  })
+
+  it('keeps the contract free of everything but zod and constants', () => {
+    const wrong = arrows.filter(
+      ({ from, to }) => from.startsWith('src/manage/contract/') && !CONTRACT_MAY_IMPORT.test(to),
+    )
+    assert.deepEqual(wrong, [])
+  })
+
+  it('lets nothing of the product import tests, benchmarks or the simulator, but for the demo', () => {
+    const wrong = arrows.filter(
+      ({ from, to }) => /^(test|bench|simulator)\//.test(to) && from !== 'src/demo.ts',
+    )
+    assert.deepEqual(wrong, [])
+  })
+
+  it('reads the environment in one place', () => {
+    const wrong = files.filter(
+      file =>
+        /process\.env/.test(readFileSync(file, 'utf8')) && !['src/config.ts', 'src/main.ts'].includes(file),
+    )
+    assert.deepEqual(wrong, [])
+  })
+})

