@@ -194,6 +194,8 @@ type SettingsTable = { key: string; value: string; updated_time: number; author_
 type PricesTable = {
   id: Generated<number>
   model: string
+  /** The folded name, for searching. */
+  search: string
   version: number
   /** JSON: the price as `domain/price.ts` holds it. */
   price: string
@@ -222,6 +224,9 @@ type LogsTable = {
   is_stream: number
   address: string
   request_id: string
+  /** What the provider calls the request. */
+  upstream_request_id: Generated<string>
+  /** JSON object. */
   other: string
 }
 

@@ -140,35 +140,36 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
   )
   await db.schema.createIndex('sessions_user').on('sessions').columns(['user_id', 'id']).execute()
 
+  // Long columns last: what lists filter and sort by is read without walking past them.
   await strict(
     withId('channels')
-      .addColumn('name', 'text', column => column.notNull())
       .addColumn('type', whole, column => column.notNull())
-      .addColumn('base_url', 'text', column => column.notNull())
-      .addColumn('models', 'text', column => column.notNull())
-      .addColumn('model_mapping', 'text', column => column.notNull())
+      .addColumn('status', whole, column => column.notNull())
       .addColumn('priority', whole, column => column.notNull())
       .addColumn('weight', whole, column => column.notNull())
-      .addColumn('status', whole, column => column.notNull())
-      .addColumn('status_reason', 'text', column => column.notNull())
-      .addColumn('tag', 'text')
-      .addColumn('channel_group', 'text', column => column.notNull())
-      .addColumn('search', 'text', column => column.notNull())
+      .addColumn('auto_ban', whole, column => column.notNull())
+      .addColumn('is_multi', whole, column => column.notNull())
       .addColumn('created_time', whole, column => column.notNull())
       .addColumn('test_time', whole, column => column.notNull())
       .addColumn('response_time', whole, column => column.notNull())
       .addColumn('used', whole, column => column.notNull())
-      .addColumn('auto_ban', whole, column => column.notNull())
+      .addColumn('tag', 'text')
+      .addColumn('channel_group', 'text', column => column.notNull())
+      .addColumn('search', 'text', column => column.notNull())
+      .addColumn('name', 'text', column => column.notNull())
+      .addColumn('base_url', 'text', column => column.notNull())
+      .addColumn('status_reason', 'text', column => column.notNull())
       .addColumn('test_model', 'text', column => column.notNull())
-      .addColumn('param_override', 'text', column => column.notNull())
-      .addColumn('header_override', 'text', column => column.notNull())
-      .addColumn('status_code_mapping', 'text', column => column.notNull())
-      .addColumn('setting', 'text', column => column.notNull())
       .addColumn('openai_organization', 'text', column => column.notNull())
-      .addColumn('other', 'text', column => column.notNull())
       .addColumn('remark', 'text', column => column.notNull())
       .addColumn('limits', 'text', column => column.notNull())
-      .addColumn('is_multi', whole, column => column.notNull()),
+      .addColumn('other', 'text', column => column.notNull())
+      .addColumn('status_code_mapping', 'text', column => column.notNull())
+      .addColumn('header_override', 'text', column => column.notNull())
+      .addColumn('param_override', 'text', column => column.notNull())
+      .addColumn('setting', 'text', column => column.notNull())
+      .addColumn('model_mapping', 'text', column => column.notNull())
+      .addColumn('models', 'text', column => column.notNull()),
   )
   await db.schema.createIndex('channels_priority').on('channels').columns(['priority', 'id']).execute()
   await db.schema.createIndex('channels_tag').on('channels').columns(['tag', 'id']).execute()
@@ -229,6 +230,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
   await strict(
     withId('prices')
       .addColumn('model', 'text', column => column.notNull())
+      .addColumn('search', 'text', column => column.notNull())
       .addColumn('version', whole, column => column.notNull())
       .addColumn('price', 'text', column => column.notNull())
       .addColumn('effective_time', whole, column => column.notNull())
@@ -237,6 +239,13 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('ended_time', whole)
       .addUniqueConstraint('prices_version', ['model', 'version']),
   )
+  // Which of a model's versions is in force, found without touching the ended ones.
+  await db.schema
+    .createIndex('prices_live')
+    .on('prices')
+    .columns(['model', 'effective_time', 'version'])
+    .where(sql.ref('ended_time'), 'is', null)
+    .execute()
 
   await strict(
     withId('logs')
@@ -255,11 +264,30 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('is_stream', whole, column => column.notNull())
       .addColumn('address', 'text', column => column.notNull())
       .addColumn('request_id', 'text', column => column.notNull())
+      .addColumn('upstream_request_id', 'text', column => column.notNull().defaultTo(''))
       .addColumn('other', 'text', column => column.notNull()),
   )
-  await db.schema.createIndex('logs_user').on('logs').columns(['user_id', 'id']).execute()
-  await db.schema.createIndex('logs_token').on('logs').columns(['token_id', 'id']).execute()
-  await db.schema.createIndex('logs_time').on('logs').columns(['created_time']).execute()
+  // Every filter of the log walks an index from its newest row on; sums by time or user read nothing else.
+  await db.schema
+    .createIndex('logs_time')
+    .on('logs')
+    .columns(['created_time', 'id', 'type', 'cost'])
+    .execute()
+  await db.schema
+    .createIndex('logs_user')
+    .on('logs')
+    .columns(['user_id', 'created_time', 'id', 'type', 'cost'])
+    .execute()
+  for (const column of ['token_id', 'token_name', 'model_name', 'channel_id'])
+    await db.schema.createIndex(`logs_${column}`).on('logs').columns([column, 'created_time', 'id']).execute()
+  await db.schema.createIndex('logs_request').on('logs').column('request_id').execute()
+  // Nearly all rows are requests, which the time finds as well: only the rare types are worth an index.
+  await db.schema
+    .createIndex('logs_rare')
+    .on('logs')
+    .columns(['type', 'created_time', 'id'])
+    .where(sql.ref('type'), '<>', sql.lit(2))
+    .execute()
 
   await strict(
     table('audit')

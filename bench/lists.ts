@@ -1,0 +1,234 @@
+import { sql } from 'kysely'
+import { fold } from '../src/domain/text.ts'
+import type { Db } from '../src/store/store.ts'
+import { ENGINES, type Gateway, startGateway } from '../test/support/gateway.ts'
+
+/** Any list endpoint at these sizes answers its first and its 1,000th page in less than 50 ms. */
+const SIZES = { tokens: 100_000, channels: 10_000, users: 100_000, aliases: 10_000, logs: 200_000 }
+const GOAL_MS = 50
+const RUNS = 7
+const ROOT_ID = 1
+const CHUNK = 200
+
+async function inChunks(count: number, write: (numbers: number[]) => Promise<unknown>): Promise<void> {
+  for (let start = 0; start < count; start += CHUNK)
+    await write(Array.from({ length: Math.min(CHUNK, count - start) }, (_, i) => start + i))
+}
+
+const account = (kind: 'user' | 'token', owner_id: number) =>
+  ({ kind, owner_id, unlimited: 0, credited: 0, posted: 0, held: 0, request_count: 0 }) as const
+
+/** Rows as the API would have made them, written straight into the store. */
+async function seed(db: Db): Promise<void> {
+  await db.transaction().execute(async trx => {
+    await inChunks(SIZES.users, async numbers => {
+      const rows = await trx
+        .insertInto('users')
+        .values(
+          numbers.map(n => ({
+            username: `person-${n}`,
+            username_key: `person-${n}`,
+            display_name: `Person ${n}`,
+            email: `person${n}@example.org`,
+            search: fold(`person-${n} Person ${n} person${n}@example.org`),
+            password_hash: '',
+            role: 1,
+            status: 1,
+            user_group: 'default',
+            limits: '{}',
+            created_time: n,
+            last_login_time: 0,
+            deleted_time: null,
+          })),
+        )
+        .returning('id')
+        .execute()
+      await trx
+        .insertInto('accounts')
+        .values(rows.map(({ id }) => account('user', id)))
+        .execute()
+    })
+    await inChunks(SIZES.tokens, async numbers => {
+      const rows = await trx
+        .insertInto('tokens')
+        .values(
+          numbers.map(n => ({
+            user_id: ROOT_ID,
+            name: `token ${n}`,
+            search: `token ${n}`,
+            key_digest: `digest-${n}`,
+            key_sealed: '',
+            key_hint: 'sk-ab12…wxyz',
+            status: 1,
+            created_time: n,
+            accessed_time: n,
+            expired_time: -1,
+            model_limits_enabled: 0,
+            models: '["gpt-4o-mini"]',
+            allow_ips: '[]',
+            token_group: 'default',
+            limits: '{}',
+          })),
+        )
+        .returning('id')
+        .execute()
+      await trx
+        .insertInto('accounts')
+        .values(rows.map(({ id }) => account('token', id)))
+        .execute()
+    })
+    const models = Array.from({ length: 20 }, (_, i) => `model-${i}`)
+    await inChunks(SIZES.channels, async numbers => {
+      const rows = await trx
+        .insertInto('channels')
+        .values(
+          numbers.map(n => ({
+            name: `channel ${n}`,
+            type: n % 2 === 0 ? 1 : 14,
+            base_url: '',
+            models: JSON.stringify(models),
+            model_mapping: '{}',
+            priority: n % 7,
+            weight: 1,
+            status: n % 10 === 0 ? 2 : 1,
+            status_reason: '',
+            tag: n % 3 === 0 ? null : `tag ${n % 500}`,
+            channel_group: 'default',
+            search: `channel ${n}`,
+            created_time: n,
+            test_time: 0,
+            response_time: 0,
+            used: 0,
+            auto_ban: 1,
+            test_model: '',
+            param_override: '{}',
+            header_override: '{}',
+            status_code_mapping: '{}',
+            setting: '{}',
+            openai_organization: '',
+            other: '',
+            remark: '',
+            limits: '{}',
+            is_multi: 0,
+          })),
+        )
+        .returning('id')
+        .execute()
+      const keys = rows.map(({ id }) => ({
+        channel_id: id,
+        position: 0,
+        digest: `digest-${id}`,
+        sealed: '',
+        hint: 'sk-ab…yz',
+        status: 1,
+        reason: '',
+        disabled_time: 0,
+      }))
+      await trx.insertInto('channel_keys').values(keys).execute()
+      const names = rows.flatMap(({ id }) => models.map(model => ({ channel_id: id, model })))
+      for (let i = 0; i < names.length; i += 1_000)
+        await trx
+          .insertInto('channel_models')
+          .values(names.slice(i, i + 1_000))
+          .execute()
+    })
+    await inChunks(SIZES.aliases, numbers =>
+      trx
+        .insertInto('aliases')
+        .values(
+          numbers.map(n => ({
+            name: `alias-${n}`,
+            target: 'model-1',
+            channel_ids: null,
+            status: 1,
+            search: `alias-${n}`,
+            created_time: n,
+          })),
+        )
+        .execute(),
+    )
+    await inChunks(SIZES.logs, numbers =>
+      trx
+        .insertInto('logs')
+        .values(
+          numbers.map(n => ({
+            created_time: n,
+            type: 2,
+            user_id: ROOT_ID,
+            token_id: n % 1000,
+            token_name: 'token',
+            channel_id: 1,
+            model_name: 'model-1',
+            content: '',
+            cost: n,
+            prompt_tokens: 10,
+            completion_tokens: 20,
+            use_time_ms: 100,
+            is_stream: 0,
+            address: '',
+            request_id: `req_${n}`,
+            other: '{}',
+          })),
+        )
+        .execute(),
+    )
+  })
+}
+
+const LISTS = [
+  ['/api/token/?', 10],
+  ['/api/token/?', 100],
+  ['/api/token/search?keyword=9999', 10],
+  ['/api/token/search?keyword=nothing-like-it', 10],
+  ['/api/user/?', 10],
+  ['/api/user/?', 100],
+  ['/api/user/search?keyword=person9999', 10],
+  ['/api/user/search?keyword=nothing-like-it', 10],
+  ['/api/channel/?', 10],
+  ['/api/channel/?id_sort=true', 10],
+  ['/api/channel/?status=disabled', 10],
+  ['/api/channel/?type=14', 10],
+  ['/api/channel/?tag_mode=true', 10],
+  ['/api/channel/search?keyword=9999', 10],
+  ['/api/channel/search?model=model-7', 10],
+  ['/api/alias/?', 10],
+  ['/api/log/?', 10],
+  ['/api/log/self?', 100],
+  ['/api/price/?', 10],
+  ['/api/audit/?', 10],
+  ['/api/user/access_token/?', 10],
+] as const
+
+async function timeOf(gateway: Gateway, path: string): Promise<{ medianMs: number; status: number }> {
+  const times: number[] = []
+  let status = 0
+  for (let run = 0; run < RUNS; run++) {
+    const start = performance.now()
+    status = (await gateway.api('GET', path)).status
+    times.push(performance.now() - start)
+  }
+  return { medianMs: times.sort((a, b) => a - b)[Math.floor(RUNS / 2)] ?? 0, status }
+}
+
+export async function benchLists(): Promise<void> {
+  for (const engine of ENGINES) {
+    const gateway = await startGateway({ engine })
+    await seed(gateway.db)
+    // What autovacuum does within the minute: without it, index-only scans look at every row.
+    if (engine === 'postgres') await sql`vacuum analyze`.execute(gateway.db)
+    console.log(`\nlists on ${engine}, median of ${RUNS} (goal < ${GOAL_MS} ms)`)
+    console.log('path                                              size   page 1   page 1000')
+    for (const [path, size] of LISTS) {
+      const at = (page: number) =>
+        timeOf(gateway, `${path}${path.endsWith('?') ? '' : '&'}p=${page}&page_size=${size}`)
+      const first = await at(1)
+      const deep = await at(1000)
+      const told = ({ medianMs, status }: typeof first) =>
+        status === 200
+          ? `${medianMs.toFixed(1).padStart(6)}${medianMs < GOAL_MS ? ' ' : '!'}`
+          : `  (${status})`
+      console.log(`${path.padEnd(48)} ${String(size).padStart(5)}  ${told(first)}  ${told(deep)}`)
+    }
+    await gateway.close()
+  }
+}

@@ -1,0 +1,35 @@
+import { Refusal } from '../domain/errors.ts'
+import { isAddressIn } from '../http/address.ts'
+import { createKeyCheck } from '../identity/api-key.ts'
+import { findTokenByDigest, type TokenWithAccount } from '../store/tokens.ts'
+import { findUser } from '../store/users.ts'
+import type { Call } from './call.ts'
+import type { Deps } from './deps.ts'
+
+type Asking = Pick<Call, 'authorization' | 'address' | 'reply'>
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+
+/** Where clients put the token: this header, and only without it what SDKs of other formats send (contract 3). */
+function credentialOf({ authorization, reply: { request } }: Asking): string {
+  const { 'x-api-key': apiKey, 'x-goog-api-key': googleKey } = request.headers
+  const { key } = request.query as { key?: unknown }
+  return authorization || textOf(apiKey) || textOf(googleKey) || textOf(key)
+}
+
+/** The `sk-` token a call comes with, where a route of the management API takes one. */
+export function createKeyHolder({ db, digest, now }: Deps) {
+  const checkKey = createKeyCheck({
+    findToken: value => findTokenByDigest(db, value),
+    findUser: id => findUser(db, id),
+    digest,
+    now,
+  })
+  return async (asking: Asking, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
+    const token = await checkKey(credentialOf(asking), options)
+    const allowed = JSON.parse(token.allow_ips) as string[]
+    if (allowed.length > 0 && !isAddressIn(asking.address, allowed))
+      throw new Refusal('ip_not_allowed', `the token may not be used from the address ${asking.address}`)
+    return token
+  }
+}

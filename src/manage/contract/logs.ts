@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { paged, pageOf, queryNumber, queryText } from './fields.ts'
+import type { Contract } from './route.ts'
+
+const MAX_PATTERN = 64
+const MAX_WILDCARDS = 4
+
+/** A whole text, or with `%` a pattern; short, because a pattern is tried on many rows. */
+const textFilter = queryText.refine(
+  value =>
+    !value?.includes('%') || (value.length <= MAX_PATTERN && value.split(/%+/).length <= MAX_WILDCARDS + 1),
+  `with %, must have at most ${MAX_PATTERN} characters and ${MAX_WILDCARDS} times %`,
+)
+
+/** 0 and nothing are how the family's clients say "all". */
+const numberFilter = z.preprocess(value => (value === '' || value === '0' ? undefined : value), queryNumber)
+
+const ownFilters = {
+  type: numberFilter.describe('1 top-up, 2 request, 3 management, 4 system, 5 error, 6 refund, 7 sign-in'),
+  start_timestamp: numberFilter,
+  end_timestamp: numberFilter,
+  token_name: textFilter,
+  model_name: textFilter,
+  group: queryText,
+  request_id: queryText,
+}
+const filters = { ...ownFilters, username: textFilter, channel: numberFilter }
+
+const logTold = z
+  .object({
+    id: z.int(),
+    user_id: z.int(),
+    created_at: z.int(),
+    type: z.int(),
+    content: z.string(),
+    username: z.string(),
+    token_id: z.int(),
+    token_name: z.string(),
+    model_name: z.string(),
+    quota: z.int().describe('Units, rounded up'),
+    cost: z.string().describe('USD, exact'),
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    use_time: z.int().describe('Seconds'),
+    use_time_ms: z.int(),
+    is_stream: z.boolean(),
+    channel: z.int(),
+    channel_name: z.string().describe('Told to administrators'),
+    group: z.string(),
+    ip: z.string(),
+    request_id: z.string(),
+    upstream_request_id: z.string(),
+    other: z.string().describe('An object as JSON text'),
+  })
+  .meta({ id: 'LogRow' })
+
+const statTold = z.object({
+  quota: z.int().describe('Units of all requests the filter leaves'),
+  rpm: z.int().describe('Requests of the last minute'),
+  tpm: z.int().describe('Tokens of the last minute'),
+})
+
+export const logContract = {
+  listLogs: {
+    method: 'GET',
+    path: '/api/log/',
+    access: 'admin',
+    summary:
+      'Everybody’s log, newest first; `total` stops at 100,000, and `%` in a text looks through as many rows',
+    query: paged(filters),
+    data: pageOf(logTold),
+  },
+  listOwnLogs: {
+    method: 'GET',
+    path: '/api/log/self',
+    access: 'user',
+    summary: 'Your own log, newest first',
+    query: paged(ownFilters),
+    data: pageOf(logTold),
+  },
+  sumLogs: {
+    method: 'GET',
+    path: '/api/log/stat',
+    access: 'admin',
+    summary: 'What everybody’s requests cost, and how many there were in the last minute',
+    query: z.object(filters),
+    data: statTold,
+  },
+  sumOwnLogs: {
+    method: 'GET',
+    path: '/api/log/self/stat',
+    access: 'user',
+    summary: 'What your requests cost, and how many there were in the last minute',
+    query: z.object(ownFilters),
+    data: statTold,
+  },
+  listTokenLogs: {
+    method: 'GET',
+    path: '/api/log/token',
+    access: 'key',
+    summary: 'The newest 1,000 rows of the token that asks; expired and used-up tokens may ask too',
+    query: z.object({ key: queryText }),
+    data: z.array(logTold),
+  },
+} as const satisfies Contract

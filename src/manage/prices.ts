@@ -1,0 +1,175 @@
+import { invalid, invalidField, notFound } from '../domain/errors.ts'
+import { type Price, type PriceInput, priceFields, quotaType, readPrice } from '../domain/price.ts'
+import { fold } from '../domain/text.ts'
+import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
+import type { Page, Paging } from '../store/page.ts'
+import {
+  endPrices,
+  findPrice,
+  findPriceInForce,
+  insertPrice,
+  listPriceHistory,
+  listPricesInForce,
+  type PriceFilter,
+  type PriceVersion,
+  pricedAmong,
+} from '../store/prices.ts'
+import { type Db, isUniqueViolation } from '../store/store.ts'
+import type { Handlers } from './call.ts'
+import type { priceContract } from './contract/prices.ts'
+import type { Deps } from './deps.ts'
+import { pageTold } from './page.ts'
+
+/** Clocks differ a little: a moment that has just passed is now, an earlier one a mistake. */
+const GRACE_S = 60
+
+/** Builds the product's price table, which takes tens of milliseconds, before a request needs it. */
+export const warmPrices = (): void => void shippedModels()
+
+const tellVersion = (row: PriceVersion) => {
+  const price = JSON.parse(row.price) as Price
+  return {
+    id: row.id,
+    model: row.model,
+    version: row.version,
+    source: 'admin' as const,
+    quota_type: quotaType(price),
+    ...priceFields(price),
+    effective_time: row.effective_time,
+    created_time: row.created_time,
+    author: row.author_name === null ? null : { id: row.author_id, username: row.author_name },
+  }
+}
+
+const tellShipped = (model: string, price: Price) => ({
+  id: null,
+  model,
+  version: 0,
+  source: 'shipped' as const,
+  quota_type: quotaType(price),
+  ...priceFields(price),
+  effective_time: 0,
+  created_time: 0,
+  author: null,
+})
+
+type Told = ReturnType<typeof tellVersion> | ReturnType<typeof tellShipped>
+
+function readGiven(given: PriceInput): Price {
+  const reading = readPrice(given)
+  if ('price' in reading) return reading.price
+  throw invalid(reading.faults.map(({ path, message }) => ({ path: path || 'body', message })))
+}
+
+/** Nothing is priced backwards: what was admitted under another price stays so. */
+function readEffective(given: number | undefined, now: number): number {
+  if (given === undefined || given === 0) return now
+  if (given < now - GRACE_S)
+    throw invalidField('effective_time', 'lies in the past; leave it out for a price that counts from now on')
+  return Math.max(given, now)
+}
+
+const MAX_ATTEMPTS = 20
+
+/** Versions are numbered one after the other: whoever is second at the same moment takes the number after. */
+async function inTurn<T>(write: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await write()
+    } catch (error) {
+      if (attempt === MAX_ATTEMPTS || !isUniqueViolation(error)) throw error
+    }
+  }
+}
+
+/** What models cost: versions set by administrators, over the table that comes with the product (contract 4, money). */
+export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceContract> {
+  const shipped = (model: string) => {
+    const price = shippedPrice(model, now() * 1000)
+    return price && tellShipped(model, price)
+  }
+
+  /** The names of the product's table that a filter leaves; one asked for by name may also carry a date. */
+  function shippedNames({ model, keyword }: PriceFilter): string[] {
+    const part = keyword === undefined ? '' : fold(keyword)
+    const names = model === undefined ? shippedModels() : [model]
+    return names.filter(name => fold(name).includes(part) && shipped(name) !== undefined).sort()
+  }
+
+  const shippedRows = (names: readonly string[]) => names.flatMap(name => shipped(name) ?? [])
+
+  async function listShipped(filter: PriceFilter, { page, pageSize }: Paging): Promise<Page<Told>> {
+    const names = shippedNames(filter)
+    const start = (page - 1) * pageSize
+    return { items: shippedRows(names.slice(start, start + pageSize)), total: names.length }
+  }
+
+  async function listAdmin(filter: PriceFilter, paging: Paging): Promise<Page<Told>> {
+    const { items, total } = await listPricesInForce(db, filter, now(), paging)
+    return { items: items.map(tellVersion), total }
+  }
+
+  /** One row a model: an administrators' price stands before the product's, in the list as in force. */
+  async function listBoth(filter: PriceFilter, paging: Paging): Promise<Page<Told>> {
+    const names = shippedNames(filter)
+    const [admin, priced] = await Promise.all([listAdmin(filter, paging), pricedAmong(db, names, now())])
+    const others = names.filter(name => !priced.has(name))
+    const start = Math.max(0, (paging.page - 1) * paging.pageSize - admin.total)
+    const room = paging.pageSize - admin.items.length
+    return {
+      items: [...admin.items, ...shippedRows(others.slice(start, start + room))],
+      total: admin.total + others.length,
+    }
+  }
+
+  const LISTS = { admin: listAdmin, shipped: listShipped, both: listBoth } as const
+
+  const tellInForce = async (source: Db, model: string): Promise<Told | undefined> => {
+    const row = await findPriceInForce(source, model, now())
+    return row ? tellVersion(row) : shipped(model)
+  }
+
+  return {
+    listPrices: async ({ query: { paging, source, ...filter } }) =>
+      pageTold(await LISTS[source ?? 'both'](filter, paging), paging, told => told),
+
+    listPriceHistory: async ({ query: { paging, model } }) =>
+      pageTold(await listPriceHistory(db, model, paging), paging, row => ({
+        ...tellVersion(row),
+        ended_time: row.ended_time,
+      })),
+
+    createPrice: async ({ actor, body, change }) => {
+      const price = readGiven(body)
+      return inTurn(() =>
+        change(async ({ trx, audit }) => {
+          const before = await tellInForce(trx, body.model)
+          const time = now()
+          const id = await insertPrice(trx, {
+            model: body.model,
+            price,
+            effectiveTime: readEffective(body.effective_time, time),
+            time,
+            authorId: actor.id,
+          })
+          const row = await findPrice(trx, id)
+          if (!row) throw notFound('price')
+          const after = tellVersion(row)
+          audit({ action: 'price.create', target: `price:${id}`, before, after })
+          return after
+        }),
+      )
+    },
+
+    deletePrice: async ({ params, change }) =>
+      change(async ({ trx, audit }) => {
+        const row = await findPrice(trx, params.id)
+        if (!row) throw notFound('price')
+        const before = await tellInForce(trx, row.model)
+        if ((await endPrices(trx, row.model, now())) === 0) throw notFound('price')
+        const after = await tellInForce(trx, row.model)
+        audit({ action: 'price.delete', target: `price:${row.id}`, before, after })
+        return undefined
+      }),
+  }
+}

@@ -1,0 +1,180 @@
+import type { Price } from '../domain/price.ts'
+import { fold } from '../domain/text.ts'
+import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
+import type { PriceRow } from './schema.ts'
+import type { Db, Trx } from './store.ts'
+
+/** A version of a model's price, with the name of whoever set it. */
+export type PriceVersion = PriceRow & { readonly author_name: string | null }
+
+/** What the relay charges by: a price, and which version it is. */
+export type PriceInForce = { readonly id: number; readonly version: number; readonly price: Price }
+
+const withAuthor = (db: Db) =>
+  db
+    .selectFrom('prices')
+    .leftJoin('users', 'users.id', 'prices.author_id')
+    .selectAll('prices')
+    .select('users.username as author_name')
+
+/**
+ * The version in force of every model that has one: among those that count at `now` and were not ended, the one that
+ * counts since the latest moment; of several since the same moment, the last one made.
+ */
+const inForce = (db: Db, now: number) =>
+  db
+    .selectFrom('prices')
+    .where('prices.ended_time', 'is', null)
+    .where('prices.effective_time', '<=', now)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('prices as later')
+            .select('later.id')
+            .whereRef('later.model', '=', 'prices.model')
+            .where('later.ended_time', 'is', null)
+            .where('later.effective_time', '<=', now)
+            // Implied by what follows; said so that the look is a step in an index and not a walk.
+            .whereRef('later.effective_time', '>=', 'prices.effective_time')
+            .where(row =>
+              row.or([
+                row('later.effective_time', '>', row.ref('prices.effective_time')),
+                row('later.version', '>', row.ref('prices.version')),
+              ]),
+            ),
+        ),
+      ),
+    )
+
+const readStored = ({ id, version, price }: Pick<PriceRow, 'id' | 'version' | 'price'>): PriceInForce => ({
+  id,
+  version,
+  price: JSON.parse(price) as Price,
+})
+
+/** The administrators' price of a model, if it has one now. */
+export async function priceInForce(db: Db, model: string, now: number): Promise<PriceInForce | undefined> {
+  const row = await findPriceInForce(db, model, now)
+  return row && readStored(row)
+}
+
+/** Every price that administrators have set and that counts now, by model. */
+export async function pricesInForce(db: Db, now: number): Promise<Map<string, PriceInForce>> {
+  const rows = await inForce(db, now)
+    .select(['prices.model', 'prices.id', 'prices.version', 'prices.price'])
+    .execute()
+  return new Map(rows.map(row => [row.model, readStored(row)]))
+}
+
+export const findPriceInForce = (db: Db, model: string, now: number): Promise<PriceVersion | undefined> =>
+  withAuthor(db)
+    .where('prices.model', '=', model)
+    .where('prices.ended_time', 'is', null)
+    .where('prices.effective_time', '<=', now)
+    .orderBy('prices.effective_time', 'desc')
+    .orderBy('prices.version', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+export const findPrice = (db: Db, id: number): Promise<PriceVersion | undefined> =>
+  withAuthor(db).where('prices.id', '=', id).executeTakeFirst()
+
+export type PriceFilter = { readonly model?: string | undefined; readonly keyword?: string | undefined }
+
+/** The versions in force, by model name. */
+export async function listPricesInForce(
+  db: Db,
+  filter: PriceFilter,
+  now: number,
+  paging: Paging,
+): Promise<Page<PriceVersion>> {
+  let ids = inForce(db, now).select('prices.id')
+  if (filter.model !== undefined) ids = ids.where('prices.model', '=', filter.model)
+  if (filter.keyword !== undefined) ids = ids.where(like('prices.search', containing(fold(filter.keyword))))
+  const page = await pageOf(ids.orderBy('prices.model'), boundedCount(db, ids), paging)
+  const rows = await withAuthor(db)
+    .where('prices.id', 'in', [...page.items.map(row => row.id), -1])
+    .orderBy('prices.model')
+    .execute()
+  return { items: rows, total: page.total }
+}
+
+/** Which of these models have an administrators' price now. */
+export async function pricedAmong(db: Db, models: readonly string[], now: number): Promise<Set<string>> {
+  if (models.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('prices')
+    .select('model')
+    .distinct()
+    .where('model', 'in', models)
+    .where('ended_time', 'is', null)
+    .where('effective_time', '<=', now)
+    .execute()
+  return new Set(rows.map(row => row.model))
+}
+
+/** Every version there ever was, newest first. */
+export async function listPriceHistory(
+  db: Db,
+  model: string | undefined,
+  paging: Paging,
+): Promise<Page<PriceVersion>> {
+  const ids = db.selectFrom('prices').select('prices.id')
+  const ofModel = model === undefined ? ids : ids.where('prices.model', '=', model)
+  // Ids and versions rise together, but only the order by version is an index's own.
+  const sorted = ofModel.orderBy(model === undefined ? 'prices.id' : 'prices.version', 'desc')
+  const page = await pageOf(sorted, boundedCount(db, ofModel), paging)
+  const rows = await withAuthor(db)
+    .where('prices.id', 'in', [...page.items.map(row => row.id), -1])
+    .orderBy('prices.id', 'desc')
+    .execute()
+  return { items: rows, total: page.total }
+}
+
+export type NewPrice = {
+  readonly model: string
+  readonly price: Price
+  readonly effectiveTime: number
+  readonly time: number
+  readonly authorId: number
+}
+
+/**
+ * Versions count up for ever, over ended ones too. Two writers at once take the same number, and the second fails on
+ * its uniqueness (`isUniqueViolation`).
+ */
+export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice): Promise<number> {
+  const last = await trx
+    .selectFrom('prices')
+    .select('version')
+    .where('model', '=', model)
+    .orderBy('version', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const { id } = await trx
+    .insertInto('prices')
+    .values({
+      model,
+      search: fold(model),
+      version: (last?.version ?? 0) + 1,
+      price: JSON.stringify(price),
+      effective_time: given.effectiveTime,
+      created_time: given.time,
+      author_id: given.authorId,
+      ended_time: null,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+/** Ends every version of a model that has not ended, those of the future too; how many that were. */
+export async function endPrices(trx: Trx, model: string, time: number): Promise<number> {
+  const { numUpdatedRows } = await trx
+    .updateTable('prices')
+    .set({ ended_time: time })
+    .where('model', '=', model)
+    .where('ended_time', 'is', null)
+    .executeTakeFirst()
+  return Number(numUpdatedRows)
+}
