@@ -14,9 +14,9 @@ import { createThrottle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
 import { createRelay } from './relay/handle.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
-import { lockDirectory } from './store/lock.ts'
+import { DirectoryInUseError, lockDirectory } from './store/lock.ts'
 import { findSession, touchSession } from './store/sessions.ts'
-import { openStore, type Store } from './store/store.ts'
+import { NewerStoreError, openStore, type Store } from './store/store.ts'
 import { findUser } from './store/users.ts'
 import { version } from './version.ts'
 
@@ -27,20 +27,46 @@ const openConfigured = ({ databaseUrl, dataDir, durability }: Config): Store =>
     ? openStore({ engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' })
     : openStore({ engine: 'postgres', url: databaseUrl })
 
+function takeDirectory(dataDir: string) {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    return lockDirectory(dataDir)
+  } catch (error) {
+    if (error instanceof DirectoryInUseError) throw error
+    throw new SettingError('SLUICE_DATA', `${dataDir} cannot be used (${(error as Error).message})`)
+  }
+}
+
+/** The first question to a database shows whether the address is right; its answer whether somebody was there. */
+async function reachPostgres(store: Store): Promise<boolean> {
+  try {
+    return await store.isInitialised()
+  } catch (error) {
+    if (error instanceof NewerStoreError) throw error
+    // A name with several addresses fails once for each.
+    const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : (error as Error)
+    throw new SettingError('DATABASE_URL', `PostgreSQL cannot be used (${message})`)
+  }
+}
+
 /**
  * Takes the data directory and opens the store behind it, its secrets proven and its schema up to date. A wrong
- * secret ends this before anything is written. Shared by the server and by commands that run without one.
+ * secret ends this before anything is written. Shared by the server and by commands that run without one; those
+ * need a gateway that has been started before.
  */
-export async function openGround(config: Config) {
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-  const lock = lockDirectory(config.dataDir)
+export async function openGround(config: Config, { mustExist = false } = {}) {
   const isEmbedded = config.databaseUrl === undefined
   // Looking for the file first: opening would make one.
-  const mayBeNew = !isEmbedded || !existsSync(join(config.dataDir, 'sluice.db'))
+  const isNew = () => isEmbedded && !existsSync(join(config.dataDir, 'sluice.db'))
+  if (mustExist && isNew())
+    throw new SettingError('SLUICE_DATA', `there is no gateway in ${config.dataDir} yet`)
+  const lock = takeDirectory(config.dataDir)
   const store = openConfigured(config)
   try {
     const kept = config.keyring === undefined ? readSecretFile(config.dataDir) : undefined
-    const isInitialised = (!mayBeNew || !isEmbedded) && (await store.isInitialised())
+    const isInitialised = !isNew() && (await (isEmbedded ? store.isInitialised() : reachPostgres(store)))
+    if (mustExist && !isInitialised)
+      throw new SettingError(isEmbedded ? 'SLUICE_DATA' : 'DATABASE_URL', 'there is no gateway there yet')
     if (isInitialised && config.keyring === undefined && kept === undefined)
       throw new SettingError(
         'SLUICE_SECRET',
@@ -76,6 +102,7 @@ export type Ground = Awaited<ReturnType<typeof openGround>>
 export const operationsOf = (config: Config, { store, keyring, digest, passwords }: Ground) =>
   createOperations({
     db: store.db,
+    engine: store.engine,
     keyring,
     digest,
     passwords,

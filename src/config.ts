@@ -1,5 +1,5 @@
 import { isAbsolute, resolve } from 'node:path'
-import ipaddr from 'ipaddr.js'
+import { isAddressOrRange } from './http/address.ts'
 
 /** A setting that cannot be used. The start ends with this one sentence and exit 78. */
 export class SettingError extends Error {
@@ -84,7 +84,7 @@ function rootPassword(env: Env): string | undefined {
 function trustedProxies(env: Env): readonly string[] {
   const parts = (env.SLUICE_TRUSTED_PROXIES ?? '').split(/[\s,]+/).filter(part => part !== '')
   for (const part of parts) {
-    if (!ipaddr.isValid(part) && !ipaddr.isValidCIDR(part))
+    if (!isAddressOrRange(part))
       throw new SettingError('SLUICE_TRUSTED_PROXIES', `"${part}" is no address or CIDR`)
   }
   return parts

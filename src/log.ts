@@ -3,7 +3,7 @@ import pretty from 'pino-pretty'
 
 /** Credentials by their shape, wherever they turn up: in a message, an upstream's error, a stack. */
 const SECRETS =
-  /\b(sk-|sat-|AIza|xai-|gsk_|Bearer\s+)[A-Za-z0-9._~+/=-]{8,}|([?&](?:key|api_key|token|access_token)=)[^&\s"]+|(postgres(?:ql)?:\/\/[^:\s/]+:)[^@\s]+@/g
+  /\b(sk-|sat-|AIza|xai-|gsk_|sluice_session=|(?:[Bb]earer|[Bb]asic)\s+)[A-Za-z0-9._~+/=-]{8,}|([?&](?:key|api_key|token|access_token)=)[^&\s"]+|(postgres(?:ql)?:\/\/[^:\s/]+:)[^\s"]+@/g
 
 /** Long texts are cut before any pattern looks at them, so a hostile one costs nothing. */
 const MAX_LINE = 16_384

@@ -1,15 +1,23 @@
 #!/usr/bin/env node
+import type { AddressInfo } from 'node:net'
 import { stdout } from 'node:process'
 import { buildServer, openGround, operationsOf } from './build.ts'
 import { EXIT, runCli, type StartOptions } from './cli/cli.ts'
-import { callControl, serveControl } from './cli/control.ts'
+import { callControl, serveControl, socketPath } from './cli/control.ts'
 import type { Operations } from './cli/operations.ts'
 import { type Config, readConfig, SettingError } from './config.ts'
 import { createDemo } from './demo.ts'
 import { createLog } from './log.ts'
 import { DirectoryInUseError } from './store/lock.ts'
+import { SqliteError } from './store/sqlite.ts'
 import { NewerStoreError } from './store/store.ts'
 import { version } from './version.ts'
+
+/** The longest path that every system lets a socket have. */
+const MAX_SOCKET_PATH = 103
+
+// Databases, journals and sockets are made by libraries that ask for nothing better than the process allows.
+process.umask(0o077)
 
 const print = (line: string) => void stdout.write(`${line}\n`)
 const printError = (line: string) => void process.stderr.write(`${line}\n`)
@@ -20,7 +28,13 @@ function configOf({ port, host, data }: Pick<StartOptions, 'port' | 'host' | 'da
     ...(host === undefined ? {} : { HOST: host }),
     ...(data === undefined ? {} : { SLUICE_DATA: data }),
   }
-  return readConfig({ ...process.env, ...given })
+  const config = readConfig({ ...process.env, ...given })
+  if (Buffer.byteLength(socketPath(config.dataDir)) > MAX_SOCKET_PATH)
+    throw new SettingError(
+      'SLUICE_DATA',
+      `${config.dataDir} is too long for the socket that is to stand in it; ${MAX_SOCKET_PATH} characters are the most`,
+    )
+  return config
 }
 
 /** Resolves at the first signal; a second one ends the process at once, and loses nothing: every write is whole. */
@@ -36,10 +50,18 @@ const untilSignalled = () =>
   })
 
 async function start({ demo: isDemo, ...options }: StartOptions): Promise<number> {
-  const demo = isDemo ? createDemo(options.data ?? process.env.SLUICE_DATA) : undefined
-  const config = configOf({ ...options, data: demo?.dataDir ?? options.data })
+  // Read before anything is made, so that a wrong setting leaves no trace.
+  const given = configOf(options)
+  const isKept = Boolean(options.data ?? process.env.SLUICE_DATA)
+  const demo = isDemo ? createDemo(isKept ? given.dataDir : undefined) : undefined
+  if (demo) process.once('exit', demo.close)
+  const config = { ...given, dataDir: demo?.dataDir ?? given.dataDir }
   const log = createLog(config.logLevel, stdout.isTTY)
   const ground = await openGround(config)
+  const rootPassword = ground.printed?.rootPassword
+  // Before anything else that can fail: it is not told a second time.
+  if (rootPassword && !demo)
+    print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
   const server = await buildServer(config, log, ground)
   const operations = operationsOf(config, ground)
   const control = await serveControl(config.dataDir, operations)
@@ -47,10 +69,7 @@ async function start({ demo: isDemo, ...options }: StartOptions): Promise<number
   const port = await server.listen()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
-  const rootPassword = ground.printed?.rootPassword
   if (demo) await demo.furnish({ address, operations, rootPassword, print })
-  else if (rootPassword)
-    print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
   log.info({ address, version, engine: ground.store.engine }, 'sluice is ready')
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')
@@ -62,7 +81,7 @@ async function start({ demo: isDemo, ...options }: StartOptions): Promise<number
   await server.stop()
   control.close()
   await ground.close()
-  await demo?.close()
+  demo?.close()
   log.info('stopped')
   return EXIT.ok
 }
@@ -76,7 +95,7 @@ async function operate<Name extends keyof Operations>(
   const config = configOf({ data })
   const answered = await callControl(config.dataDir, name, input ?? {})
   if (answered) return answered.result as Result
-  const ground = await openGround(config)
+  const ground = await openGround(config, { mustExist: true })
   try {
     const operation = operationsOf(config, ground)[name] as (input: unknown) => Promise<Result>
     return await operation(input)
@@ -90,18 +109,15 @@ function explain(error: unknown): { code: number; message: string } {
   if (error instanceof SettingError) return { code: EXIT.config, message: error.message }
   if (error instanceof DirectoryInUseError || error instanceof NewerStoreError)
     return { code: EXIT.failed, message: error.message }
-  const { code, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
+  if (error instanceof SqliteError)
+    return { code: EXIT.failed, message: `the database in SLUICE_DATA cannot be used (${error.message})` }
+  const { code, syscall, port, address, message } = error as NodeJS.ErrnoException & Partial<AddressInfo>
   if (code === 'EADDRINUSE')
     return { code: EXIT.config, message: `PORT: ${address}:${port} is taken by another program` }
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return { code: EXIT.config, message: 'HOST: this machine has no such address' }
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
-    return { code: EXIT.config, message: `SLUICE_DATA or PORT: not permitted (${(error as Error).message})` }
-  if (code === 'ECONNREFUSED' || code === '28P01' || code === '3D000')
-    return {
-      code: EXIT.config,
-      message: `DATABASE_URL: PostgreSQL cannot be used (${(error as Error).message})`,
-    }
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOSPC')
+    return { code: EXIT.config, message: `${syscall === 'listen' ? 'PORT' : 'SLUICE_DATA'}: ${message}` }
   return { code: EXIT.failed, message: (error as Error).stack ?? String(error) }
 }
 

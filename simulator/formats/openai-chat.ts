@@ -4,8 +4,9 @@ import { Refusal } from '../refusal.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
 import type { Frame, Inquiry, Reply } from './format.ts'
+import { asksUsage, CHOICE_LIMIT, decodeCount, decodeRequest, missing } from './openai-request.ts'
+import { EVENT_STREAM, takeTurns, wrapChunks } from './openai-stream.ts'
 
-const CHOICE_LIMIT = 128
 /** What a part that is not text (an image, a sound, a file) counts. */
 export const TOKENS_PER_MEDIA_PART = 85
 const FINGERPRINT = 'fp_simulator'
@@ -14,9 +15,7 @@ const FINGERPRINT = 'fp_simulator'
 type Envelope = { readonly id: string; readonly created: number; readonly model: string }
 
 export function answerChat({ id, time, headers, body }: Inquiry): Reply {
-  const request = parse(body)
-  const model = textOf(request.model)
-  if (model === undefined || model === '') throw missing('model')
+  const { request, model } = decodeRequest(body)
   const ask = decodeAsk(request, model, steer('words', headers, model))
   const choices = Array.from({ length: decodeCount(request, 'n', CHOICE_LIMIT) ?? 1 }, (_, at) =>
     answer(ask, at),
@@ -28,9 +27,8 @@ export function answerChat({ id, time, headers, body }: Inquiry): Reply {
   if (request.stream !== true) {
     return { kind: 'whole', body: encodeWhole(envelope, choices, usage), tokens, bill }
   }
-  const asksUsage = isObject(request.stream_options) && request.stream_options.include_usage === true
-  const frames = encodeStream(envelope, choices, asksUsage ? usage : undefined)
-  return { kind: 'stream', contentType: 'text/event-stream; charset=utf-8', frames, bill }
+  const frames = encodeStream(envelope, choices, asksUsage(request) ? usage : undefined)
+  return { kind: 'stream', contentType: EVENT_STREAM, frames, bill }
 }
 
 /**
@@ -52,17 +50,6 @@ export function countPrompt(request: JsonObject): number {
   if (listOf(request.tools).length > 0) count += countTokens(JSON.stringify(request.tools))
   const { json_schema: schema } = objectOf(request.response_format)
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
-}
-
-function parse(body: string): JsonObject {
-  let request: unknown
-  try {
-    request = JSON.parse(body)
-  } catch {
-    throw new Refusal('bad_json', 'The body of the request is not valid JSON.')
-  }
-  if (!isObject(request)) throw new Refusal('bad_json', 'The body of the request must be a JSON object.')
-  return request
 }
 
 function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
@@ -136,21 +123,6 @@ function decodeJson(format: unknown): Ask['json'] {
   return type === 'json_schema' ? { schema: objectOf(named).schema } : undefined
 }
 
-function decodeCount(request: JsonObject, field: string, most?: number): number | undefined {
-  const value = request[field]
-  if (value === undefined || value === null) return undefined
-  if (typeof value !== 'number') throw new Refusal('wrong_type', `'${field}' must be a number.`, field)
-  if (!Number.isInteger(value) || value < 1 || (most !== undefined && value > most)) {
-    const range = most === undefined ? 'from 1 up' : `from 1 to ${most}`
-    throw new Refusal('bad_value', `'${field}' must be a whole number ${range}.`, field)
-  }
-  return value
-}
-
-function missing(field: string): Refusal {
-  return new Refusal('missing_field', `The request lacks '${field}'.`, field)
-}
-
 function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {}
 }
@@ -216,32 +188,15 @@ function encodeCall({ tool }: Call, input: string) {
   return { type: 'function', function: { name: tool.name, arguments: input } }
 }
 
-/** The chunks of an answer; with several choices, they take turns, as they do with the real provider. */
 function* encodeStream(envelope: Envelope, choices: readonly Choice[], usage?: Usage): Generator<Frame> {
   const { id, created, model } = envelope
-  const common = JSON.stringify({
-    id,
-    object: 'chat.completion.chunk',
-    created,
-    model,
-    service_tier: 'default',
-  })
-  const head = `data: ${common.slice(0, -1)},"system_fingerprint":"${FINGERPRINT}","choices":[`
-  // Asked for usage, the provider says `null` in every chunk but the one that carries it.
-  const tail = usage === undefined ? ']}\n\n' : '],"usage":null}\n\n'
-  let speaking = choices.map((choice, index) => encodeChoice(choice, index, { envelope, head, tail }))
-  while (speaking.length > 0) {
-    const still: Generator<Frame>[] = []
-    for (const speaker of speaking) {
-      const { done, value } = speaker.next()
-      if (done === true) continue
-      yield value
-      still.push(speaker)
-    }
-    speaking = still
-  }
-  if (usage !== undefined) yield { data: `${head}],"usage":${JSON.stringify(usage)}}\n\n`, tokens: 0 }
-  yield { data: 'data: [DONE]\n\n', tokens: 0 }
+  const common = { id, object: 'chat.completion.chunk', created, model }
+  const { head, tail, close } = wrapChunks(
+    { ...common, service_tier: 'default', system_fingerprint: FINGERPRINT },
+    usage,
+  )
+  yield* takeTurns(choices.map((choice, index) => encodeChoice(choice, index, { envelope, head, tail })))
+  yield* close()
 }
 
 type Chunk = { readonly envelope: Envelope; readonly head: string; readonly tail: string }

@@ -3,6 +3,8 @@ import { findModel, MODELS, type Model } from '../models.ts'
 import { Refusal, type RefusalKind } from '../refusal.ts'
 import type { Format, Inquiry, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
+import { answerCompletions } from './openai-completions.ts'
+import { answerEmbeddings } from './openai-embeddings.ts'
 
 const RELEASED = 1_735_689_600
 
@@ -12,6 +14,8 @@ export const openai = {
   keyOf: bearerOf,
   routes: [
     { method: 'POST', path: /^\/v1\/chat\/completions$/, answer: answerChat },
+    { method: 'POST', path: /^\/v1\/completions$/, answer: answerCompletions },
+    { method: 'POST', path: /^\/v1\/embeddings$/, answer: answerEmbeddings },
     { method: 'GET', path: /^\/v1\/models$/, answer: listModels },
     { method: 'GET', path: /^\/v1\/models\/(.+)$/, answer: showModel },
   ],

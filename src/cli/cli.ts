@@ -149,12 +149,17 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     help: [],
     positionals: 2,
     run: async (deps, _values, words) => {
-      const command = COMMANDS[words.join(' ')]
+      const command = commandNamed(words)
       if (words.length > 0 && !command) return unknown(deps, words.join(' '))
       deps.print(command ? commandHelp(command) : overview())
       return EXIT.ok
     },
   },
+}
+
+function commandNamed(words: readonly string[]): Command | undefined {
+  const name = words.join(' ')
+  return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
 }
 
 const commandHelp = ({ usage, summary, help }: Command) =>
@@ -176,10 +181,12 @@ function unknown(deps: CliDeps, words: string): number {
   return EXIT.usage
 }
 
+type Found = { readonly command: Command; readonly rest: string[] }
+
 /** The longest words that name a command, and what follows them. */
-function find(argv: readonly string[]): { command: Command; rest: string[] } | undefined {
+function find(argv: readonly string[]): Found | undefined {
   for (const count of [2, 1]) {
-    const command = COMMANDS[argv.slice(0, count).join(' ')]
+    const command = commandNamed(argv.slice(0, count))
     if (command && argv.length >= count) return { command, rest: argv.slice(count) }
   }
   return undefined
@@ -193,29 +200,36 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   if (argv[0] === '--version' || argv[0] === '-v') return COMMANDS.version?.run(deps, {}, []) ?? EXIT.failed
   const found = find(argv)
   if (!found) return unknown(deps, argv.slice(0, 2).join(' '))
-  const { command, rest } = found
+  const { command } = found
+  const read = readWords(found)
+  if ('fault' in read) {
+    deps.printError(`sluice: ${read.fault}\n${command.usage}`)
+    return EXIT.usage
+  }
+  if (read.values.help) {
+    deps.print(commandHelp(command))
+    return EXIT.ok
+  }
+  try {
+    return await command.run(deps, read.values, read.positionals)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    deps.printError(`sluice: ${error.message}`)
+    return EXIT.failed
+  }
+}
+
+function readWords({ command, rest }: Found): { values: Values; positionals: string[] } | { fault: string } {
   try {
     const { values, positionals } = parseArgs({
       args: rest,
       options: { ...command.options, help: { type: 'boolean', short: 'h' } },
       allowPositionals: true,
     })
-    if (values.help) {
-      deps.print(commandHelp(command))
-      return EXIT.ok
-    }
-    if (positionals.length > command.positionals)
-      throw new TypeError(`"${positionals[command.positionals]}" is one word too many`)
-    return await command.run(deps, values as Values, positionals)
+    const tooMany = positionals[command.positionals]
+    if (tooMany !== undefined && !values.help) return { fault: `"${tooMany}" is one word too many` }
+    return { values: values as Values, positionals }
   } catch (error) {
-    if (error instanceof TypeError && ('code' in error || error.message.endsWith('too many'))) {
-      deps.printError(`sluice: ${error.message}\n${command.usage}`)
-      return EXIT.usage
-    }
-    if (error instanceof CommandError) {
-      deps.printError(`sluice: ${error.message}`)
-      return EXIT.failed
-    }
-    throw error
+    return { fault: (error as Error).message }
   }
 }

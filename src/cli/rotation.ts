@@ -1,6 +1,6 @@
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
-import { sealedUnderOlder } from '../store/sealed.ts'
-import type { Trx } from '../store/store.ts'
+import { holdSealing, sealedUnderOlder } from '../store/sealed.ts'
+import type { Db, Trx } from '../store/store.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 
 const BATCH = 200
@@ -10,21 +10,36 @@ const BATCH = 200
  * anywhere and run again: both secrets open what is there until the last text has moved.
  */
 export function createRotation(
-  { db, keyring, dataDir, isSecretKept }: OperationDeps,
+  { db, engine, keyring, dataDir, isSecretKept }: OperationDeps,
   record: (trx: Trx, action: string, target: string) => Promise<void>,
 ) {
-  async function reseal(): Promise<number> {
+  const due = (source: Db) => sealedUnderOlder(source, keyring.newestPrefix(), BATCH)
+
+  async function reseal(trx: Trx, texts: Awaited<ReturnType<typeof due>>): Promise<number> {
+    for (const { place, sealed, replace } of texts)
+      await replace(trx, keyring.seal(keyring.open(sealed, place), place))
+    return texts.length
+  }
+
+  async function resealMost(): Promise<number> {
     let count = 0
     for (;;) {
-      const texts = await sealedUnderOlder(db, keyring.newestPrefix(), BATCH)
+      const texts = await due(db)
       if (texts.length === 0) return count
-      await db.transaction().execute(async trx => {
-        for (const { place, sealed, replace } of texts)
-          await replace(trx, keyring.seal(keyring.open(sealed, place), place))
-      })
-      count += texts.length
+      count += await db.transaction().execute(trx => reseal(trx, texts))
     }
   }
+
+  /** A change that was under way when the secret was made may have sealed under the old one, and end only now. */
+  const resealRest = () =>
+    db.transaction().execute(async trx => {
+      await holdSealing(trx, engine)
+      let count = 0
+      for (let texts = await due(trx); texts.length > 0; texts = await due(trx))
+        count += await reseal(trx, texts)
+      await record(trx, 'secret.rotate', 'secret')
+      return count
+    })
 
   return async function rotateSecret(): Promise<Report> {
     if (isSecretKept) {
@@ -40,8 +55,7 @@ export function createRotation(
         'SLUICE_SECRET holds one secret. Start the server with SLUICE_SECRET=new,old, then run this again',
       )
     }
-    const count = await reseal()
-    await db.transaction().execute(trx => record(trx, 'secret.rotate', 'secret'))
+    const count = (await resealMost()) + (await resealRest())
     if (isSecretKept) {
       const [newest] = (readSecretFile(dataDir) ?? '').split(',')
       if (newest) {

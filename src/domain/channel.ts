@@ -1,7 +1,34 @@
 /** 1 and 2 are set by hand, 3 by the gateway (contract 2.2). */
 export const CHANNEL_STATUS = { enabled: 1, disabled: 2, disabledByGateway: 3 } as const
 
-/** The same states, for a single key of a channel. */
-export const KEY_STATUS = CHANNEL_STATUS
+export const CHANNEL_NAME_LENGTH = 100
 
-export const MAX_KEYS = 1_000
+/** Time-outs an administrator may set in `setting.timeouts`, with their least and greatest (contract 4). */
+export const TIMEOUTS = {
+  connect_ms: [1, 600_000],
+  first_byte_ms: [1, 3_600_000],
+  idle_ms: [1, 3_600_000],
+  // 0: none.
+  total_ms: [0, 86_400_000],
+} as const satisfies Record<string, readonly [least: number, greatest: number]>
+
+/** A name that the mapping leads back to, by way of others; a name mapped to itself leads nowhere. */
+export function cycleIn(mapping: Readonly<Record<string, string>>): string | undefined {
+  const next = new Map(Object.entries(mapping).filter(([from, to]) => from !== to))
+  const ended = new Set<string>()
+  for (const start of next.keys()) {
+    const path = new Set<string>()
+    for (let at: string | undefined = start; at !== undefined && !ended.has(at); at = next.get(at)) {
+      if (path.has(at)) return at
+      path.add(at)
+    }
+    for (const name of path) ended.add(name)
+  }
+  return undefined
+}
+
+/** A name made from another by what is put behind it, no longer than a name may be. */
+export function suffixed(name: string, suffix: string, maxLength: number): string {
+  const room = Math.max(0, maxLength - [...suffix].length)
+  return `${[...name].slice(0, room).join('')}${suffix}`
+}

@@ -1,3 +1,5 @@
+import { codePoints, hasControl } from './text.ts'
+
 /** What Root can set while the gateway runs (contract 2.6): one table for the API, the console and whoever reads them. */
 type Setting<T extends string | number | boolean> = {
   readonly default: T
@@ -71,7 +73,7 @@ export function readSetting(
     if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return { value }
     return { fault: `must be a whole number from ${min} to ${max}` }
   }
-  if (typeof given === 'string' && given.length <= 255 && given.isWellFormed() && !/\p{Cc}/u.test(given))
+  if (typeof given === 'string' && codePoints(given) <= 255 && given.isWellFormed() && !hasControl(given))
     return { value: given.trim() }
-  return { fault: 'must be a text of at most 255 characters' }
+  return { fault: 'must be a text of at most 255 characters, without control characters' }
 }

@@ -1,8 +1,7 @@
-import { type LookupAddress, lookup } from 'node:dns'
 import { Agent, request } from 'undici'
 import { Refusal } from '../domain/errors.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
-import { type AddressPolicy, refuseAddress, refuseUrl } from './upstream-address.ts'
+import { type AddressPolicy, createGuardedLookup, refuseUrl } from './upstream-address.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const ANSWER_TIMEOUT_MS = 15_000
@@ -22,6 +21,15 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
+const LEAST_SECRET = 4
+
+/** What only the provider may see, in the forms it may come back in: each header whole, and without its scheme. */
+const secretsOf = (headers: Readonly<Record<string, string>>) =>
+  Object.values(headers)
+    .flatMap(value => [value, value.replace(/^\S+ /, '')])
+    .flatMap(value => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
+    .filter(value => value.length >= LEAST_SECRET)
+
 /** What a provider said of a failure, short, and without the key should it repeat it. */
 function told(bytes: Buffer, secrets: readonly string[]): string {
   let text = bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')
@@ -35,26 +43,13 @@ export function createOutbound(policy: AddressPolicy) {
     allowH2: false,
     headersTimeout: ANSWER_TIMEOUT_MS,
     bodyTimeout: ANSWER_TIMEOUT_MS,
-    connect: {
-      timeout: CONNECT_TIMEOUT_MS,
-      // A name is resolved once and the checked address is the one connected to: no second look-up to rebind.
-      lookup(hostname, options, callback) {
-        lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
-          const refused = addresses?.map(({ address }) => refuseAddress(address, policy)).find(Boolean)
-          const failure = error ?? (refused ? new Error(`${hostname} ${refused}`) : null)
-          const [first] = addresses ?? []
-          if (failure || !first) callback(failure ?? new Error(`${hostname} has no address`), '', 0)
-          else if (options.all) callback(null, addresses as never, 0)
-          else callback(null, first.address, first.family)
-        })
-      },
-    },
+    connect: { timeout: CONNECT_TIMEOUT_MS, lookup: createGuardedLookup(policy) },
   })
 
   return {
     /** The parsed answer of a GET, or 502 with what went wrong. */
     async getJson(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
-      const secrets = Object.values(headers).flatMap(value => [value, value.replace(/^Bearer /, '')])
+      const secrets = secretsOf(headers)
       const refused = refuseUrl(url.split('?')[0] ?? url, policy)
       if (refused) throw upstreamError(`the address ${refused}`)
       let status: number

@@ -1,3 +1,5 @@
+import { type LookupAddress, lookup } from 'node:dns'
+import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** Where channels may not point, and why. */
@@ -57,3 +59,29 @@ export function refuseUrl(text: string, policy: AddressPolicy): Verdict {
     return 'is a loopback address (SLUICE_PRIVATE_UPSTREAMS=deny)'
   return undefined
 }
+
+/** The connection was refused by us, before it was made. */
+export class RefusedAddressError extends Error {
+  readonly code = 'REFUSED_ADDRESS'
+  constructor(message: string) {
+    super(message)
+    this.name = 'RefusedAddressError'
+  }
+}
+
+/**
+ * Resolves a name once, judges every address it has, and hands over the judged ones to connect to: there is no
+ * second look-up for somebody to answer differently.
+ */
+export const createGuardedLookup =
+  (policy: AddressPolicy): LookupFunction =>
+  (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+      const refused = addresses?.map(({ address }) => refuseAddress(address, policy)).find(Boolean)
+      const failure = error ?? (refused ? new RefusedAddressError(`${hostname} ${refused}`) : null)
+      const [first] = addresses ?? []
+      if (failure || !first) callback(failure ?? new RefusedAddressError(`${hostname} has no address`), '', 0)
+      else if (options.all) callback(null, addresses as never, 0)
+      else callback(null, first.address, first.family)
+    })
+  }

@@ -20,6 +20,13 @@ function deriveKey(secret: string) {
   return { kid, key }
 }
 
+/** Only the very text that was written: base64 has bits to spare in which two texts could differ and decode alike. */
+function decode(text: string): Buffer {
+  const bytes = Buffer.from(text, 'base64url')
+  if (bytes.toString('base64url') !== text) throw new SealError('is not base64url')
+  return bytes
+}
+
 const associatedData = (place: Place, kid: string) =>
   Buffer.from(`${place.table}|${place.row}|${place.field}|${kid}`)
 
@@ -41,15 +48,14 @@ export function createKeyring(initial: readonly string[]) {
 
   const open = (sealed: string, place: Place): string => {
     const where = `${place.table}.${place.field} of ${place.row}`
-    const [version, kid, nonce, body] = sealed.split('.')
-    if (version !== 'v1' || !kid || !nonce || !body) throw new SealError(`${where} is not a sealed text`)
+    const [version, kid, nonce, body, ...more] = sealed.split('.')
+    if (version !== 'v1' || !kid || !nonce || !body || more.length > 0)
+      throw new SealError(`${where} is not a sealed text`)
     const key = ring.byId.get(kid)
     if (!key) throw new SealError(`${where} was sealed under a secret not in use`)
-    const bytes = Buffer.from(body, 'base64url')
     try {
-      const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'), {
-        authTagLength: TAG_BYTES,
-      })
+      const bytes = decode(body)
+      const decipher = createDecipheriv('aes-256-gcm', key, decode(nonce), { authTagLength: TAG_BYTES })
       decipher.setAAD(associatedData(place, kid))
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
       return Buffer.concat([decipher.update(bytes.subarray(0, -TAG_BYTES)), decipher.final()]).toString(

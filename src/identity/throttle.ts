@@ -17,8 +17,15 @@ const RULES = {
 } as const satisfies Record<string, Rule>
 
 const MAX_BUCKETS = 50_000
+const KEPT_BUCKETS = 45_000
 
-/** Slows guessing of passwords by account and by address. Only failures count. */
+const tooMany = (retryAfterS: number) =>
+  new Refusal('rate_limited', `too many failed attempts; try again in ${retryAfterS} s`, { retryAfterS })
+
+/**
+ * Slows guessing of passwords by account and by address. An attempt counts as a failure until it has succeeded, so
+ * that many at once are no way around the wait.
+ */
 export function createThrottle(now: () => number) {
   const buckets = new Map<string, Bucket>()
 
@@ -37,27 +44,25 @@ export function createThrottle(now: () => number) {
     const fresh = { failures: 0, lastMs: at, blockedUntilMs: 0 }
     buckets.delete(key)
     buckets.set(key, fresh)
-    // The oldest go first: memory stays bounded whatever names and addresses are tried.
-    if (buckets.size > MAX_BUCKETS) {
-      const [oldest] = buckets.keys()
-      if (oldest !== undefined) buckets.delete(oldest)
-    }
+    if (buckets.size > MAX_BUCKETS) forgetOldest()
     return fresh
+  }
+
+  /** Memory stays bounded whatever names and addresses are tried. Many at a time, for finding the oldest is a walk. */
+  function forgetOldest(): void {
+    for (const key of buckets.keys()) {
+      if (buckets.size <= KEPT_BUCKETS) return
+      buckets.delete(key)
+    }
   }
 
   return {
     /** Throws 429 while this account or address has to wait. */
-    check(account: string, address: string): void {
+    attempt(account: string, address: string): void {
       const waitMs = Math.max(
         ...keysOf(account, address).map(([key, rule]) => bucketOf(key, rule).blockedUntilMs - now()),
       )
-      if (waitMs <= 0) return
-      const retryAfterS = Math.ceil(waitMs / 1000)
-      throw new Refusal('rate_limited', `too many failed sign-ins; try again in ${retryAfterS} s`, {
-        retryAfterS,
-      })
-    },
-    fail(account: string, address: string): void {
+      if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1000))
       for (const [key, rule] of keysOf(account, address)) {
         const bucket = bucketOf(key, rule)
         bucket.failures += 1
@@ -70,6 +75,10 @@ export function createThrottle(now: () => number) {
     succeed(account: string, address: string): void {
       buckets.delete(`both|${account}|${address}`)
       buckets.delete(`account|${account}`)
+      // One right password does not excuse the wrong ones: of the address, only this attempt is taken back.
+      const bucket = bucketOf(`address|${address}`, RULES.address)
+      bucket.failures = Math.max(0, bucket.failures - 1)
+      bucket.blockedUntilMs = 0
     },
   }
 }

@@ -17,8 +17,11 @@ function credentialOf({ authorization, reply: { request } }: Asking): string {
   return authorization || textOf(apiKey) || textOf(googleKey) || textOf(key)
 }
 
+/** How a route says that the address is not allowed: in the words of the error table it answers by. */
+type Outside = 'forbidden' | 'ip_not_allowed'
+
 /** The `sk-` token a call comes with, where a route of the management API takes one. */
-export function createKeyHolder({ db, digest, now }: Deps) {
+export function createKeyHolder({ db, digest, now }: Deps, outside: Outside) {
   const checkKey = createKeyCheck({
     findToken: value => findTokenByDigest(db, value),
     findUser: id => findUser(db, id),
@@ -29,7 +32,7 @@ export function createKeyHolder({ db, digest, now }: Deps) {
     const token = await checkKey(credentialOf(asking), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(asking.address, allowed))
-      throw new Refusal('ip_not_allowed', `the token may not be used from the address ${asking.address}`)
+      throw new Refusal(outside, `the token may not be used from the address ${asking.address}`)
     return token
   }
 }

@@ -3,6 +3,7 @@ import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   LogController,
 } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
@@ -48,6 +49,15 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
+    // Addresses that cannot be read never reach a hook or a route.
+    frameworkErrors: (error, request, reply) => {
+      dress(request, reply)
+      const refusal =
+        error.code === 'FST_ERR_BAD_URL'
+          ? invalidField('path', 'is not a readable address')
+          : nothingAt(request)
+      send(reply, managementError(refusal))
+    },
   })
 
   app.decorateRequest('bodyDigest', '')
@@ -72,10 +82,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     },
   )
 
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
-    if (request.url.startsWith('/api')) reply.header('cache-control', 'no-store')
-  })
+  app.addHook('onRequest', async (request, reply) => dress(request, reply))
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({
       method: request.method,
@@ -93,14 +100,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     const shape = request.routeOptions.config.route?.relayErrors ? relayError : managementError
     send(reply, shape(refusal ?? internalError(request.id)))
   })
-  app.setNotFoundHandler((request, reply) => {
-    send(
-      reply,
-      managementError(
-        new Refusal('not_found', `nothing lives at ${request.method} ${request.url.split('?')[0]}`),
-      ),
-    )
-  })
+  app.setNotFoundHandler((request, reply) => send(reply, managementError(nothingAt(request))))
 
   await app.register(cookie)
   await serveReference(app, deps)
@@ -109,6 +109,15 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
 
   await app.ready()
   return app
+}
+
+const nothingAt = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
+  new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
+
+/** The headers that every answer wears. */
+function dress({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply: FastifyReply): void {
+  reply.header('x-request-id', id).headers(SECURITY_HEADERS)
+  if (url.startsWith('/api')) reply.header('cache-control', 'no-store')
 }
 
 function send(reply: FastifyReply, answer: ErrorAnswer): void {

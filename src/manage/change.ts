@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { findAnswer, type Repeat, saveAnswer } from '../store/idempotency.ts'
+import { isUniqueViolation } from '../store/store.ts'
 import { auditRecord } from './audit.ts'
 import type { AuditNote, Changing } from './call.ts'
 import type { Route } from './contract/route.ts'
@@ -10,7 +11,13 @@ type Work = (changing: Changing) => Promise<unknown>
 type Change = (work: Work) => Promise<unknown>
 
 const MAX_KEY = 255
+const STILL_RUNNING = 'the first request with this Idempotency-Key is still running'
 const conflict = (message: string) => new Refusal('idempotency_conflict', message)
+
+/** Another process was asked the same and ended first: its change stands, this one is undone. */
+function stillRuns(error: unknown): never {
+  throw isUniqueViolation(error) ? conflict(STILL_RUNNING) : error
+}
 
 /** Where a saved answer is sealed to. */
 export const answerPlace = ({ userId, path, key }: Repeat) => ({
@@ -46,8 +53,11 @@ export function createChange({ db, now, keyring }: Deps) {
           },
         })
         if (repeat) {
-          const sealed = keyring.seal(JSON.stringify(told ?? null), answerPlace(repeat))
-          await saveAnswer(trx, repeat, { bodyDigest: request.bodyDigest, sealed, now: now() })
+          // In an object, because null is an answer and no answer is another.
+          const sealed = keyring.seal(JSON.stringify({ told }), answerPlace(repeat))
+          await saveAnswer(trx, repeat, { bodyDigest: request.bodyDigest, sealed, now: now() }).catch(
+            stillRuns,
+          )
         }
         // Last, because the audit chain admits one writer at a time.
         for (const note of notes) await auditRecord(trx, request, note, now())
@@ -59,14 +69,14 @@ export function createChange({ db, now, keyring }: Deps) {
       const repeat = repeatOf(request, route)
       if (!repeat) return handle(transact(request, undefined))
       const name = JSON.stringify([repeat.userId, repeat.path, repeat.key])
-      if (running.has(name)) throw conflict('the first request with this Idempotency-Key is still running')
+      if (running.has(name)) throw conflict(STILL_RUNNING)
       running.add(name)
       try {
         const saved = await findAnswer(db, repeat, now())
         if (!saved) return await handle(transact(request, repeat))
         if (saved.body_digest !== request.bodyDigest)
           throw conflict('this Idempotency-Key was used with another body; use a new key')
-        return JSON.parse(keyring.open(saved.answer_sealed, answerPlace(repeat))) ?? undefined
+        return JSON.parse(keyring.open(saved.answer_sealed, answerPlace(repeat))).told
       } finally {
         running.delete(name)
       }

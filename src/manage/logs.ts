@@ -51,8 +51,8 @@ const tellOwner = (row: LogWithNames) => {
   return { ...tell(row), channel_name: '', other: JSON.stringify(other) }
 }
 
-type OwnQuery = Omit<Query<(typeof logContract)['sumOwnLogs']>, 'group'>
-type AdminQuery = Omit<Query<(typeof logContract)['sumLogs']>, 'group'>
+type OwnQuery = Query<(typeof logContract)['sumOwnLogs']>
+type AdminQuery = Query<(typeof logContract)['sumLogs']>
 
 const ownFilter = (query: OwnQuery): LogFilter => ({
   type: query.type,
@@ -63,15 +63,17 @@ const ownFilter = (query: OwnQuery): LogFilter => ({
   requestId: query.request_id,
 })
 
+/** There is one group, so no row belongs to another. */
+const isNoGroup = (group: string | undefined) => group !== undefined && group !== 'default'
+const NONE = { items: [], total: 0 }
+
 /** What was used, by whom, for how much (contract 2.4; contract 4, money). */
 export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   const { db, now } = deps
-  const keyHolder = createKeyHolder(deps)
+  const keyHolder = createKeyHolder(deps, 'forbidden')
 
   /** Undefined where no row can match: there is no such user, or another group than the one there is. */
-  async function adminFilter(
-    query: AdminQuery & { group?: string | undefined },
-  ): Promise<LogFilter | undefined> {
+  async function adminFilter(query: AdminQuery): Promise<LogFilter | undefined> {
     const { username, channel, group } = query
     if (isNoGroup(group)) return undefined
     const filter = { ...ownFilter(query), channelId: channel }
@@ -80,8 +82,6 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     const user = await findUserByName(db, username)
     return user && { ...filter, userId: user.id }
   }
-
-  const isNoGroup = (group: string | undefined) => group !== undefined && group !== 'default'
 
   async function stat(filter: LogFilter | undefined) {
     if (filter === undefined) return { quota: 0, rpm: 0, tpm: 0 }
@@ -92,8 +92,6 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     ])
     return { quota, rpm: requests, tpm: tokens }
   }
-
-  const NONE = { items: [], total: 0 }
 
   return {
     listLogs: async ({ query }) => {

@@ -14,7 +14,7 @@ import {
   type PriceVersion,
   pricedAmong,
 } from '../store/prices.ts'
-import { type Db, isUniqueViolation } from '../store/store.ts'
+import type { Db } from '../store/store.ts'
 import type { Handlers } from './call.ts'
 import type { priceContract } from './contract/prices.ts'
 import type { Deps } from './deps.ts'
@@ -69,19 +69,6 @@ function readEffective(given: number | undefined, now: number): number {
   return Math.max(given, now)
 }
 
-const MAX_ATTEMPTS = 20
-
-/** Versions are numbered one after the other: whoever is second at the same moment takes the number after. */
-async function inTurn<T>(write: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await write()
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !isUniqueViolation(error)) throw error
-    }
-  }
-}
-
 /** What models cost: versions set by administrators, over the table that comes with the product (contract 4, money). */
 export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceContract> {
   const shipped = (model: string) => {
@@ -93,7 +80,8 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
   function shippedNames({ model, keyword }: PriceFilter): string[] {
     const part = keyword === undefined ? '' : fold(keyword)
     const names = model === undefined ? shippedModels() : [model]
-    return names.filter(name => fold(name).includes(part) && shipped(name) !== undefined).sort()
+    const isPriced = (name: string) => shippedPrice(name, now() * 1000) !== undefined
+    return names.filter(name => fold(name).includes(part) && isPriced(name)).sort()
   }
 
   const shippedRows = (names: readonly string[]) => names.flatMap(name => shipped(name) ?? [])
@@ -129,6 +117,12 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return row ? tellVersion(row) : shipped(model)
   }
 
+  async function mustFind(source: Db, id: number): Promise<PriceVersion> {
+    const row = await findPrice(source, id)
+    if (!row) throw notFound('price')
+    return row
+  }
+
   return {
     listPrices: async ({ query: { paging, source, ...filter } }) =>
       pageTold(await LISTS[source ?? 'both'](filter, paging), paging, told => told),
@@ -141,30 +135,25 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
 
     createPrice: async ({ actor, body, change }) => {
       const price = readGiven(body)
-      return inTurn(() =>
-        change(async ({ trx, audit }) => {
-          const before = await tellInForce(trx, body.model)
-          const time = now()
-          const id = await insertPrice(trx, {
-            model: body.model,
-            price,
-            effectiveTime: readEffective(body.effective_time, time),
-            time,
-            authorId: actor.id,
-          })
-          const row = await findPrice(trx, id)
-          if (!row) throw notFound('price')
-          const after = tellVersion(row)
-          audit({ action: 'price.create', target: `price:${id}`, before, after })
-          return after
-        }),
-      )
+      return change(async ({ trx, audit }) => {
+        const time = now()
+        const before = await tellInForce(trx, body.model)
+        const id = await insertPrice(trx, {
+          model: body.model,
+          price,
+          effectiveTime: readEffective(body.effective_time, time),
+          time,
+          authorId: actor.id,
+        })
+        const after = tellVersion(await mustFind(trx, id))
+        audit({ action: 'price.create', target: `price:${id}`, before, after })
+        return after
+      })
     },
 
     deletePrice: async ({ params, change }) =>
       change(async ({ trx, audit }) => {
-        const row = await findPrice(trx, params.id)
-        if (!row) throw notFound('price')
+        const row = await mustFind(trx, params.id)
         const before = await tellInForce(trx, row.model)
         if ((await endPrices(trx, row.model, now())) === 0) throw notFound('price')
         const after = await tellInForce(trx, row.model)

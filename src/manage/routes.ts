@@ -1,19 +1,31 @@
 import type { FastifyInstance } from 'fastify'
 import { Refusal } from '../domain/errors.ts'
+import { createAliasHandlers } from './aliases.ts'
 import { createAuditHandlers } from './audit.ts'
+import { createChannelHandlers } from './channels.ts'
+import { aliasContract } from './contract/aliases.ts'
 import { auditContract } from './contract/audit.ts'
+import { channelContract } from './contract/channels.ts'
+import { logContract } from './contract/logs.ts'
+import { priceContract } from './contract/prices.ts'
+import { pricingContract } from './contract/pricing.ts'
 import type { Contract } from './contract/route.ts'
 import { settingContract } from './contract/settings.ts'
 import { statusContract } from './contract/status.ts'
 import { tokenContract } from './contract/tokens.ts'
+import { usageContract } from './contract/usage.ts'
 import { selfContract, signInContract, userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
+import { createLogHandlers } from './logs.ts'
+import { createPriceHandlers } from './prices.ts'
+import { createPricingHandlers } from './pricing.ts'
 import { createSelfHandlers } from './self.ts'
 import { serveContract } from './serve.ts'
 import { createSettingHandlers } from './settings.ts'
 import { createSignInHandlers } from './sign-in.ts'
 import { createStatusHandlers } from './status.ts'
 import { createTokenHandlers } from './tokens.ts'
+import { createUsageHandlers } from './usage.ts'
 import { createUserHandlers } from './users.ts'
 
 /** Every route there is, in one place: the document, the tests and the 405s are made from it. */
@@ -23,8 +35,14 @@ export const contract = {
   ...selfContract,
   ...userContract,
   ...tokenContract,
+  ...channelContract,
+  ...aliasContract,
   ...settingContract,
   ...auditContract,
+  ...priceContract,
+  ...pricingContract,
+  ...logContract,
+  ...usageContract,
 } as const satisfies Contract
 
 export function serveEverything(app: FastifyInstance, deps: Deps): void {
@@ -37,8 +55,14 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createSelfHandlers(deps),
       ...createUserHandlers(deps),
       ...createTokenHandlers(deps),
+      ...createChannelHandlers(deps),
+      ...createAliasHandlers(deps),
       ...createSettingHandlers(deps),
       ...createAuditHandlers(deps),
+      ...createPriceHandlers(deps),
+      ...createPricingHandlers(deps),
+      ...createLogHandlers(deps),
+      ...createUsageHandlers(deps),
     },
     deps,
   )
@@ -46,7 +70,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
   refuseOtherMethods(app)
 }
 
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 /** A known path asked in another way is 405, not 404. */
 function refuseOtherMethods(app: FastifyInstance): void {

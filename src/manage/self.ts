@@ -16,7 +16,7 @@ import type { Handlers } from './call.ts'
 import type { selfContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
 import { pageTold } from './page.ts'
-import { claimName, deleteAccount, mustFindUser, tellUser } from './users.ts'
+import { claimName, deleteAccount, mustFindUser, mustHoldUser, tellUser } from './users.ts'
 
 /** The one that `GET /api/user/token` makes and rotates. */
 const DEFAULT_NAME = 'default'
@@ -50,7 +50,7 @@ export function createSelfHandlers({ db, now, passwords, digest }: Deps): Handle
       }
       const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
       return change(async ({ trx, audit }) => {
-        const before = await mustFindUser(trx, actor.id)
+        const before = await mustHoldUser(trx, actor.id)
         const fields: UserChange = {}
         if (body.username !== undefined) fields.username = body.username
         if (body.display_name !== undefined) fields.display_name = body.display_name
@@ -66,7 +66,7 @@ export function createSelfHandlers({ db, now, passwords, digest }: Deps): Handle
 
     deleteSelf: async ({ actor, change }) =>
       change(async changing => {
-        await deleteAccount(changing, await mustFindUser(changing.trx, actor.id), now())
+        await deleteAccount(changing, await mustHoldUser(changing.trx, actor.id), now())
         return undefined
       }),
 

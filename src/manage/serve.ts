@@ -60,7 +60,7 @@ async function actorOf(request: FastifyRequest, route: Route, identify: Deps['id
 export const SESSION_COOKIE = 'sluice_session'
 
 /** Browsers attach cookies by themselves, so a session counts only for calls our own pages made (contract 2). */
-function isSameOrigin({ headers }: FastifyRequest): boolean {
+export function isSameOrigin({ headers }: FastifyRequest): boolean {
   const site = headers['sec-fetch-site']
   if (site !== undefined) return site === 'same-origin'
   if (headers.origin === undefined) return true

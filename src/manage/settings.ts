@@ -37,7 +37,7 @@ export function createSettingHandlers({ db, now }: Deps): Handlers<typeof settin
         faults.push({ path: key.slice(0, 100), message: 'is no setting' })
         continue
       }
-      if (value === null || value === '') {
+      if (value === null || (typeof value === 'string' && value.trim() === '')) {
         changes.push({ key, value: undefined })
         continue
       }

@@ -9,11 +9,13 @@ import { findUserByName, touchLogin } from '../store/users.ts'
 import type { Call, Handlers } from './call.ts'
 import type { signInContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
-import { SESSION_COOKIE } from './serve.ts'
+import { isSameOrigin, SESSION_COOKIE } from './serve.ts'
 import { readSettings } from './settings.ts'
 import { createAccount, mustFindUser, tellUser } from './users.ts'
 
 const MAX_USER_AGENT = 256
+/** Registrations are throttled as attempts on an account that no name can be: names are trimmed. */
+const REGISTRATION = ' registration'
 
 /** Signing in, out and up. The only part that anonymous callers can make work hard, so it is throttled. */
 export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract> {
@@ -23,6 +25,8 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
 
   const logout = async ({ reply, isTls, change }: Pick<Call, 'reply' | 'isTls' | 'change'>) => {
     const sessionId = reply.request.cookies[SESSION_COOKIE]
+    // A link on somebody else's page signs nobody out.
+    if (!isSameOrigin(reply.request)) return undefined
     reply.clearCookie(SESSION_COOKIE, cookieOf(isTls))
     const session = sessionId === undefined ? undefined : await findSession(db, digest(sessionId))
     if (session)
@@ -37,12 +41,11 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
 
   return {
     login: async ({ body, address, isTls, userAgent, reply, change }) => {
-      const account = fold(body.username.trim())
-      throttle.check(account, address)
-      const user = await findUserByName(db, body.username.trim())
+      const account = fold(body.username)
+      throttle.attempt(account, address)
+      const user = await findUserByName(db, body.username)
       const isRight = await passwords.verify(body.password, user?.password_hash)
       if (!user || !isRight || user.status !== 1) {
-        throttle.fail(account, address)
         await change(async ({ audit }) => {
           // The name tried is not written down: people type passwords into the wrong field.
           audit({ action: 'user.login_failed', target: user ? `user:${user.id}` : 'user:unknown' })
@@ -75,10 +78,9 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
           'forbidden',
           'registration is switched off here; ask an administrator for an account',
         )
-      throttle.check('registration', address)
+      // Never a success: one address opens only so many accounts an hour.
+      throttle.attempt(REGISTRATION, address)
       const passwordHash = await passwords.hash(body.password)
-      // A registration counts as an attempt: one address opens only so many accounts an hour.
-      throttle.fail('registration', address)
       return change(async ({ trx, audit }) => {
         const user = await createAccount(trx, {
           username: body.username,

@@ -5,7 +5,7 @@ import { mask } from '../domain/text.ts'
 import { NEVER, TOKEN_STATUS, tokenStatus } from '../domain/token.ts'
 import { isAddressOrRange } from '../http/address.ts'
 import { isApiKey, newApiKey } from '../identity/credentials.ts'
-import { findAccount, openAccount, post, setUnlimited } from '../store/accounts.ts'
+import { findAccount, lockAccount, openAccount, post, setUnlimited } from '../store/accounts.ts'
 import type { Trx } from '../store/store.ts'
 import {
   countTokens,
@@ -130,7 +130,7 @@ export function createTokenHandlers({ db, now, keyring, digest }: Deps): Handler
           created_time: now(),
           expired_time: readExpiry(body.expired_time, now()),
           model_limits_enabled: body.model_limits_enabled ? 1 : 0,
-          models: JSON.stringify(body.models ?? body.model_limits ?? []),
+          models: JSON.stringify(changedModels(body, []) ?? []),
           allow_ips: body.allow_ips === undefined ? '[]' : readAddresses(body.allow_ips),
           token_group: body.group || 'default',
           limits: limitsStored(body.limits ?? {}),
@@ -149,6 +149,8 @@ export function createTokenHandlers({ db, now, keyring, digest }: Deps): Handler
         const body: Partial<typeof given> & { id: number } = query.status_only
           ? { id: given.id, status: given.status }
           : given
+        const account = { kind: 'token', ownerId: body.id } as const
+        await lockAccount(trx, account)
         const before = await mustFind(trx, actor.id, body.id)
         const fields: TokenChange = {}
         if (body.name !== undefined) fields.name = body.name
@@ -166,7 +168,6 @@ export function createTokenHandlers({ db, now, keyring, digest }: Deps): Handler
         if (body.limits !== undefined) fields.limits = limitsStored(body.limits, before.limits)
         await updateToken(trx, before.id, fields)
 
-        const account = { kind: 'token', ownerId: before.id } as const
         const owner = { id: before.id, userId: actor.id }
         const left = before.credited - before.posted
         if (body.remain_quota !== undefined && body.remain_quota !== unitsLeft(Math.max(0, left)))

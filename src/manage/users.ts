@@ -2,7 +2,7 @@ import { type Actor, actorLabel } from '../domain/actor.ts'
 import { invalidField, notFound, Refusal } from '../domain/errors.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../domain/money.ts'
 import { outranks, ROLE, type Role, roleName } from '../domain/role.ts'
-import { openAccount, post, setUnlimited } from '../store/accounts.ts'
+import { lockAccount, openAccount, post, setUnlimited } from '../store/accounts.ts'
 import { insertLog, LOG_TYPE } from '../store/logs.ts'
 import type { UserRow } from '../store/schema.ts'
 import { endSessions } from '../store/sessions.ts'
@@ -48,6 +48,12 @@ export async function mustFindUser(db: Db, id: number): Promise<UserWithAccount>
   return row
 }
 
+/** The user as it stays until this transaction ends: nobody else changes it or its account meanwhile. */
+export async function mustHoldUser(trx: Trx, id: number): Promise<UserWithAccount> {
+  await lockAccount(trx, { kind: 'user', ownerId: id })
+  return mustFindUser(trx, id)
+}
+
 /** A name that is taken is a conflict, whoever was first and however close. */
 export async function claimName<T>(write: Promise<T>): Promise<T> {
   try {
@@ -62,6 +68,7 @@ export type NewAccount = {
   readonly username: string
   readonly displayName?: string | undefined
   readonly email?: string | undefined
+  readonly group?: string | undefined
   readonly passwordHash: string
   readonly role: Role
   readonly unlimited: boolean
@@ -80,6 +87,7 @@ export async function createAccount(trx: Trx, account: NewAccount): Promise<User
       role: account.role,
       time: account.time,
       email: account.email ?? '',
+      group: account.group || 'default',
     }),
   )
   await openAccount(trx, { kind: 'user', ownerId: id }, account.unlimited)
@@ -107,6 +115,17 @@ export async function deleteAccount(
   audit({ action: 'user.delete', target: `user:${user.id}`, before: tellUser(user) })
 }
 
+type Move = {
+  readonly actor: Actor
+  readonly user: UserWithAccount
+  /** Nanodollars; less than 0 takes. */
+  readonly amount: number
+  readonly reason: string
+  /** What the caller named the amount. */
+  readonly field: string
+}
+type Override = Omit<Move, 'amount'> & { readonly units: number }
+
 /** The users of the instance, for administrators (spec 4.3, contract 2.4). */
 export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeof userContract> {
   function mustOutrank(actor: Actor, target: Pick<UserRow, 'role'>): void {
@@ -122,65 +141,21 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
   }
 
   /** What is free of a quota is left minus held; more than that cannot be taken back. */
-  async function moveQuota(
-    trx: Trx,
-    actor: Actor,
-    user: UserWithAccount,
-    units: number,
-    reason: string,
-  ): Promise<void> {
-    const amount = nanosOf(Math.abs(units)) * Math.sign(units)
-    if (amount === 0) return
-    const time = now()
-    const posted = await post(trx, {
-      kind: 'grant',
-      userId: user.id,
-      amount,
-      actor: actorLabel(actor),
-      reason,
-      time,
-    })
-    if (!posted) throw refusedMove(user, units)
-    await insertLog(trx, {
-      created_time: time,
-      type: LOG_TYPE.topUp,
-      user_id: user.id,
-      cost: amount,
-      content: reason,
-    })
-  }
-
-  const refusedMove = (user: UserWithAccount, units: number) => {
-    if (units > 0) return invalidField('value', 'would take the quota beyond what an account can hold')
-    const left = unitsLeft(Math.max(0, user.credited - user.posted))
-    const held = unitsUsed(user.held)
-    return new Refusal(
+  const tooMuchTaken = ({ credited, posted, held }: UserWithAccount) =>
+    new Refusal(
       'conflict',
-      `the user has ${left} units left, of which ${held} are held by running requests`,
+      `the user has ${unitsLeft(Math.max(0, credited - posted))} units left, of which ${unitsUsed(held)} are held by running requests`,
     )
-  }
 
-  /** `override` sets what is left; the entry says by how much that moved it. */
-  const overrideQuota = async (
-    trx: Trx,
-    actor: Actor,
-    user: UserWithAccount,
-    units: number,
-    reason: string,
-  ) => {
-    const amount = nanosOf(units) - (user.credited - user.posted)
+  /** Money moves by an entry that says who moved it and why; its owner reads of it in the log. */
+  async function moveQuota(trx: Trx, { actor, user, amount, reason, field }: Move): Promise<void> {
     if (amount === 0) return
-    if (nanosOf(units) < user.held) throw refusedMove(user, -1)
     const time = now()
-    const posted = await post(trx, {
-      kind: 'grant',
-      userId: user.id,
-      amount,
-      actor: actorLabel(actor),
-      reason,
-      time,
-    })
-    if (!posted) throw refusedMove(user, Math.sign(amount))
+    const entry = { userId: user.id, amount, actor: actorLabel(actor), reason, time }
+    if (!(await post(trx, { kind: 'grant', ...entry })))
+      throw amount < 0
+        ? tooMuchTaken(user)
+        : invalidField(field, 'would take the quota beyond what an account can hold')
     await insertLog(trx, {
       created_time: time,
       type: LOG_TYPE.topUp,
@@ -188,6 +163,14 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
       cost: amount,
       content: reason,
     })
+  }
+
+  /** Sets what is left; the entry says by how much that moved it. */
+  async function overrideQuota(trx: Trx, { units, ...move }: Override): Promise<void> {
+    const { credited, posted, held } = move.user
+    const amount = nanosOf(units) - (credited - posted)
+    if (amount !== 0 && nanosOf(units) < held) throw tooMuchTaken(move.user)
+    await moveQuota(trx, { ...move, amount })
   }
 
   async function setUserUnlimited(
@@ -197,22 +180,20 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
     unlimited: boolean,
   ): Promise<void> {
     // An unlimited user may have spent more than was ever granted; once limited, it stands at nothing left.
-    if (!unlimited && user.credited - user.posted < user.held)
-      await post(trx, {
-        kind: 'grant',
-        userId: user.id,
-        amount: user.held - (user.credited - user.posted),
-        actor: actorLabel(actor),
+    const missing = user.held - (user.credited - user.posted)
+    if (!unlimited && missing > 0)
+      await moveQuota(trx, {
+        actor,
+        user,
+        amount: missing,
         reason: 'limited again',
-        time: now(),
+        field: 'unlimited_quota',
       })
     await setUnlimited(trx, { kind: 'user', ownerId: user.id }, unlimited)
   }
 
   const list = async ({ query }: { query: Query<(typeof userContract)['listUsers']> }) => {
-    const { paging, group, ...filter } = query
-    // There is one group, so any other has no members.
-    if (group !== undefined && group !== 'default') return pageTold({ items: [], total: 0 }, paging, tellUser)
+    const { paging, ...filter } = query
     return pageTold(await listUsers(db, filter, paging), paging, tellUser)
   }
 
@@ -242,8 +223,9 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
       if (value === undefined) throw invalidField('value', 'is needed: the number of units')
       if (value < 0) throw invalidField('value', 'must not be negative; use mode "subtract"')
       const reason = body.reason || `quota ${mode}`
-      if (mode === 'override') await overrideQuota(trx, actor, user, value, reason)
-      else await moveQuota(trx, actor, user, mode === 'add' ? value : -value, reason)
+      const move = { actor, user, reason, field: 'value' }
+      if (mode === 'override') await overrideQuota(trx, { ...move, units: value })
+      else await moveQuota(trx, { ...move, amount: mode === 'add' ? nanosOf(value) : -nanosOf(value) })
     },
     delete: (changing, _call, user) => deleteAccount(changing, user, now()),
   }
@@ -262,6 +244,7 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
           username: body.username,
           displayName: body.display_name,
           email: body.email,
+          group: body.group,
           passwordHash,
           role,
           unlimited: body.unlimited_quota ?? false,
@@ -281,7 +264,7 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
       if (body.role !== undefined) mustGrant(actor, body.role)
       const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
       return change(async ({ trx, audit }) => {
-        const before = await mustFindUser(trx, body.id)
+        const before = await mustHoldUser(trx, body.id)
         // Once more inside the transaction: the target may have been promoted since.
         mustOutrank(actor, before)
         const fields: UserChange = {}
@@ -290,24 +273,32 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
         if (body.email !== undefined) fields.email = body.email
         if (body.role !== undefined) fields.role = body.role
         if (body.status !== undefined) fields.status = body.status
+        if (body.group !== undefined) fields.user_group = body.group || 'default'
         if (passwordHash !== undefined) fields.password_hash = passwordHash
         if (body.limits !== undefined) fields.limits = limitsStored(body.limits, before.limits)
         await claimName(updateUser(trx, before, fields))
         if (passwordHash !== undefined || body.status === 2) await endSessions(trx, before.id, now())
         const leftUnits = unitsLeft(Math.max(0, before.credited - before.posted))
         if (body.quota !== undefined && body.quota !== leftUnits)
-          await overrideQuota(trx, actor, before, body.quota, 'quota set with the user')
+          await overrideQuota(trx, {
+            actor,
+            user: before,
+            units: body.quota,
+            reason: 'quota set with the user',
+            field: 'quota',
+          })
         if (body.unlimited_quota !== undefined)
           await setUserUnlimited(trx, actor, await mustFindUser(trx, before.id), body.unlimited_quota)
         const after = tellUser(await mustFindUser(trx, before.id))
-        audit({ action: 'user.update', target: `user:${before.id}`, before: tellUser(before), after })
+        const action = passwordHash === undefined ? 'user.update' : 'user.password'
+        audit({ action, target: `user:${before.id}`, before: tellUser(before), after })
         return after
       })
     },
 
     deleteUser: async ({ actor, params, change }) =>
       change(async changing => {
-        const user = await mustFindUser(changing.trx, params.id)
+        const user = await mustHoldUser(changing.trx, params.id)
         mustOutrank(actor, user)
         await deleteAccount(changing, user, now())
         return undefined
@@ -315,7 +306,7 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
 
     manageUser: async call =>
       call.change(async changing => {
-        const before = await mustFindUser(changing.trx, call.body.id)
+        const before = await mustHoldUser(changing.trx, call.body.id)
         mustOutrank(call.actor, before)
         await ACTIONS[call.body.action](changing, call, before)
         if (call.body.action === 'delete') return null

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { MAX_UNITS, nanosOf } from '../domain/money.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
 import type { AccountKind, AccountRow, EntryKind, EntryRow } from './schema.ts'
@@ -58,6 +59,19 @@ export const findAccount = (db: Db, { kind, ownerId }: Account): Promise<Account
     .where('owner_id', '=', ownerId)
     .executeTakeFirstOrThrow()
 
+/**
+ * Keeps everybody else from changing an account until this transaction ends, so that what is read of it next stays
+ * true. A write that changes nothing, because both engines know it.
+ */
+export async function lockAccount(trx: Trx, { kind, ownerId }: Account): Promise<void> {
+  await trx
+    .updateTable('accounts')
+    .set(row => ({ held: row.ref('held') }))
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .execute()
+}
+
 export async function setUnlimited(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
   await trx
     .updateTable('accounts')
@@ -83,8 +97,9 @@ export async function post(trx: Trx, posting: Posting): Promise<boolean> {
     .where('kind', '=', account.kind)
     .where('owner_id', '=', account.ownerId)
   if (posting.amount < 0 && account.kind === 'user')
+    // From left to right: nested expressions are written without brackets.
     update = update.where(row =>
-      row(row('credited', '-', row('posted', '+', row.ref('held'))), '>=', -posting.amount),
+      row(row(row('credited', '-', row.ref('posted')), '-', row.ref('held')), '>=', -posting.amount),
     )
   if (posting.amount > 0)
     update = update
@@ -126,6 +141,37 @@ export const entriesAfter = (db: Db, chain: string, seq: number, limit: number) 
     .orderBy('seq')
     .limit(limit)
     .execute()
+
+/**
+ * Some accounts beside the sums of their entries, in one statement: what others write meanwhile is in both figures or
+ * in neither.
+ */
+export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly number[]) {
+  const owner = kind === 'user' ? 'user_id' : 'token_id'
+  const credit: EntryKind = kind === 'user' ? 'grant' : 'limit'
+  const sums = db
+    .selectFrom('entries')
+    .where(owner, 'in', [...ownerIds, -1])
+    .groupBy(owner)
+    .select([
+      `${owner} as id`,
+      sql<number>`sum(case when kind = ${credit} then amount else 0 end)`.as('credited'),
+      sql<number>`sum(case kind when 'settle' then amount when 'refund' then -amount else 0 end)`.as(
+        'posted',
+      ),
+    ])
+  return db
+    .selectFrom('accounts')
+    .leftJoin(sums.as('sums'), 'sums.id', 'accounts.owner_id')
+    .where('accounts.kind', '=', kind)
+    .where('accounts.owner_id', 'in', [...ownerIds, -1])
+    .select(['accounts.owner_id', 'accounts.credited', 'accounts.posted'])
+    .select(({ fn, val }) => [
+      fn.coalesce('sums.credited', val(0)).as('entries_credited'),
+      fn.coalesce('sums.posted', val(0)).as('entries_posted'),
+    ])
+    .execute()
+}
 
 const BATCH = 1_000
 

@@ -1,9 +1,8 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { fold } from '../domain/text.ts'
 import { chunksOf } from './chunks.ts'
-import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
-import type { ChannelRow, Database, NewChannel } from './schema.ts'
+import { boundedCount } from './page.ts'
+import type { ChannelRow, NewChannel } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 
 const CHUNK = 500
@@ -12,163 +11,14 @@ const CHUNK = 500
 const searchText = ({ name, base_url }: Pick<ChannelRow, 'name' | 'base_url'>) =>
   fold(base_url === '' ? name : `${name} ${base_url}`)
 
-export type ChannelFilter = {
-  readonly status?: readonly number[] | undefined
-  readonly type?: number | undefined
-  readonly group?: string | undefined
-  readonly tag?: string | undefined
-  /** An id, a part of the name or address, or a whole key. */
-  readonly keyword?: { readonly text: string; readonly digest: string } | undefined
-  /** A part of a model's name. */
-  readonly model?: string | undefined
-}
-
-/** What lists can be sorted by, and the column that does it. */
-export const CHANNEL_ORDERS = {
-  id: 'channels.id',
-  // The folded name: both engines then agree, and capitals do not come first.
-  name: 'channels.search',
-  priority: 'channels.priority',
-  response_time: 'channels.response_time',
-  test_time: 'channels.test_time',
-} as const
-export type ChannelOrder = {
-  readonly by: keyof typeof CHANNEL_ORDERS
-  readonly direction: 'asc' | 'desc'
-}
-
-type Ids = SelectQueryBuilder<Database, 'channels', { id: number }>
-
-function matching(db: Db, filter: ChannelFilter): Ids {
-  const { keyword, model, group } = filter
-  let ids: Ids = db.selectFrom('channels').select('channels.id')
-  if (filter.status !== undefined) ids = ids.where('channels.status', 'in', filter.status)
-  if (filter.type !== undefined) ids = ids.where('channels.type', '=', filter.type)
-  if (filter.tag !== undefined) ids = ids.where('channels.tag', '=', filter.tag)
-  if (group !== undefined)
-    ids = ids.where(
-      sql<boolean>`',' || channels.channel_group || ',' like ${containing(`,${group},`)} escape '\\'`,
-    )
-  if (model !== undefined)
-    ids = ids.where('channels.id', 'in', inner =>
-      inner
-        .selectFrom('channel_models')
-        .select('channel_models.channel_id')
-        .where(sql<boolean>`lower(channel_models.model) like lower(${containing(model)}) escape '\\'`),
-    )
-  if (keyword !== undefined) {
-    const id = /^\d{1,16}$/.test(keyword.text) ? Number(keyword.text) : -1
-    ids = ids.where(row =>
-      row.or([
-        row('channels.id', '=', id),
-        like('channels.search', containing(fold(keyword.text))),
-        row('channels.id', 'in', inner =>
-          inner
-            .selectFrom('channel_keys')
-            .select('channel_keys.channel_id')
-            .where('channel_keys.digest', '=', keyword.digest),
-        ),
-      ]),
-    )
-  }
-  return ids
-}
-
-/** Whole rows in the order of their ids; a list finds the ids first, so that big rows are read for one page only. */
-async function rowsOf(db: Db, ids: readonly number[]): Promise<ChannelRow[]> {
+/** Whole rows in the order of the ids; lists find those first, so that big rows are read for one page only. */
+export async function findChannels(db: Db, ids: readonly number[]): Promise<ChannelRow[]> {
   const found = new Map<number, ChannelRow>()
   for (const chunk of chunksOf(ids, CHUNK)) {
     for (const row of await db.selectFrom('channels').selectAll().where('id', 'in', chunk).execute())
       found.set(row.id, row)
   }
   return ids.flatMap(id => found.get(id) ?? [])
-}
-
-export async function listChannels(
-  db: Db,
-  filter: ChannelFilter,
-  { by, direction }: ChannelOrder,
-  paging: Paging,
-): Promise<Page<ChannelRow>> {
-  const ids = matching(db, filter)
-  const ordered = ids.orderBy(CHANNEL_ORDERS[by], direction).orderBy('channels.id', 'desc')
-  const { items, total } = await pageOf(ordered, boundedCount(db, ids), paging)
-  return {
-    items: await rowsOf(
-      db,
-      items.map(row => row.id),
-    ),
-    total,
-  }
-}
-
-export type TagGroup = { readonly tag: string | null; readonly count: number; readonly channels: ChannelRow[] }
-
-/** Of a large group a page shows this many; its count says how many there are. */
-const MAX_SHOWN = 100
-
-/** Channels by tag, untagged ones last; a page counts groups. */
-export async function listTagGroups(
-  db: Db,
-  filter: ChannelFilter,
-  { by, direction }: ChannelOrder,
-  paging: Paging,
-): Promise<Page<TagGroup>> {
-  const ids = matching(db, filter)
-  const groups = ids
-    .clearSelect()
-    .select(['channels.tag', sql<number>`count(*)`.as('count')])
-    .groupBy('channels.tag')
-  const ordered = groups.orderBy(sql`channels.tag is null`).orderBy('channels.tag')
-  const { items, total } = await pageOf(ordered, boundedCount(db, groups), paging)
-  if (items.length === 0) return { items: [], total }
-
-  const tags = items.flatMap(({ tag }) => tag ?? [])
-  const ranked = ids
-    .select('channels.tag')
-    .select(({ fn }) =>
-      fn
-        .agg<number>('row_number')
-        .over(over =>
-          over
-            .partitionBy('channels.tag')
-            .orderBy(CHANNEL_ORDERS[by], direction)
-            .orderBy('channels.id', 'desc'),
-        )
-        .as('place'),
-    )
-    .where(row =>
-      row.or([
-        row('channels.tag', 'in', [...tags, '']),
-        ...(tags.length < items.length ? [row('channels.tag', 'is', null)] : []),
-      ]),
-    )
-  const shown = await db
-    .selectFrom(ranked.as('ranked'))
-    .select('ranked.id')
-    .where('ranked.place', '<=', MAX_SHOWN)
-    .orderBy('ranked.place')
-    .execute()
-  const rows = await rowsOf(
-    db,
-    shown.map(row => row.id),
-  )
-  const byTag = Map.groupBy(rows, row => row.tag)
-  return {
-    items: items.map(({ tag, count }) => ({ tag, count: Number(count), channels: byTag.get(tag) ?? [] })),
-    total,
-  }
-}
-
-/** How many of each type there are, whatever type the list shows. */
-export async function countTypes(db: Db, { type: _, ...filter }: ChannelFilter): Promise<Map<number, number>> {
-  const rows = await matching(db, filter)
-    .clearSelect()
-    .select(['channels.type', sql<number>`count(*)`.as('count')])
-    .groupBy('channels.type')
-    .orderBy('channels.type')
-    .execute()
-  return new Map(rows.map(({ type, count }) => [type, Number(count)]))
 }
 
 export const countChannels = (db: Db): Promise<number> =>
@@ -290,29 +140,38 @@ export async function writeModels(
       .execute()
 }
 
+/** The list of models of each channel of a tag. */
+export async function modelsOfTag(db: Db, tag: string): Promise<string[][]> {
+  const rows = await db.selectFrom('channels').select('models').where('tag', '=', tag).execute()
+  return rows.map(({ models }) => JSON.parse(models) as string[])
+}
+
 /**
- * Every model that a channel of status 1 lists, by name. A few thousand names stand in a million rows, so the index is
- * walked from each name to the next instead of row by row.
+ * Every model that some channel lists, each once, as `names`. A few thousand names stand in a million rows, so the
+ * index is walked from each name to the next instead of row by row. The last one is null.
  */
+export const modelNames = (db: Db) =>
+  db.withRecursive('names(model)', names =>
+    names
+      .selectFrom('channel_models')
+      .select(({ fn }) => fn.min<string | null>('channel_models.model').as('model'))
+      .unionAll(
+        names
+          .selectFrom('names')
+          .select(row =>
+            row
+              .selectFrom('channel_models')
+              .select(({ fn }) => fn.min<string | null>('channel_models.model').as('next'))
+              .whereRef('channel_models.model', '>', 'names.model')
+              .as('model'),
+          )
+          .where('names.model', 'is not', null),
+      ),
+  )
+
+/** Every model that a channel of status 1 lists, by name. */
 export async function enabledModels(db: Db): Promise<string[]> {
-  const rows = await db
-    .withRecursive('names(model)', names =>
-      names
-        .selectFrom('channel_models')
-        .select(({ fn }) => fn.min<string | null>('channel_models.model').as('model'))
-        .unionAll(
-          names
-            .selectFrom('names')
-            .select(row =>
-              row
-                .selectFrom('channel_models')
-                .select(({ fn }) => fn.min<string | null>('channel_models.model').as('next'))
-                .whereRef('channel_models.model', '>', 'names.model')
-                .as('model'),
-            )
-            .where('names.model', 'is not', null),
-        ),
-    )
+  const rows = await modelNames(db)
     .selectFrom('names')
     .select('names.model')
     .where('names.model', 'is not', null)

@@ -2,6 +2,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from './sqlite-open.ts'
 
+const SQLITE_BUSY = 5
+
 /** Somebody else has the data directory. */
 export class DirectoryInUseError extends Error {
   constructor(dataDir: string, pid: string) {
@@ -19,8 +21,9 @@ export function lockDirectory(dataDir: string): { release(): void } {
   const db = openDatabase(join(dataDir, 'sluice.lock'), { readOnly: false, timeoutMs: 0 })
   try {
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-  } catch {
+  } catch (error) {
     db.close()
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error
     let pid = 'unknown'
     try {
       pid = readFileSync(pidFile, 'utf8').trim()

@@ -1,5 +1,6 @@
 import type { Price } from '../domain/price.ts'
 import { fold } from '../domain/text.ts'
+import { AUDIT_CHAIN } from './chains.ts'
 import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
 import type { PriceRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
@@ -20,31 +21,44 @@ const withAuthor = (db: Db) =>
 /**
  * The version in force of every model that has one: among those that count at `now` and were not ended, the one that
  * counts since the latest moment; of several since the same moment, the last one made.
+ * A model may have thousands of versions, so an index is walked from each model to the next and not row by row.
  */
-const inForce = (db: Db, now: number) =>
-  db
-    .selectFrom('prices')
-    .where('prices.ended_time', 'is', null)
-    .where('prices.effective_time', '<=', now)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('prices as later')
-            .select('later.id')
-            .whereRef('later.model', '=', 'prices.model')
-            .where('later.ended_time', 'is', null)
-            .where('later.effective_time', '<=', now)
-            // Implied by what follows; said so that the look is a step in an index and not a walk.
-            .whereRef('later.effective_time', '>=', 'prices.effective_time')
-            .where(row =>
-              row.or([
-                row('later.effective_time', '>', row.ref('prices.effective_time')),
-                row('later.version', '>', row.ref('prices.version')),
-              ]),
-            ),
+const inForce = (db: Db, now: number) => {
+  const current = db
+    .withRecursive('names(model)', names =>
+      names
+        .selectFrom('prices')
+        .select(({ fn }) => fn.min<string | null>('prices.model').as('model'))
+        .where('prices.ended_time', 'is', null)
+        .unionAll(
+          names
+            .selectFrom('names')
+            .select(row =>
+              row
+                .selectFrom('prices')
+                .select(({ fn }) => fn.min<string | null>('prices.model').as('next'))
+                .where('prices.ended_time', 'is', null)
+                .whereRef('prices.model', '>', 'names.model')
+                .as('model'),
+            )
+            .where('names.model', 'is not', null),
         ),
-      ),
     )
+    .selectFrom('names')
+    .select(row =>
+      row
+        .selectFrom('prices')
+        .select('prices.id')
+        .whereRef('prices.model', '=', 'names.model')
+        .where('prices.ended_time', 'is', null)
+        .where('prices.effective_time', '<=', now)
+        .orderBy('prices.effective_time', 'desc')
+        .orderBy('prices.version', 'desc')
+        .limit(1)
+        .as('id'),
+    )
+  return db.selectFrom(current.as('current')).innerJoin('prices', 'prices.id', 'current.id')
+}
 
 const readStored = ({ id, version, price }: Pick<PriceRow, 'id' | 'version' | 'price'>): PriceInForce => ({
   id,
@@ -84,13 +98,17 @@ export type PriceFilter = { readonly model?: string | undefined; readonly keywor
 /** The versions in force, by model name. */
 export async function listPricesInForce(
   db: Db,
-  filter: PriceFilter,
+  { model, keyword }: PriceFilter,
   now: number,
   paging: Paging,
 ): Promise<Page<PriceVersion>> {
+  if (model !== undefined) {
+    const row = await findPriceInForce(db, model, now)
+    const found = row?.search.includes(fold(keyword ?? '')) ? [row] : []
+    return { items: paging.page === 1 ? found : [], total: found.length }
+  }
   let ids = inForce(db, now).select('prices.id')
-  if (filter.model !== undefined) ids = ids.where('prices.model', '=', filter.model)
-  if (filter.keyword !== undefined) ids = ids.where(like('prices.search', containing(fold(filter.keyword))))
+  if (keyword !== undefined) ids = ids.where(like('prices.search', containing(fold(keyword))))
   const page = await pageOf(ids.orderBy('prices.model'), boundedCount(db, ids), paging)
   const rows = await withAuthor(db)
     .where('prices.id', 'in', [...page.items.map(row => row.id), -1])
@@ -102,14 +120,7 @@ export async function listPricesInForce(
 /** Which of these models have an administrators' price now. */
 export async function pricedAmong(db: Db, models: readonly string[], now: number): Promise<Set<string>> {
   if (models.length === 0) return new Set()
-  const rows = await db
-    .selectFrom('prices')
-    .select('model')
-    .distinct()
-    .where('model', 'in', models)
-    .where('ended_time', 'is', null)
-    .where('effective_time', '<=', now)
-    .execute()
+  const rows = await inForce(db, now).select('prices.model').where('prices.model', 'in', models).execute()
   return new Set(rows.map(row => row.model))
 }
 
@@ -140,10 +151,15 @@ export type NewPrice = {
 }
 
 /**
- * Versions count up for ever, over ended ones too. Two writers at once take the same number, and the second fails on
- * its uniqueness (`isUniqueViolation`).
+ * Versions count up for ever, over ended ones too. One writer at a time: it takes the head of the audit chain, which
+ * the same transaction needs at its end anyway, so that nobody else takes the same number.
  */
 export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice): Promise<number> {
+  await trx
+    .updateTable('chains')
+    .set(row => ({ seq: row.ref('seq') }))
+    .where('name', '=', AUDIT_CHAIN)
+    .execute()
   const last = await trx
     .selectFrom('prices')
     .select('version')

@@ -22,6 +22,10 @@ export type Database = {
   logs: LogsTable
   audit: AuditTable
   idempotency: IdempotencyTable
+  nodes: NodesTable
+  leases: LeasesTable
+  suspense: SuspenseTable
+  rollups: RollupsTable
 }
 
 type MetaTable = { key: string; value: string }
@@ -256,6 +260,49 @@ type IdempotencyTable = {
   created_time: number
 }
 
+/** A relay process and how far its journal has been applied. */
+type NodesTable = {
+  id: string
+  epoch: number
+  applied_lsn: number
+  oldest_open_lsn: number
+  started_time: number
+}
+
+/** What a node may spend of an account without asking; the sum over nodes is the account's `held`. */
+type LeasesTable = { node_id: string; kind: AccountKind; owner_id: number; amount: number }
+
+/** What a provider may have billed for and nobody received: open until Root decides. */
+type SuspenseTable = {
+  id: Generated<number>
+  time: number
+  request_id: string
+  user_id: number
+  token_id: number
+  channel_id: number
+  amount: number
+  reason: string
+  closed_time: number | null
+  closed_by: string | null
+  closed_as: string | null
+  closed_reason: string | null
+}
+
+/** Sums of usage by quarter hour, UTC. */
+type RollupsTable = {
+  bucket: number
+  user_id: number
+  token_id: number
+  channel_id: number
+  model: string
+  requests: number
+  failures: number
+  prompt_tokens: number
+  completion_tokens: number
+  cost: number
+}
+
+export type SuspenseRow = Selectable<SuspenseTable>
 export type UserRow = Selectable<UsersTable>
 export type TokenRow = Selectable<TokensTable>
 export type AccountRow = Selectable<AccountsTable>

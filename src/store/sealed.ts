@@ -1,6 +1,7 @@
-import type { Db, Trx } from './store.ts'
+import { sql } from 'kysely'
+import type { Db, Engine, Trx } from './store.ts'
 
-/** A sealed text and the place it is bound to. */
+/** A sealed text and the place it is bound to. It is replaced only while it is still what was read. */
 export type Sealed = {
   readonly place: { readonly table: string; readonly row: number | string; readonly field: string }
   readonly sealed: string
@@ -23,7 +24,12 @@ const SOURCES: readonly Source[] = [
       place: { table: 'meta', row: row.key, field: 'value' },
       sealed: row.value,
       replace: async (trx, value) =>
-        void (await trx.updateTable('meta').set({ value }).where('key', '=', row.key).execute()),
+        void (await trx
+          .updateTable('meta')
+          .set({ value })
+          .where('key', '=', row.key)
+          .where('value', '=', row.value)
+          .execute()),
     }))
   },
   async (db, prefix, limit) => {
@@ -37,7 +43,12 @@ const SOURCES: readonly Source[] = [
       place: { table: 'tokens', row: row.id, field: 'key' },
       sealed: row.key_sealed,
       replace: async (trx, key_sealed) =>
-        void (await trx.updateTable('tokens').set({ key_sealed }).where('id', '=', row.id).execute()),
+        void (await trx
+          .updateTable('tokens')
+          .set({ key_sealed })
+          .where('id', '=', row.id)
+          .where('key_sealed', '=', row.key_sealed)
+          .execute()),
     }))
   },
   async (db, prefix, limit) => {
@@ -51,7 +62,12 @@ const SOURCES: readonly Source[] = [
       place: { table: 'channel_keys', row: row.id, field: 'key' },
       sealed: row.sealed,
       replace: async (trx, sealed) =>
-        void (await trx.updateTable('channel_keys').set({ sealed }).where('id', '=', row.id).execute()),
+        void (await trx
+          .updateTable('channel_keys')
+          .set({ sealed })
+          .where('id', '=', row.id)
+          .where('sealed', '=', row.sealed)
+          .execute()),
     }))
   },
   async (db, prefix, limit) => {
@@ -71,6 +87,7 @@ const SOURCES: readonly Source[] = [
           .where('user_id', '=', row.user_id)
           .where('path', '=', row.path)
           .where('key', '=', row.key)
+          .where('answer_sealed', '=', row.answer_sealed)
           .execute()),
     }))
   },
@@ -83,4 +100,13 @@ export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: numb
     if (found.length > 0) return found
   }
   return []
+}
+
+/**
+ * Waits for the transactions that may have sealed something, and holds up further ones until this one ends.
+ * SQLite needs no words for it: whoever writes there has waited for the last writer already.
+ */
+export async function holdSealing(trx: Trx, engine: Engine): Promise<void> {
+  if (engine === 'sqlite') return
+  await sql`lock table meta, tokens, channel_keys, idempotency in share row exclusive mode`.execute(trx)
 }

@@ -121,11 +121,18 @@ export function createSqliteDialect({
           })
         },
         async finish(sql) {
+          const done = release
+          // After a commit that failed Kysely asks for a rollback too, when the turn may be somebody else's.
+          if (!done) return
           try {
             await writer.run(sql, [])
+          } catch (error) {
+            // SQLite may have rolled back by itself; either way nothing is open when the next one takes its turn.
+            await writer.run('ROLLBACK', []).catch(() => {})
+            if (sql === 'COMMIT') throw error
           } finally {
-            release?.()
             release = undefined
+            done()
           }
         },
         async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
@@ -169,6 +176,10 @@ export function createSqliteDialect({
 
 /** Migrations run inside BEGIN IMMEDIATE, which is the lock: SQLite's DDL is transactional. */
 class TransactionalAdapter extends SqliteAdapter {
+  // Otherwise Kysely would let one query at a time through, and every read would wait for open transactions.
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
   override get supportsTransactionalDdl(): boolean {
     return true
   }

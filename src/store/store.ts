@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import { foundation } from './migrations/0001-foundation.ts'
+import { books } from './migrations/0002-books.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
 
@@ -24,13 +25,14 @@ export class NewerStoreError extends Error {
   }
 }
 
-const MIGRATIONS = { '0001-foundation': foundation } as const satisfies Record<
+const MIGRATIONS = { '0001-foundation': foundation, '0002-books': books } as const satisfies Record<
   string,
   (db: Kysely<unknown>, engine: Engine) => Promise<void>
 >
 
 const STATEMENT_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 10_000
+const PING_TIMEOUT_MS = 3_000
 
 /** Amounts and ids stay below 2^53 (contract 4), so PostgreSQL's bigint is read as a number. */
 const INT8_OID = 20
@@ -51,6 +53,8 @@ function openPostgres(url: string, maxConnections: number) {
   })
   // An idle connection that breaks is replaced by the pool; the next query tells if the database is gone.
   pool.on('error', () => {})
+  // One that breaks in somebody's hands, between two queries, fails the next one; unheard it would end the process.
+  pool.on('connect', client => client.on('error', () => {}))
   return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
 }
 
@@ -69,13 +73,16 @@ export function openStore(options: StoreOptions) {
     db,
     engine,
     migrate: () => migrate(db, engine),
-    /** True once somebody has migrated it; asked before anything is written. */
+    /** True once somebody has migrated it; asked before anything is written, and refused where that was a newer program. */
     async isInitialised(): Promise<boolean> {
+      await refuseNewer(db)
       const tables = await db.introspection.getTables()
       return tables.some(table => table.name === 'meta')
     },
+    /** Fails when the store does not answer in time, whatever keeps it. */
     async ping(): Promise<void> {
-      await db.selectFrom('meta').select('key').limit(1).execute()
+      const signal = AbortSignal.timeout(PING_TIMEOUT_MS)
+      await db.selectFrom('meta').select('key').limit(1).execute({ signal })
     },
     close: () => db.destroy(),
   }

@@ -38,6 +38,7 @@ export const findUserByName = (db: Db, username: string): Promise<UserRow | unde
 
 export type UserFilter = {
   readonly keyword?: string | undefined
+  readonly group?: string | undefined
   readonly role?: number | undefined
   readonly status?: number | undefined
 }
@@ -53,6 +54,7 @@ export async function listUsers(db: Db, filter: UserFilter, paging: Paging): Pro
         : like('users.search', pattern),
     )
   }
+  if (filter.group !== undefined) ids = ids.where('users.user_group', '=', filter.group)
   if (filter.role !== undefined) ids = ids.where('users.role', '=', filter.role)
   if (filter.status !== undefined) ids = ids.where('users.status', '=', filter.status)
   const total = boundedCount(db, ids)
@@ -72,6 +74,7 @@ export type NewUser = {
   readonly role: number
   readonly time: number
   readonly email?: string
+  readonly group?: string
 }
 
 export async function insertUser(trx: Trx, user: NewUser): Promise<number> {
@@ -87,7 +90,7 @@ export async function insertUser(trx: Trx, user: NewUser): Promise<number> {
       password_hash: user.passwordHash,
       role: user.role,
       status: 1,
-      user_group: 'default',
+      user_group: user.group ?? 'default',
       limits: '{}',
       created_time: user.time,
       last_login_time: 0,
@@ -99,7 +102,10 @@ export async function insertUser(trx: Trx, user: NewUser): Promise<number> {
 }
 
 export type UserChange = Partial<
-  Pick<UserRow, 'username' | 'display_name' | 'email' | 'password_hash' | 'role' | 'status' | 'limits'>
+  Pick<
+    UserRow,
+    'username' | 'display_name' | 'email' | 'password_hash' | 'role' | 'status' | 'limits' | 'user_group'
+  >
 >
 
 export async function updateUser(trx: Trx, current: UserRow, change: UserChange): Promise<void> {

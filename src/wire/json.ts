@@ -31,6 +31,9 @@ function depthOf(bytes: Buffer): number {
   return deepest
 }
 
+/** The engine quotes what it stumbles over, and that may be a secret: only the reason and the place are told. */
+const reasonOf = (error: unknown) => (error as Error).message.replace(/(^|, )(\.\.\.)?".*$/s, '')
+
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Parses a whole JSON text, refusing bad UTF-8 and absurd nesting with a sentence that says so. */
@@ -45,6 +48,7 @@ export function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new JsonError(`is not valid JSON (${(error as Error).message.slice(0, 120)})`)
+    const reason = reasonOf(error)
+    throw new JsonError(`is not valid JSON${reason === '' ? '' : ` (${reason})`}`)
   }
 }

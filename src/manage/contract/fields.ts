@@ -33,7 +33,12 @@ const wholeText = z
   .string()
   .regex(/^-?\d{1,16}$/, 'must be a whole number')
   .transform(Number)
-export const queryNumber = wholeText.optional()
+/** Empty means absent here too: the family's clients send filters that nobody filled in. */
+export const queryNumber = z
+  .string()
+  .regex(/^(-?\d{1,16})?$/, 'must be a whole number')
+  .transform(value => (value === '' ? undefined : Number(value)))
+  .optional()
 export const queryFlag = z
   .enum(['true', 'false', '1', '0', ''])
   .transform(value => value === 'true' || value === '1')
@@ -92,13 +97,15 @@ export const MAX_NAMES = 2_000
 const MODEL_NAME_LENGTH = 255
 
 export const modelName = text({ min: 1, max: MODEL_NAME_LENGTH })
+/** No name holds a comma, for lists of names are also told as one text with commas between. */
+const joinedNames = text({ max: MAX_NAMES * MODEL_NAME_LENGTH, lines: true })
 
 /** A list of names: an array, or one text with commas between. Trimmed, empty ones dropped, each once, in order. */
 export const nameList = z
-  .union([z.array(modelName).max(MAX_NAMES), text({ max: MAX_NAMES * MODEL_NAME_LENGTH, lines: true })], {
+  .union([z.array(joinedNames).max(MAX_NAMES), joinedNames], {
     error: 'must be an array of texts, or one text with commas between',
   })
-  .transform(value => (typeof value === 'string' ? value.split(/[,\n\r]/) : value))
+  .transform(value => [value].flat().flatMap(part => part.split(/[,\n\r]/)))
   .transform(names => [...new Set(names.map(name => name.trim()).filter(name => name !== ''))])
   .pipe(z.array(modelName).max(MAX_NAMES))
 

@@ -11,6 +11,7 @@ import {
   optional,
   paged,
   pageOf,
+  queryFlag,
   queryText,
   text,
 } from './fields.ts'
@@ -96,7 +97,7 @@ export const tokenContract = {
     path: '/api/token/',
     access: 'user',
     summary: 'Change the fields given, keep the rest',
-    query: z.object({ status_only: queryText }),
+    query: z.object({ status_only: queryFlag }),
     body: z.object({ id, name: optional(name), status: optional(z.int().min(1).max(4)), ...tokenFields }),
     data: tokenTold,
   },

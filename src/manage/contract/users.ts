@@ -174,7 +174,7 @@ export const signInContract = {
     path: '/api/user/login',
     access: 'public',
     summary: 'Sign in; sets the session cookie',
-    body: z.object({ username: z.string().min(1).max(256), password: z.string().min(1).max(1024) }),
+    body: z.object({ username: text({ min: 1, max: 256 }), password: z.string().min(1).max(1024) }),
     data: userTold,
   },
   register: {
@@ -257,6 +257,7 @@ export const userContract = {
       status: optional(status),
       quota: optional(quota),
       unlimited_quota: optional(z.boolean()),
+      group,
       limits: optional(limits),
     }),
     data: userTold,

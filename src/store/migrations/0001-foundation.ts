@@ -171,9 +171,16 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('model_mapping', 'text', column => column.notNull())
       .addColumn('models', 'text', column => column.notNull()),
   )
-  await db.schema.createIndex('channels_priority').on('channels').columns(['priority', 'id']).execute()
+  // SQLite keeps long texts inside the rows, so its lists are read from an index that has every column they filter and
+  // sort by. PostgreSQL keeps them apart by itself, and bounds what an index may hold.
+  const listed = ['priority', 'id']
+  const filtered = ['type', 'status', 'tag', 'channel_group', 'search', 'response_time', 'test_time']
+  await db.schema
+    .createIndex('channels_list')
+    .on('channels')
+    .columns(engine === 'sqlite' ? [...listed, ...filtered] : listed)
+    .execute()
   await db.schema.createIndex('channels_tag').on('channels').columns(['tag', 'id']).execute()
-  await db.schema.createIndex('channels_type').on('channels').columns(['type', 'status']).execute()
 
   await strict(
     withId('channel_keys')
@@ -276,7 +283,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
   await db.schema
     .createIndex('logs_user')
     .on('logs')
-    .columns(['user_id', 'created_time', 'id', 'type', 'cost'])
+    .columns(['user_id', 'created_time', 'id', 'type', 'cost', 'model_name', 'token_name'])
     .execute()
   for (const column of ['token_id', 'token_name', 'model_name', 'channel_id'])
     await db.schema.createIndex(`logs_${column}`).on('logs').columns([column, 'created_time', 'id']).execute()

@@ -1,0 +1,32 @@
+import type { Frame } from './format.ts'
+
+export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
+
+/** The choices of an answer speak in turn, one frame each, as they do with the real provider. */
+export function* takeTurns(speakers: readonly Generator<Frame>[]): Generator<Frame> {
+  let speaking = speakers
+  while (speaking.length > 0) {
+    const still: Generator<Frame>[] = []
+    for (const speaker of speaking) {
+      const { done, value } = speaker.next()
+      if (done === true) continue
+      yield value
+      still.push(speaker)
+    }
+    speaking = still
+  }
+}
+
+/**
+ * The text around the choices of every chunk, put together once, since only the choices differ from token to
+ * token. Asked for usage, the provider says `null` in every chunk but the one that carries it.
+ */
+export function wrapChunks(common: object, usage: object | undefined) {
+  const head = `data: ${JSON.stringify(common).slice(0, -1)},"choices":[`
+  const tail = usage === undefined ? ']}\n\n' : '],"usage":null}\n\n'
+  function* close(): Generator<Frame> {
+    if (usage !== undefined) yield { data: `${head}],"usage":${JSON.stringify(usage)}}\n\n`, tokens: 0 }
+    yield { data: 'data: [DONE]\n\n', tokens: 0 }
+  }
+  return { head, tail, close }
+}

@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import type { ClientAddress } from './http/address.ts'
+import { createGuardedLookup } from './http/upstream-address.ts'
+import type { Digest } from './identity/credentials.ts'
+import type { Keyring } from './identity/keyring.ts'
+import { createJournal, type JournalDatabase } from './ledger/journal.ts'
+import { openLedger } from './ledger/ledger.ts'
+import { endpointTypes } from './manage/endpoint-types.ts'
+import { providerOf } from './providers/index.ts'
+import { shippedPrice } from './providers/prices/shipped.ts'
+import { openCatalog } from './relay/catalog.ts'
+import { createDirectory } from './relay/directory.ts'
+import { createRelay } from './relay/handle.ts'
+import { createCatalogSource, findCaller } from './relay/sources.ts'
+import { createUpstream } from './relay/upstream.ts'
+import { createHealth } from './routing/health.ts'
+import { createRates } from './routing/rates.ts'
+import { createBooks } from './store/books.ts'
+import { openDatabase } from './store/sqlite-open.ts'
+import type { Store } from './store/store.ts'
+
+const JOURNAL_BUSY_MS = 1_000
+/** New work is refused while the event loop lags behind this much: what runs must not suffer. */
+const OVERLOAD_LAG_MS = 250
+const LAG_EVERY_MS = 500
+const PRICES_EVERY_MS = 1_000
+
+type Deps = {
+  readonly config: Config
+  readonly log: Logger
+  readonly store: Store
+  readonly keyring: Keyring
+  readonly digest: Digest
+  readonly clientAddress: ClientAddress
+  readonly manage: RequestListener
+  isStopping(): boolean
+}
+
+/** A node is a random name kept in its directory, so that its journal is found again. */
+function nodeOf(dataDir: string): { id: string; dir: string } {
+  const nodes = join(dataDir, 'nodes')
+  mkdirSync(nodes, { recursive: true, mode: 0o700 })
+  const [id = randomUUID().slice(0, 13)] = readdirSync(nodes)
+  const dir = join(nodes, id)
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  return { id, dir }
+}
+
+/** How late the event loop is, looked at twice a second. */
+function createLagWatch() {
+  const histogram = monitorEventLoopDelay({ resolution: 20 })
+  histogram.enable()
+  let lagMs = 0
+  const timer = setInterval(() => {
+    lagMs = histogram.percentile(50) / 1e6
+    histogram.reset()
+  }, LAG_EVERY_MS)
+  timer.unref()
+  return {
+    lagMs: () => lagMs,
+    close(): void {
+      clearInterval(timer)
+      histogram.disable()
+    },
+  }
+}
+
+/** The relay with its books, and how news from the management side reaches it. */
+export async function buildRelay({ config, log, store, keyring, digest, clientAddress, manage, isStopping }: Deps) {
+  const { db, engine } = store
+  const node = nodeOf(config.dataDir)
+  const journal = createJournal({
+    dir: node.dir,
+    fullSync: config.durability === 'full',
+    nowMs: Date.now,
+    open: path => openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
+  })
+  const ledger = await openLedger({
+    nodeId: node.id,
+    journal,
+    books: createBooks(db, engine),
+    nowMs: Date.now,
+    onFailure: (error, message) => log.error({ err: error }, message),
+  })
+  const directory = createDirectory({ find: findCaller({ db, digest }) })
+  const catalog = await openCatalog(
+    createCatalogSource({
+      db,
+      keyring,
+      digest,
+      shippedPrice,
+      now: () => Math.floor(Date.now() / 1000),
+      onUnreadable: (channelId, error) => log.error({ err: error, channel_id: channelId }, 'a key cannot be opened'),
+    }),
+  )
+  const health = createHealth({
+    nowMs: Date.now,
+    onDisable: disabling => log.warn({ channel_id: disabling.channelId, reason: disabling.reason }, 'a key keeps being refused'),
+  })
+  const rates = createRates({ nowMs: Date.now })
+  const upstream = createUpstream({
+    lookup: createGuardedLookup({ allowPrivate: config.privateUpstreams === 'allow' }),
+  })
+  const lag = createLagWatch()
+  // A price may be set for a moment that has yet to come.
+  const priceTimer = setInterval(
+    () => catalog.refreshPrices().catch(error => log.error({ err: error }, 'prices could not be read')),
+    PRICES_EVERY_MS,
+  )
+  priceTimer.unref()
+
+  const listener = createRelay({
+    directory,
+    catalog,
+    ledger,
+    health,
+    rates,
+    upstream,
+    clientAddress,
+    maxBodyBytes: config.maxBodyMb * 1_048_576,
+    isStopping,
+    isOverloaded: () => lag.lagMs() > OVERLOAD_LAG_MS,
+    nowMs: Date.now,
+    random: Math.random,
+    ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
+    endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
+    onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'a request failed'),
+    manage,
+  })
+
+  /** What each kind of target means to the relay; the change answers 200 only when this is done. */
+  const NEWS: Readonly<Record<string, (ids: readonly number[]) => Promise<void>>> = {
+    async token(ids) {
+      for (const id of ids) {
+        directory.forgetToken(id)
+        await ledger.refresh({ kind: 'token', ownerId: id })
+      }
+    },
+    async user(ids) {
+      for (const id of ids) {
+        directory.forgetUser(id)
+        await ledger.refresh({ kind: 'user', ownerId: id })
+      }
+    },
+    async channel(ids) {
+      await catalog.refreshChannels(ids)
+      health.keep(id => catalog.table().channel(id))
+    },
+    alias: () => catalog.refreshAliases(),
+    price: () => catalog.refreshPrices(),
+    settings: () => catalog.refreshSettings(),
+  }
+
+  return {
+    listener,
+    ledger,
+    /** Takes the targets of audit records, such as `token:7`. */
+    async announce(targets: readonly string[]): Promise<void> {
+      const byKind = Map.groupBy(new Set(targets), target => target.split(':')[0] ?? '')
+      for (const [kind, named] of byKind) {
+        const ids = named.map(target => Number(target.split(':')[1])).filter(Number.isSafeInteger)
+        await NEWS[kind]?.(ids)
+      }
+    },
+    async close(): Promise<void> {
+      clearInterval(priceTimer)
+      lag.close()
+      await upstream.close()
+      await ledger.close()
+    },
+  }
+}

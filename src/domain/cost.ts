@@ -1,0 +1,143 @@
+import { nanosFromPicos, PICOS_PER_NANO, safe } from './money.ts'
+import type { Price, Tier } from './price.ts'
+import { isPerToken, type Rates, type TokenRate, type UnitRate } from './rate.ts'
+import {
+  type Count,
+  EMPTY,
+  INPUT_COUNTS,
+  OUTPUT_COUNTS,
+  totalInput,
+  totalOutput,
+  type Usage,
+} from './usage.ts'
+
+const TOKEN_COUNTS = [...INPUT_COUNTS, ...OUTPUT_COUNTS] as const
+type TokenCount = (typeof TOKEN_COUNTS)[number]
+
+/** The rates that a kind of token costs: the first one that is stated. None stated: that kind is free. */
+const RATES_OF = {
+  input: ['input'],
+  cachedInput: ['cached_input', 'input'],
+  cacheWrite: ['cache_write', 'input'],
+  cacheWrite1h: ['cache_write_1h', 'cache_write', 'input'],
+  audioInput: ['audio_input', 'input'],
+  imageInput: ['image_input', 'input'],
+  output: ['output'],
+  reasoning: ['reasoning', 'output'],
+  audioOutput: ['audio_output', 'output'],
+  imageOutput: ['image_output', 'output'],
+} as const satisfies Record<TokenCount, readonly TokenRate[]>
+
+const UNITS = [
+  ['images', 'image'],
+  ['characters', 'per_character'],
+  ['searches', 'per_search'],
+  ['calls', 'per_call'],
+] as const satisfies readonly (readonly [Count, UnitRate])[]
+
+const SECONDS_PER_MINUTE = 60
+
+/** `count` × `rate` picodollars, divided by `per`. */
+type Charge = { readonly count: number; readonly rate: number; readonly per: number }
+
+/** Nanodollars that this usage costs: exact, and rounded up once, at the end. A RangeError where they pass 2^53. */
+export function cost(price: Price, usage: Usage): number {
+  const { rates } = price
+  const tier = tierAt(price, totalInput(usage))
+  const charges = unitCharges(rates, usage)
+  for (const kind of TOKEN_COUNTS) {
+    if (usage[kind] > 0) charges.push({ count: usage[kind], rate: rateOf(rates, tier, kind), per: 1 })
+  }
+  if (isChargedByLength(rates, usage)) charges.push(lengthCharge(rates, usage.seconds))
+  return total(charges)
+}
+
+/** At most so many tokens of each direction, and so many of each other unit: 0 where it says nothing. */
+export type Limits = {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Kinds of token that this request cannot come to, whatever the answer is. */
+  readonly unreachable?: readonly TokenCount[]
+} & { readonly [unit in 'calls' | 'characters' | 'seconds' | 'images' | 'searches']?: number }
+
+/**
+ * Nanodollars that no usage within the limits can pass. Every token may turn out to be of the dearest kind, and the prompt
+ * may end up in any tier that it is long enough for; a cheap long tier does not hide a dear short one.
+ */
+export function bound(price: Price, limits: Limits): number {
+  const { rates, tiers = [] } = price
+  const { inputTokens, outputTokens, unreachable = [], ...units } = limits
+  const most: Usage = { ...EMPTY, ...units }
+  const fixed = unitCharges(rates, most)
+  const base: Tier = { inputOver: 0, rates: {} }
+  const reachable = [base, ...tiers.filter(tier => tier.inputOver < inputTokens)]
+  const byTokens = reachable.map((tier, index) => {
+    const longest = Math.min(inputTokens, reachable[index + 1]?.inputOver ?? inputTokens)
+    const dearest = (kinds: readonly TokenCount[]) =>
+      Math.max(
+        0,
+        ...kinds.filter(kind => !unreachable.includes(kind)).map(kind => rateOf(rates, tier.rates, kind)),
+      )
+    return total([
+      ...fixed,
+      { count: longest, rate: dearest(INPUT_COUNTS), per: 1 },
+      { count: outputTokens, rate: dearest(OUTPUT_COUNTS), per: 1 },
+    ])
+  })
+  return Math.max(...byTokens, total([...fixed, lengthCharge(rates, most.seconds)]))
+}
+
+function unitCharges(rates: Rates, usage: Usage): Charge[] {
+  const charges: Charge[] = []
+  for (const [count, name] of UNITS) {
+    const rate = rates[name]
+    if (rate !== undefined && usage[count] > 0) charges.push({ count: usage[count], rate, per: 1 })
+  }
+  return charges
+}
+
+const hasTokens = (usage: Usage): boolean => totalInput(usage) + totalOutput(usage) > 0
+
+/** Beside a price of tokens, the length of an answer is charged only where the answer tells no tokens. */
+const isChargedByLength = (rates: Rates, usage: Usage): boolean =>
+  usage.seconds > 0 && !(isPerToken(rates) && hasTokens(usage))
+
+const lengthCharge = (rates: Rates, seconds: number): Charge =>
+  rates.per_minute === undefined
+    ? { count: seconds, rate: rates.per_second ?? 0, per: 1 }
+    : { count: seconds, rate: rates.per_minute, per: SECONDS_PER_MINUTE }
+
+/** The rates of the highest tier that a prompt of this length passes. */
+function tierAt({ tiers }: Price, promptTokens: number): Rates | undefined {
+  return tiers?.findLast(tier => promptTokens > tier.inputOver)?.rates
+}
+
+function rateOf(rates: Rates, tier: Rates | undefined, kind: TokenCount): number {
+  for (const name of RATES_OF[kind]) {
+    const rate = tier?.[name] ?? rates[name]
+    if (rate !== undefined) return rate
+  }
+  return 0
+}
+
+function total(charges: readonly Charge[]): number {
+  let picos = 0
+  for (const { count, rate, per } of charges) {
+    const product = count * rate
+    // A product beyond 2^53 may have been rounded, and dividing it would hide that.
+    if (!Number.isSafeInteger(product)) return hugeTotal(charges)
+    const rest = product % per
+    // A started picodollar counts whole: with the one rounding to follow that changes nothing, and stays an integer.
+    picos += (product - rest) / per + (rest > 0 ? 1 : 0)
+  }
+  return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : hugeTotal(charges)
+}
+
+/** The same beyond 9,007 USD, where picodollars no longer fit a number but nanodollars do. */
+function hugeTotal(charges: readonly Charge[]): number {
+  let picos = 0n
+  for (const { count, rate, per } of charges) picos += ceilDivide(BigInt(count) * BigInt(rate), BigInt(per))
+  return safe(Number(ceilDivide(picos, BigInt(PICOS_PER_NANO))))
+}
+
+const ceilDivide = (amount: bigint, divisor: bigint): bigint => (amount + divisor - 1n) / divisor

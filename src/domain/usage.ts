@@ -1,0 +1,77 @@
+/**
+ * What one request used up, in counts that never overlap: a token stands in exactly one of them, so that a cost is a plain
+ * sum. Every count is a whole number from 0 on.
+ */
+export type Usage = {
+  /** Text of the prompt that came from no cache and went into none. */
+  readonly input: number
+  readonly cachedInput: number
+  readonly cacheWrite: number
+  /** Written to a cache that lives an hour, which vendors sell dearer than the short one. */
+  readonly cacheWrite1h: number
+  readonly audioInput: number
+  readonly imageInput: number
+  /** Text of the answer without its reasoning. */
+  readonly output: number
+  readonly reasoning: number
+  readonly audioOutput: number
+  readonly imageOutput: number
+  readonly characters: number
+  /** Started seconds: a part of one counts whole. */
+  readonly seconds: number
+  readonly images: number
+  readonly searches: number
+  /** What `per_call` is multiplied by: 1, or the number of pictures or videos asked for. */
+  readonly calls: number
+}
+
+export type Count = keyof Usage
+
+/** Nothing happened, so nothing is owed. */
+export const EMPTY: Usage = {
+  input: 0,
+  cachedInput: 0,
+  cacheWrite: 0,
+  cacheWrite1h: 0,
+  audioInput: 0,
+  imageInput: 0,
+  output: 0,
+  reasoning: 0,
+  audioOutput: 0,
+  imageOutput: 0,
+  characters: 0,
+  seconds: 0,
+  images: 0,
+  searches: 0,
+  calls: 0,
+}
+
+export const INPUT_COUNTS = [
+  'input',
+  'cachedInput',
+  'cacheWrite',
+  'cacheWrite1h',
+  'audioInput',
+  'imageInput',
+] as const satisfies readonly Count[]
+
+export const OUTPUT_COUNTS = [
+  'output',
+  'reasoning',
+  'audioOutput',
+  'imageOutput',
+] as const satisfies readonly Count[]
+
+/** The whole prompt, cached tokens included: what tiers of a price are chosen by. */
+export const totalInput = (usage: Usage): number => sum(usage, INPUT_COUNTS)
+
+export const totalOutput = (usage: Usage): number => sum(usage, OUTPUT_COUNTS)
+
+/** The usage of one call whose tokens were counted by us, who cannot tell the kinds apart. */
+export const countedUsage = (input: number, output: number): Usage => ({ ...EMPTY, input, output, calls: 1 })
+
+function sum(usage: Usage, counts: readonly Count[]): number {
+  let total = 0
+  for (const count of counts) total += usage[count]
+  return total
+}

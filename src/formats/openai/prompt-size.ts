@@ -1,0 +1,113 @@
+import { isObject, type JsonObject } from './value.ts'
+
+/** Things in a prompt whose tokens do not follow from their bytes. */
+export type MediaCounts = {
+  readonly images: number
+  readonly audio: number
+  readonly files: number
+  readonly videos: number
+}
+
+/**
+ * Tokens to hold for one of each, since neither a link nor a compressed file tells its own.
+ * images: the most that a picture is cut into by those who do not scale their counts (OpenAI and Anthropic stay below 5,000,
+ * Qwen's largest setting is 16,384). audio: 17 minutes at Gemini's 32 tokens a second, 54 at OpenAI's 10. files and videos:
+ * 40 pages at Anthropic's dearest 3,000, or seven minutes of film at Gemini's 300 a second.
+ */
+export const MEDIA_TOKENS: MediaCounts = { images: 16_384, audio: 32_768, files: 131_072, videos: 131_072 }
+
+const MEDIA_PARTS: Readonly<Record<string, keyof MediaCounts>> = {
+  image_url: 'images',
+  input_image: 'images',
+  image: 'images',
+  input_audio: 'audio',
+  audio_url: 'audio',
+  file: 'files',
+  input_file: 'files',
+  document: 'files',
+  video_url: 'videos',
+  input_video: 'videos',
+  video: 'videos',
+}
+
+/** Members of a media part that hold the thing itself or a link to it. */
+const PAYLOADS: ReadonlySet<string> = new Set([
+  'url',
+  'data',
+  'file_data',
+  'file_url',
+  'image_url',
+  'audio_url',
+  'video_url',
+])
+
+const PDF = 'data:application/pdf'
+const BYTES_PER_BASE64_CHARACTER = 3 / 4
+
+// What JSON puts around and between values; a model that is shown a schema is shown these too.
+const TEXT_FRAME_BYTES = 2
+const MEMBER_FRAME_BYTES = 4
+const LIST_FRAME_BYTES = 2
+const NUMBER_BYTES = 24
+const WORD_BYTES = 5
+
+export type PromptSize = {
+  /** No tokenizer makes more tokens of a text than it has bytes of UTF-8. */
+  readonly textBytes: number
+  readonly media: MediaCounts
+}
+
+/**
+ * The size of everything in a request that could become prompt: all keys and values at any depth, whatever they are called,
+ * since a field we do not know may well be shown to the model. `except` names members of the outermost object to leave out.
+ */
+export function sizeOf(request: JsonObject, except: readonly string[] = []): PromptSize {
+  const media = { images: 0, audio: 0, files: 0, videos: 0 }
+  let textBytes = 0
+  for (const key of Object.keys(request)) {
+    if (!except.includes(key)) textBytes += memberSize(key, request[key], false)
+  }
+  return { textBytes, media }
+
+  function size(value: unknown, isMedia: boolean): number {
+    if (typeof value === 'string') return Buffer.byteLength(value) + TEXT_FRAME_BYTES
+    if (typeof value === 'number') return NUMBER_BYTES
+    if (Array.isArray(value)) return listSize(value, isMedia)
+    return isObject(value) ? objectSize(value, isMedia) : WORD_BYTES
+  }
+
+  function listSize(list: readonly unknown[], isMedia: boolean): number {
+    let bytes = LIST_FRAME_BYTES + list.length
+    for (const value of list) bytes += size(value, isMedia)
+    return bytes
+  }
+
+  function objectSize(object: JsonObject, isInMedia: boolean): number {
+    const { type } = object
+    const kind = typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
+    if (kind !== undefined && !isInMedia) media[kind] += 1
+    let bytes = LIST_FRAME_BYTES
+    for (const key of Object.keys(object))
+      bytes += memberSize(key, object[key], isInMedia || kind !== undefined)
+    return bytes
+  }
+
+  function memberSize(key: string, value: unknown, isMedia: boolean): number {
+    const isPayload = isMedia && typeof value === 'string' && PAYLOADS.has(key)
+    const bytes = isPayload ? payloadSize(key, value) : size(value, isMedia)
+    return Buffer.byteLength(key) + MEMBER_FRAME_BYTES + bytes
+  }
+}
+
+/** A file that is no PDF is mostly text, and costs what the text does, beside the constant. */
+function payloadSize(key: string, value: string): number {
+  if (key !== 'file_data' || value.startsWith(PDF)) return 0
+  return Math.ceil(value.length * BYTES_PER_BASE64_CHARACTER)
+}
+
+/** An upper bound of the prompt's tokens. */
+export function inputBound({ textBytes, media }: PromptSize): number {
+  let tokens = textBytes
+  for (const kind of Object.keys(media) as (keyof MediaCounts)[]) tokens += media[kind] * MEDIA_TOKENS[kind]
+  return tokens
+}

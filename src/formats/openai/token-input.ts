@@ -1,0 +1,36 @@
+import type { Fields } from './request-fields.ts'
+
+/** What completions and embeddings are asked about: one text or several, or their tokens. */
+export type TextInput = {
+  /** How many texts, each with an answer of its own. */
+  readonly count: number
+  /** An upper bound of the tokens of them all. */
+  readonly tokens: number
+}
+
+// A tokenizer may put a marker before and behind a text.
+const MARKERS = 2
+
+/** Reads a field that holds a text, a list of texts, a list of tokens, or a list of such lists. */
+export function readTextInput(fields: Fields, name: string): TextInput | undefined {
+  const value = fields.required(name)
+  if (value === undefined || value === '') return undefined
+  if (typeof value === 'string') return { count: 1, tokens: textTokens(value) }
+  if (Array.isArray(value) && value.length > 0) {
+    const texts = isTokens(value) ? [value] : value
+    if (texts.every(text => typeof text === 'string')) return inputOf(texts.map(textTokens))
+    if (texts.every(isTokens)) return inputOf(texts.map(tokens => tokens.length + MARKERS))
+  }
+  fields.refuse(name, 'must be a text, a list of texts, a list of tokens or a list of lists of tokens')
+  return undefined
+}
+
+const textTokens = (text: string): number => Buffer.byteLength(text) + MARKERS
+
+const isTokens = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) && value.length > 0 && value.every(token => Number.isSafeInteger(token) && token >= 0)
+
+const inputOf = (tokens: readonly number[]): TextInput => ({
+  count: tokens.length,
+  tokens: tokens.reduce((sum, each) => sum + each, 0),
+})

@@ -1,0 +1,23 @@
+import type { Numbered, SettleRecord } from './record.ts'
+
+export type AccountName = { readonly kind: 'user' | 'token'; readonly ownerId: number }
+
+/** What the ledger asks of the store. Each call is one transaction. */
+export type Books = {
+  /** Registers the node; answers how far its journal has been applied, and where its oldest open request began. */
+  openNode(nodeId: string, time: number): Promise<{ appliedLsn: number; oldestOpenLsn: number }>
+  findAccount(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
+  lease(nodeId: string, account: AccountName, want: number): Promise<number>
+  giveBack(nodeId: string, account: AccountName, amount: number): Promise<void>
+  /** Gives back every lease of a node: nothing of it runs any more. */
+  giveBackAll(nodeId: string): Promise<void>
+  /** Entries, balances, usage rows, doubts and the journal's position, all or nothing. */
+  apply(nodeId: string, batch: Batch): Promise<void>
+}
+
+export type Batch = {
+  readonly settled: readonly Numbered<SettleRecord>[]
+  readonly lastLsn: number
+  /** Of a request that still runs, or the next record's number: what lies before needs no second look. */
+  readonly oldestOpenLsn: number
+}

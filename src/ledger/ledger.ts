@@ -1,0 +1,253 @@
+import { Refusal } from '../domain/errors.ts'
+import type { AccountName, Books } from './books.ts'
+import type { Journal } from './journal.ts'
+import { createPurses, type Purse } from './purses.ts'
+import type { Doubt, Numbered, OpenRecord, SettleRecord, UsageLog } from './record.ts'
+import { recover } from './recovery.ts'
+
+export type LedgerDeps = {
+  readonly nodeId: string
+  readonly journal: Journal
+  readonly books: Books
+  nowMs(): number
+  onFailure(error: Error, message: string): void
+}
+
+export type HoldRequest = Omit<OpenRecord, 'kind' | 'timeMs' | 'userLeased' | 'tokenLeased'>
+
+export type Ending = {
+  readonly channelId: number
+  /** What the answer cost, whatever was held. */
+  readonly cost: number
+  readonly doubts?: readonly Doubt[]
+  readonly log: UsageLog
+}
+
+/** A request's hold on the accounts of its user and its token. It ends exactly once. */
+export type Hold = {
+  /** Says that a channel is about to be sent the request; once the promise resolves, it may be. */
+  attempt(channelId: number, estimate: number): Promise<void>
+  progress(cost: number): void
+  /** Makes room for a cost above the hold; false when user or token have no more. */
+  extend(amount: number): Promise<boolean>
+  held(): number
+  /** Once it resolves, the last byte may go out. Answers what user and token pay. */
+  settle(ending: Ending): Promise<number>
+  /** Nothing was sent. A hold that has ended is left alone. */
+  release(): void
+}
+
+const APPLY_EVERY_MS = 50
+const SWEEP_EVERY_MS = 2_500
+const MAX_BATCH = 512
+/** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */
+const MAX_UNAPPLIED = 200_000
+const ASK_TIMEOUT_MS = 1_000
+
+const insufficient = () =>
+  new Refusal('insufficient_quota', 'the token or its user has not enough quota left for this request')
+const unavailable = () =>
+  new Refusal('ledger_unavailable', 'the books cannot be reached; nothing was sent', { retryAfterS: 5 })
+
+const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(unavailable()), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
+
+/** The books of a node: holds in memory, every step in the journal, settled requests applied to the store. */
+export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: LedgerDeps) {
+  const purses = createPurses({
+    find: account => books.findAccount(account),
+    lease: (account, want) => books.lease(nodeId, account, want),
+    giveBack: (account, amount) => books.giveBack(nodeId, account, amount),
+    nowMs,
+  })
+  let unapplied: Numbered<SettleRecord>[] = []
+  let applying: Promise<void> | undefined
+  /** Where running requests began, oldest first: recovery reads from there. */
+  const openLsns = new Set<number>()
+
+  await recover({ nodeId, journal, books, nowMs })
+
+  /** Applies what is settled so far, in order, at most a batch a transaction. */
+  async function applyAll(): Promise<void> {
+    while (unapplied.length > 0) {
+      const batch = unapplied.slice(0, MAX_BATCH)
+      const last = batch.at(-1)
+      if (!last) return
+      const [oldestOpen = last.lsn + 1] = openLsns
+      await books.apply(nodeId, { settled: batch, lastLsn: last.lsn, oldestOpenLsn: oldestOpen })
+      unapplied = unapplied.slice(batch.length)
+      journal.markApplied(last.lsn)
+    }
+  }
+
+  function apply(): Promise<void> {
+    applying ??= applyAll().finally(() => {
+      applying = undefined
+    })
+    return applying
+  }
+
+  const applyTimer = setInterval(() => {
+    if (unapplied.length > 0)
+      apply().catch(error => onFailure(error, 'settled requests wait: the store cannot take them'))
+  }, APPLY_EVERY_MS)
+  const sweepTimer = setInterval(() => {
+    purses.sweep().catch(error => onFailure(error, 'idle leases wait: the store cannot take them back'))
+  }, SWEEP_EVERY_MS)
+  applyTimer.unref()
+  sweepTimer.unref()
+
+  /** Both purses, or what is wrong. Known purses cost no turn of the event loop. */
+  function pursesOf(userId: number, tokenId: number): [Purse, Purse] | Promise<[Purse, Purse]> {
+    const user = purses.open({ kind: 'user', ownerId: userId })
+    const token = purses.open({ kind: 'token', ownerId: tokenId })
+    if (!(user instanceof Promise) && !(token instanceof Promise)) return [user, token]
+    return Promise.all([user, token]).then(([u, t]) => {
+      if (!u || !t) throw new Refusal('invalid_api_key', 'the token was deleted')
+      return [u, t]
+    })
+  }
+
+  /** Asks the store for more where a lease does not cover the amount; false when it has no more. */
+  async function askFor(pair: readonly Purse[], amount: number): Promise<boolean> {
+    const short = pair.filter(purse => !purses.covers(purse, amount))
+    try {
+      await within(Promise.all(short.map(purse => purses.ask(purse))), ASK_TIMEOUT_MS)
+    } catch (error) {
+      onFailure(error as Error, 'no lease could be had')
+      throw unavailable()
+    }
+    return short.every(purse => purses.covers(purse, amount))
+  }
+
+  /**
+   * True as soon as both cover the amount, false when they cannot. Whoever gets true must take it in the same turn:
+   * others who waited for the same lease run next, and look again for themselves.
+   */
+  async function makeRoom(pair: readonly Purse[], amount: number, take: () => void): Promise<boolean> {
+    while (!pair.every(purse => purses.covers(purse, amount))) {
+      if (!(await askFor(pair, amount))) return false
+    }
+    take()
+    return true
+  }
+
+  async function hold(request: HoldRequest): Promise<Hold> {
+    if (unapplied.length >= MAX_UNAPPLIED) throw unavailable()
+    const found = pursesOf(request.userId, request.tokenId)
+    const [user, token] = found instanceof Promise ? await within(found, ASK_TIMEOUT_MS) : found
+    let userLeased = 0
+    let tokenLeased = 0
+    // User and token are checked and held together: nobody else runs between the look and the hold.
+    const take = () => {
+      userLeased = purses.take(user, request.amount)
+      tokenLeased = purses.take(token, request.amount)
+    }
+    if (purses.covers(user, request.amount) && purses.covers(token, request.amount)) take()
+    else if (!(await makeRoom([user, token], request.amount, take))) throw insufficient()
+    const open: OpenRecord = { kind: 'open', timeMs: nowMs(), ...request, userLeased, tokenLeased }
+    const { lsn } = journal.append(open)
+    openLsns.add(lsn)
+    return createHold(open, lsn, user, token)
+  }
+
+  function createHold(open: OpenRecord, lsn: number, user: Purse, token: Purse): Hold {
+    const { rid } = open
+    let amount = open.amount
+    let userLeased = open.userLeased
+    let tokenLeased = open.tokenLeased
+    let hasEnded = false
+
+    function take(more: number): void {
+      userLeased += purses.take(user, more)
+      tokenLeased += purses.take(token, more)
+      amount += more
+    }
+
+    function end(cost: number) {
+      hasEnded = true
+      openLsns.delete(lsn)
+      return {
+        userLeased: purses.end(user, { amount, leased: userLeased }, cost),
+        tokenLeased: purses.end(token, { amount, leased: tokenLeased }, cost),
+      }
+    }
+
+    const extend = (more: number) => makeRoom([user, token], more, () => take(more))
+
+    /** Usage above the hold is paid from what user and token still have, the smaller of the two. */
+    async function payable(cost: number): Promise<number> {
+      if (cost <= amount) return cost
+      // Out of reach is the same as having no more: the request has been served and must be settled now.
+      if (await extend(cost - amount).catch(() => false)) return cost
+      const free = [user, token].map(purse => (purse.isUnlimited ? Number.MAX_SAFE_INTEGER : purse.lease))
+      take(Math.max(0, Math.min(cost - amount, ...free)))
+      return amount
+    }
+
+    return {
+      attempt: (channelId, estimate) =>
+        journal.append({ kind: 'attempt', rid, channelId, estimate }).committed,
+      progress(cost) {
+        if (!hasEnded) journal.append({ kind: 'progress', rid, cost })
+      },
+      extend,
+      held: () => amount,
+      async settle({ channelId, cost, doubts = [], log }) {
+        if (hasEnded) return 0
+        const paid = cost <= amount ? cost : await payable(cost)
+        const record: SettleRecord = {
+          kind: 'settle',
+          rid,
+          timeMs: nowMs(),
+          userId: open.userId,
+          tokenId: open.tokenId,
+          channelId,
+          cost: paid,
+          overrun: cost - paid,
+          ...end(paid),
+          doubts,
+          log,
+        }
+        const { lsn: settledLsn, committed } = journal.append(record)
+        unapplied.push({ lsn: settledLsn, record })
+        await committed
+        return paid
+      },
+      release() {
+        if (hasEnded) return
+        end(0)
+        journal.append({ kind: 'release', rid })
+      },
+    }
+  }
+
+  return {
+    hold,
+    heldOf: (account: AccountName) => purses.heldOf(account),
+    /** Everything settled when this was called is in the store when it resolves. */
+    async barrier(): Promise<void> {
+      // One in flight may have begun before the newest record; the second is sure to hold it.
+      await apply()
+      await apply()
+    },
+    recall: purses.recall,
+    refresh: purses.refresh,
+    pending: () => ({ unapplied: unapplied.length, openHolds: openLsns.size }),
+    async close(): Promise<void> {
+      clearInterval(applyTimer)
+      clearInterval(sweepTimer)
+      journal.flush()
+      await apply()
+      await purses.returnAll()
+      journal.close()
+    },
+  }
+}
+
+export type Ledger = Awaited<ReturnType<typeof openLedger>>

@@ -1,0 +1,129 @@
+import type { AccountName } from './books.ts'
+
+/** What this node may spend of an account without asking the store, and what its running requests hold of it. */
+export type Purse = {
+  readonly account: AccountName
+  isUnlimited: boolean
+  /** Leased and free. */
+  lease: number
+  /** Of running requests. */
+  held: number
+  lastUsedMs: number
+  asking: Promise<void> | undefined
+}
+
+export type PurseDeps = {
+  /** Undefined: there is no such account. */
+  find(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
+  /** Leases up to `want` from the account; answers how much it got. */
+  lease(account: AccountName, want: number): Promise<number>
+  giveBack(account: AccountName, amount: number): Promise<void>
+  nowMs(): number
+}
+
+/** Everything an account has is leased to the only node there is; it comes back when idle or when recalled. */
+const WANT_ALL = Number.MAX_SAFE_INTEGER
+const IDLE_MS = 5_000
+const FORGET_MS = 60_000
+
+const nameOf = ({ kind, ownerId }: AccountName) => `${kind}:${ownerId}`
+
+export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
+  const purses = new Map<string, Purse>()
+  const opening = new Map<string, Promise<Purse | undefined>>()
+
+  async function load(account: AccountName): Promise<Purse | undefined> {
+    const found = await find(account)
+    if (!found) return undefined
+    const purse = { account, ...found, lease: 0, held: 0, lastUsedMs: nowMs(), asking: undefined }
+    purses.set(nameOf(account), purse)
+    return purse
+  }
+
+  /** The purse at once if it is known: the hot path does not wait. */
+  function open(account: AccountName): Purse | Promise<Purse | undefined> {
+    const name = nameOf(account)
+    const known = purses.get(name)
+    if (known) return known
+    const running = opening.get(name)
+    if (running) return running
+    const promise = load(account).finally(() => opening.delete(name))
+    opening.set(name, promise)
+    return promise
+  }
+
+  const covers = (purse: Purse, amount: number) => purse.isUnlimited || purse.lease >= amount
+
+  /** One question at a time for an account; everybody who waits looks again when it is answered. */
+  function ask(purse: Purse): Promise<void> {
+    purse.asking ??= lease(purse.account, WANT_ALL)
+      .then(granted => {
+        purse.lease += granted
+      })
+      .finally(() => {
+        purse.asking = undefined
+      })
+    return purse.asking
+  }
+
+  async function returnLease(purse: Purse): Promise<void> {
+    await purse.asking
+    const amount = purse.lease
+    if (amount === 0) return
+    purse.lease = 0
+    try {
+      await giveBack(purse.account, amount)
+    } catch (error) {
+      purse.lease += amount
+      throw error
+    }
+  }
+
+  return {
+    open,
+    covers,
+    ask,
+    /** Holds an amount and answers how much of it came out of the lease. */
+    take(purse: Purse, amount: number): number {
+      const leased = purse.isUnlimited ? 0 : amount
+      purse.lastUsedMs = nowMs()
+      purse.held += amount
+      purse.lease -= leased
+      return leased
+    },
+    /** Ends a hold: what was taken from the lease and not spent is free again. Answers what was spent of the lease. */
+    end(purse: Purse, held: { amount: number; leased: number }, cost: number): number {
+      const spent = Math.min(cost, held.leased)
+      purse.lastUsedMs = nowMs()
+      purse.held -= held.amount
+      purse.lease += held.leased - spent
+      return spent
+    },
+    heldOf: (account: AccountName) => purses.get(nameOf(account))?.held ?? 0,
+    /** Gives back what is free, so that the store alone says what an account has. */
+    async recall(account: AccountName): Promise<void> {
+      const purse = purses.get(nameOf(account))
+      if (purse) await returnLease(purse)
+    },
+    /** After an account was changed in the store: whether it is limited may be news. */
+    async refresh(account: AccountName): Promise<void> {
+      const purse = purses.get(nameOf(account))
+      if (!purse) return
+      const found = await find(account)
+      if (found) purse.isUnlimited = found.isUnlimited
+    },
+    async sweep(): Promise<void> {
+      for (const [name, purse] of purses) {
+        const idleMs = nowMs() - purse.lastUsedMs
+        if (idleMs < IDLE_MS || purse.held > 0) continue
+        await returnLease(purse)
+        if (idleMs > FORGET_MS && purse.held === 0 && purse.lease === 0) purses.delete(name)
+      }
+    },
+    async returnAll(): Promise<void> {
+      for (const purse of purses.values()) await returnLease(purse)
+    },
+  }
+}
+
+export type Purses = ReturnType<typeof createPurses>

@@ -1,0 +1,129 @@
+import { KEY_STATUS, keyFault, readKeys } from '../domain/channel-key.ts'
+import { invalidField, Refusal } from '../domain/errors.ts'
+import { endpoint, fieldValues, fill, headersOf, providers, typeEntry } from '../providers/index.ts'
+import { shippedModels, shippedOwner } from '../providers/prices/shipped.ts'
+import { listSealedKeys } from '../store/channel-keys.ts'
+import { enabledModels } from '../store/channels.ts'
+import type { Handlers } from './call.ts'
+import { checkProviderFields, readBaseUrl, readProvider, withOther } from './channel-fields.ts'
+import { mustFindChannel } from './channel-rows.ts'
+import { createChannelSeals } from './channel-seals.ts'
+import type { channelContract } from './contract/channels.ts'
+import type { Deps } from './deps.ts'
+import { readObject } from './json-object.ts'
+
+const MAX_SETTING_BYTES = 64 * 1024
+
+/** What is needed to ask a provider something. */
+type Upstream = {
+  readonly type: number
+  readonly baseUrl: string
+  readonly key: string
+  readonly setting: Readonly<Record<string, unknown>>
+  readonly organization: string
+}
+
+/** Which models there are: known by name, served here, or listed by a provider that is asked. */
+export function createChannelModelHandlers(
+  deps: Deps,
+): Pick<
+  Handlers<typeof channelContract>,
+  'listTypes' | 'listKnownModels' | 'listEnabledModels' | 'fetchModelsOf' | 'fetchModelsById' | 'fetchModels'
+> {
+  const { db, outbound, startTime, allowPrivateUpstreams } = deps
+  const seals = createChannelSeals(deps)
+
+  async function ask({ type, baseUrl, key, setting, organization }: Upstream): Promise<string[]> {
+    const provider = readProvider(type, 'type')
+    if (!provider.models)
+      throw invalidField('type', `${provider.name} has no list of models to ask for; enter the names by hand`)
+    const values = fieldValues(provider, key, { ...setting, openai_organization: organization })
+    const url = fill(endpoint(provider, baseUrl, provider.models.path), values)
+    if (url === undefined) throw invalidField('setting', `lacks a field that ${provider.name} needs`)
+    try {
+      const body = await outbound.getJson(url, headersOf(provider, key, values))
+      return [...provider.models.names(body)]
+    } catch (error) {
+      throw error instanceof Refusal ? withoutKey(error, key) : error
+    }
+  }
+
+  /** Asks with the first key that is in use. */
+  async function askFor(id: number): Promise<string[]> {
+    const row = await mustFindChannel(db, id)
+    const keys = await listSealedKeys(db, row.id)
+    const chosen = keys.find(({ status }) => status === KEY_STATUS.enabled) ?? keys[0]
+    return ask({
+      type: row.type,
+      baseUrl: row.base_url,
+      key: chosen ? seals.open(chosen) : '',
+      setting: JSON.parse(row.setting),
+      organization: row.openai_organization,
+    })
+  }
+
+  return {
+    listTypes: async () =>
+      providers.map(provider => {
+        const { operations, formats, fields, ...entry } = typeEntry(provider)
+        return { ...entry, operations: [...operations], formats: [...formats], fields: [...fields] }
+      }),
+
+    listKnownModels: async () =>
+      shippedModels().map(id => ({
+        id,
+        object: 'model' as const,
+        created: startTime,
+        owned_by: shippedOwner(id) ?? '',
+      })),
+
+    listEnabledModels: () => enabledModels(db),
+    fetchModelsOf: ({ params }) => askFor(params.id),
+    fetchModelsById: ({ query }) => askFor(query.id),
+
+    fetchModels: async ({ body }) => {
+      const provider = readProvider(body.type, 'type')
+      const given = readObject(body.setting ?? {}, { path: 'setting', bytes: MAX_SETTING_BYTES })
+      const upstream = {
+        type: body.type,
+        baseUrl: readBaseUrl(body.base_url ?? '', 'base_url', { allowPrivate: allowPrivateUpstreams }),
+        key: readAskingKey(body.key ?? ''),
+        setting: withOther(provider, given, body.other ?? ''),
+        organization: body.openai_organization ?? '',
+      }
+      checkProviderFields(
+        provider,
+        { base_url: upstream.baseUrl, openai_organization: upstream.organization, setting: upstream.setting },
+        '',
+      )
+      return ask(upstream)
+    },
+  }
+}
+
+/** A form may hold several keys already; one is enough to ask with. */
+function readAskingKey(given: string): string {
+  const text = given.trim()
+  if (!/[\r\n]/.test(text)) {
+    const fault = keyFault(text)
+    if (fault) throw invalidField('key', fault)
+    return text
+  }
+  const read = readKeys(text)
+  if ('fault' in read) throw invalidField('key', read.fault)
+  return read.keys[0] ?? ''
+}
+
+const LEAST_SECRET = 4
+
+/** Providers repeat keys in their errors, whole, in part, or as they were encoded on the way. */
+function withoutKey(refusal: Refusal, key: string): Refusal {
+  const parts = [key, ...key.split(/[|:]/)].filter(part => part.length >= LEAST_SECRET)
+  const forms = parts.flatMap(part => [part, encodeURIComponent(part), JSON.stringify(part).slice(1, -1)])
+  const message = forms.reduce((text, form) => text.replaceAll(form, '[redacted]'), refusal.message)
+  const { code, errors, retryAfterS } = refusal
+  return new Refusal(code, message, {
+    ...(errors === undefined ? {} : { errors }),
+    ...(retryAfterS === undefined ? {} : { retryAfterS }),
+  })
+}

@@ -1,0 +1,102 @@
+import { CHANNEL_STATUS } from '../domain/channel.ts'
+import { notFound } from '../domain/errors.ts'
+import {
+  type ChannelChange,
+  lockChannels,
+  modelsOfTag,
+  updateChannels,
+  writeModels,
+} from '../store/channels.ts'
+import type { ChannelRow } from '../store/schema.ts'
+import type { Trx } from '../store/store.ts'
+import type { Changing, Handlers } from './call.ts'
+import { DEFAULTS, readFields } from './channel-fields.ts'
+import { difference, tellChannel } from './channel-told.ts'
+import type { channelContract } from './contract/channels.ts'
+import type { Deps } from './deps.ts'
+
+/** One change to many channels, each of which has its line in the audit log. */
+export async function changeTogether(
+  { trx, audit }: Changing,
+  rows: readonly ChannelRow[],
+  change: Omit<ChannelChange, 'name' | 'base_url'>,
+): Promise<void> {
+  const ids = rows.map(row => row.id)
+  await updateChannels(trx, ids, change)
+  if (change.models !== undefined) await writeModels(trx, ids, JSON.parse(change.models) as string[])
+  for (const row of rows) {
+    const told = difference(tellChannel(row, []), tellChannel({ ...row, ...change }, []))
+    if (Object.keys(told.after).length > 0)
+      audit({ action: 'channel.update', target: `channel:${row.id}`, ...told })
+  }
+}
+
+/** Enables or disables; the ones that stood otherwise are counted. */
+export async function setStatus(
+  changing: Changing,
+  rows: readonly ChannelRow[],
+  status: number,
+): Promise<number> {
+  const others = rows.filter(row => row.status !== status)
+  await changeTogether(changing, others, { status, status_reason: '' })
+  return others.length
+}
+
+/** Channels by tag: enabled, disabled and changed together. */
+export function createChannelTagHandlers({
+  db,
+  allowPrivateUpstreams,
+}: Deps): Pick<
+  Handlers<typeof channelContract>,
+  'enableTag' | 'disableTag' | 'updateTag' | 'tagChannels' | 'listTagModels'
+> {
+  async function mustLockTag(trx: Trx, tag: string): Promise<ChannelRow[]> {
+    const rows = await lockChannels(trx, { tag })
+    if (rows.length === 0) throw notFound('tag')
+    return rows
+  }
+
+  const setTagStatus = (changing: Changing, tag: string, status: number) =>
+    mustLockTag(changing.trx, tag)
+      .then(rows => setStatus(changing, rows, status))
+      .then(() => undefined)
+
+  return {
+    enableTag: async ({ body, change }) =>
+      change(changing => setTagStatus(changing, body.tag, CHANNEL_STATUS.enabled)),
+    disableTag: async ({ body, change }) =>
+      change(changing => setTagStatus(changing, body.tag, CHANNEL_STATUS.disabled)),
+
+    updateTag: async ({ body, change }) => {
+      const { tag, new_tag, groups, models, ...rest } = body
+      const fields = readFields(
+        // Forms of existing clients send what was not filled in as empty; no tag is meant to lose its models.
+        { ...rest, tag: new_tag, group: groups || undefined, models: models?.length ? models : undefined },
+        {
+          current: { ...DEFAULTS, type: undefined },
+          at: '',
+          policy: { allowPrivate: allowPrivateUpstreams },
+        },
+      )
+      return change(async changing => {
+        await changeTogether(changing, await mustLockTag(changing.trx, tag), fields)
+        return undefined
+      })
+    },
+
+    tagChannels: async ({ body, change }) =>
+      change(async changing => {
+        const rows = await lockChannels(changing.trx, { ids: [...new Set(body.ids)] })
+        await changeTogether(changing, rows, { tag: body.tag || null })
+        return rows.length
+      }),
+
+    listTagModels: async ({ query }) => {
+      const lists = await modelsOfTag(db, query.tag)
+      if (lists.length === 0) throw notFound('tag')
+      return lists
+        .map(models => models.join(','))
+        .reduce((longest, models) => (models.length > longest.length ? models : longest))
+    },
+  }
+}

@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import { CHANNEL_NAME_LENGTH } from '../../domain/channel.ts'
+import { limits, limitsTold, nameList, optional, text } from './fields.ts'
+
+/** What a caller may say of a channel, in the forms of the specification and of existing clients (contract 2.2). */
+
+/** An object, or the text of one as existing clients send it; what may stand inside is read by the handlers. */
+export const objectOrText = z.union([z.record(z.string(), z.unknown()), z.string()], {
+  error: 'must be an object, or the JSON text of one',
+})
+
+const MAX_RANK = 1_000_000_000
+export const priority = z.int().min(-MAX_RANK).max(MAX_RANK)
+export const weight = z.int().min(0).max(MAX_RANK)
+
+const ENABLED = new Set<unknown>([1, 'enabled'])
+const settable = z.union([z.literal(1), z.literal(2), z.enum(['enabled', 'disabled'])], {
+  error: 'must be 1 or "enabled", 2 or "disabled"',
+})
+export const status = settable.transform(value => (ENABLED.has(value) ? 1 : 2))
+/** A whole object that is sent back may carry a 3, which only the gateway sets. */
+const statusSentBack = z
+  .union([settable, z.literal(3)], { error: 'must be 1 or "enabled", 2 or "disabled"' })
+  .transform(value => (value === 3 ? undefined : ENABLED.has(value) ? 1 : 2))
+
+const flag = z
+  .union([z.boolean(), z.literal(0), z.literal(1)], { error: 'must be 0 or 1, or a boolean' })
+  .transform(value => (value === true || value === 1 ? 1 : 0))
+
+/** No comma: names of groups are joined by it. */
+const groupName = text({ min: 1, max: 64 }).refine(name => !name.includes(','), 'must not contain a comma')
+/** One name, several with commas between, or an array; stored as one text. */
+export const group = z
+  .union([z.array(groupName).max(100), text({ max: 1_000 })], {
+    error: 'must be a text, or an array of texts',
+  })
+  .transform(value =>
+    (typeof value === 'string' ? value.split(',') : value)
+      .map(name => name.trim())
+      .filter(name => name !== '')
+      .join(','),
+  )
+
+export const tag = text({ max: 100 })
+
+/** Goes out as a header. */
+const headerText = text({ max: 255 }).regex(/^[\x20-\x7e]*$/, 'must be plain ASCII')
+
+export const channelFields = {
+  name: optional(text({ min: 1, max: CHANNEL_NAME_LENGTH })),
+  type: optional(z.int().describe('One of GET /api/channel/types')),
+  key: optional(
+    z
+      .string()
+      .describe(
+        'One key, or several by comma or line break, as `mode` says; an empty or masked one changes nothing',
+      ),
+  ),
+  base_url: optional(text({ max: 2_048 })),
+  models: optional(nameList),
+  model_mapping: optional(objectOrText),
+  priority: optional(priority),
+  weight: optional(weight),
+  status: optional(statusSentBack),
+  tag: tag.nullish(),
+  group: optional(group),
+  auto_ban: optional(flag),
+  test_model: optional(text({ max: 255 })),
+  param_override: optional(objectOrText),
+  header_override: optional(objectOrText),
+  status_code_mapping: optional(objectOrText),
+  setting: optional(objectOrText),
+  openai_organization: optional(headerText),
+  other: optional(text({ max: 8_192, lines: true })),
+  remark: optional(text({ max: 255, lines: true })),
+  limits: optional(limits),
+}
+const channel = z.object(channelFields)
+export type ChannelGiven = z.output<typeof channel>
+
+const mode = z.enum(['single', 'batch', 'multi_to_single'])
+
+/** The channel inside `channel` (spec 4.2), or flat beside `mode`, as some existing clients send it. */
+export const channelCreated = z
+  .object({ mode: optional(mode), channel: optional(channel), ...channelFields })
+  .transform(({ mode = 'single', channel: inner, ...flat }) =>
+    inner === undefined ? { mode, channel: flat, at: '' } : { mode, channel: inner, at: 'channel.' },
+  )
+
+const object = z.record(z.string(), z.unknown())
+
+export const channelTold = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    type: z.int(),
+    key: z.string().describe('Masked; several keys with line breaks between'),
+    keys: z.array(
+      z.object({
+        index: z.int(),
+        key: z.string().describe('Masked'),
+        status: z.int(),
+        reason: z.string(),
+        disabled_time: z.int(),
+      }),
+    ),
+    base_url: z.string().describe('Empty: the address of the provider'),
+    models: z.array(z.string()),
+    model_mapping: z.record(z.string(), z.string()),
+    priority: z.int(),
+    weight: z.int(),
+    status: z.int().describe('1 enabled, 2 disabled by hand, 3 disabled by the gateway'),
+    status_reason: z.string(),
+    tag: z.string().nullable(),
+    group: z.string(),
+    created_time: z.int(),
+    test_time: z.int(),
+    response_time: z.int().describe('Of the last test, in milliseconds'),
+    used_quota: z.int(),
+    auto_ban: z.int().describe('1: the gateway may disable it'),
+    test_model: z.string(),
+    param_override: object,
+    header_override: object,
+    status_code_mapping: object,
+    setting: object,
+    openai_organization: z.string(),
+    other: z.string(),
+    remark: z.string(),
+    limits: limitsTold,
+    channel_info: z.object({
+      is_multi_key: z.boolean(),
+      multi_key_size: z.int(),
+      multi_key_status_list: z
+        .record(z.string(), z.int())
+        .nullable()
+        .describe('Keys that are not enabled, by index; null for a channel of one key'),
+      multi_key_mode: z.string(),
+    }),
+  })
+  .meta({ id: 'Channel' })

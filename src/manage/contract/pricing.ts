@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { priceFieldsTold } from './prices.ts'
+import type { Contract } from './route.ts'
+
+/** A model with its price: in dollars, and as the ratios that clients of this family read. */
+const pricingTold = z
+  .object({
+    model_name: z.string(),
+    owned_by: z.string(),
+    owner_by: z.string().describe('The same, under the name the family gave it'),
+    vendor_id: z.int().describe('Of `vendors` in the same answer'),
+    quota_type: z.int().describe('0 per token, 1 for everything else'),
+    unpriced: z.boolean().describe('It has no price: its ratios mean nothing'),
+    input_price_per_million: z.number().nullable().describe('USD; null for a model without a price'),
+    output_price_per_million: z.number().nullable(),
+    ...priceFieldsTold,
+    model_ratio: z.number(),
+    model_price: z.number(),
+    completion_ratio: z.number(),
+    cache_ratio: z.number(),
+    create_cache_ratio: z.number(),
+    image_ratio: z.number(),
+    audio_ratio: z.number(),
+    audio_completion_ratio: z.number(),
+    enable_groups: z.array(z.string()),
+    supported_endpoint_types: z.array(z.string()),
+  })
+  .meta({ id: 'Pricing' })
+
+export const pricingContract = {
+  pricing: {
+    method: 'GET',
+    path: '/api/pricing',
+    access: 'any',
+    summary:
+      'What the models you may use cost; takes an sk- token, and a system access token or session as well',
+    reply: z.object({
+      success: z.literal(true),
+      message: z.string(),
+      data: z.array(pricingTold),
+      vendors: z.array(
+        z.object({ id: z.int(), name: z.string(), description: z.string(), icon: z.string() }),
+      ),
+      group_ratio: z.record(z.string(), z.number()),
+      usable_group: z.record(z.string(), z.string()),
+      supported_endpoint: z.record(z.string(), z.object({ path: z.string(), method: z.string() })),
+      auto_groups: z.array(z.string()),
+      pricing_version: z.string().describe('Another one whenever `data` is another'),
+    }),
+    relayErrors: true,
+  },
+  listUsableModels: {
+    method: 'GET',
+    path: '/api/user/models',
+    access: 'user',
+    summary: 'The names of the models you may use',
+    data: z.array(z.string()),
+  },
+} as const satisfies Contract

@@ -1,0 +1,85 @@
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../domain/errors.ts'
+import { isAddressIn } from '../http/address.ts'
+import type { Rates, Remaining, Subject, Ticket } from '../routing/rates.ts'
+import type { Route } from '../routing/table.ts'
+import type { Catalog, RelayChannel } from './catalog.ts'
+import type { Caller } from './directory.ts'
+import type { Work } from './operations/operation.ts'
+
+const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
+
+/** Only where `Authorization` is absent are the places read that SDKs of other formats use (contract 3). */
+export function credentialOf({ headers, url }: IncomingMessage): string {
+  const { authorization } = headers
+  const value =
+    authorization === undefined
+      ? textOf(headers['x-api-key']) ||
+        textOf(headers['x-goog-api-key']) ||
+        (new URLSearchParams(url?.split('?')[1] ?? '').get('key') ?? '')
+      : authorization.replace(/^bearer\s+/i, '').trim()
+  if (value === '')
+    throw new Refusal('invalid_api_key', 'no token was sent; use the header Authorization: Bearer sk-…')
+  if (!value.startsWith('sk-')) throw new Refusal('invalid_api_key', 'this is not an sk- token')
+  return value
+}
+
+/** A caller who was let in, and the limits it runs under. */
+export type Admitted = {
+  readonly caller: Caller
+  readonly address: string
+  /** Takes a place under the limits of token and user, or 429. */
+  enter(countedInput: number): Ticket
+  remaining(): Remaining
+}
+
+export function createAdmitted(
+  { rates }: { readonly rates: Rates },
+  caller: Caller,
+  address: string,
+): Admitted {
+  if (caller.allowIps.length > 0 && !isAddressIn(address, caller.allowIps))
+    throw new Refusal('ip_not_allowed', `the token may not be used from ${address}`)
+  const subjects: readonly Subject[] = [
+    { kind: 'token', id: caller.tokenId, limits: caller.tokenLimits },
+    { kind: 'user', id: caller.userId, limits: caller.userLimits },
+  ]
+  return {
+    caller,
+    address,
+    enter(countedInput) {
+      const admission = rates.admit(subjects, countedInput)
+      if (admission.ok) return admission.ticket
+      const { subject, limit, retryAfterS } = admission
+      throw new Refusal('rate_limit_exceeded', `the ${subject.kind} is over its limit of ${limit}`, {
+        retryAfterS,
+      })
+    },
+    remaining: () => rates.remaining(subjects),
+  }
+}
+
+/** Whether this caller may ask for this model, and where it leads. */
+export function admit(
+  { catalog }: { readonly catalog: Catalog },
+  { caller }: Admitted,
+  work: Work,
+): Route<RelayChannel> {
+  if (caller.models !== undefined && !caller.models.has(work.model))
+    throw new Refusal('model_not_allowed', `the token may not use the model "${work.model}"`)
+  const route = catalog.table().resolve(work.model)
+  if (!route) throw new Refusal('model_not_found', `no channel serves the model "${work.model}"`)
+  return route
+}
+
+/** `x-ratelimit-…` where a limit is set. */
+export function rateHeaders({ requests, tokens }: Remaining): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [name, allowance] of Object.entries({ requests, tokens })) {
+    if (!allowance) continue
+    headers[`x-ratelimit-limit-${name}`] = String(allowance.limit)
+    headers[`x-ratelimit-remaining-${name}`] = String(allowance.remaining)
+    headers[`x-ratelimit-reset-${name}`] = String(allowance.resetS)
+  }
+  return headers
+}

@@ -1,0 +1,67 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Refusal } from '../domain/errors.ts'
+import { relayError } from '../http/errors.ts'
+
+/** Browsers may read these of our answers; the list is spelled out because credentials forbid a star. */
+const EXPOSED = [
+  'x-request-id',
+  'request-id',
+  'retry-after',
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-limit-tokens',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-remaining-tokens',
+  'x-ratelimit-reset-requests',
+  'x-ratelimit-reset-tokens',
+  'x-sluice-channel',
+  'x-sluice-cost',
+  'x-sluice-video-id',
+  'x-sluice-warnings',
+].join(', ')
+
+/** On every answer of the relay: our request's id, and that any page may call it (contract 3). */
+export const commonHeaders = (requestId: string): Record<string, string> => ({
+  'x-request-id': requestId,
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED,
+})
+
+export function answerPreflight(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+  response.writeHead(204, {
+    ...commonHeaders(requestId),
+    'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
+    'access-control-allow-headers': request.headers['access-control-request-headers'] ?? '*',
+    'access-control-max-age': '86400',
+  })
+  response.end()
+}
+
+export function answerJson(
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: unknown,
+): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, {
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(bytes.length),
+  })
+  response.end(bytes)
+}
+
+/** Exhausted quotas and requests that were sent already are not worth repeating; SDKs ask this header first. */
+const NOT_WORTH_REPEATING = new Set(['insufficient_quota', 'model_not_priced'])
+
+export function answerRefusal(response: ServerResponse, refusal: Refusal, requestId: string): void {
+  const { status, headers, body } = relayError(refusal)
+  const repeat = NOT_WORTH_REPEATING.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
+  // A body that nobody reads to its end would be taken for the next request.
+  const close =
+    refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
+  answerJson(response, status, { ...commonHeaders(requestId), ...headers, ...repeat, ...close }, body)
+}
+
+export const notServed = (request: IncomingMessage) =>
+  new Refusal('not_found', `nothing lives at ${request.method} ${(request.url ?? '').split('?')[0]}`)

@@ -1,0 +1,32 @@
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../domain/errors.ts'
+import { JsonError, parseJson } from '../wire/json.ts'
+import { readBody } from './body.ts'
+import type { OperationSpec, Work } from './operations/operation.ts'
+
+const isJson = (contentType: string | undefined) =>
+  contentType === undefined || /^\s*(application\/(?:[\w.+-]*\+)?json|text\/plain)\b/i.test(contentType)
+
+/** The request as its operation understands it. */
+export async function readRequest(
+  request: IncomingMessage,
+  spec: OperationSpec,
+  maxBytes: number,
+): Promise<Work> {
+  const contentType = request.headers['content-type']
+  if (!isJson(contentType)) throw new Refusal('unsupported_media_type', 'send the body as application/json')
+  const bytes = await readBody(request, maxBytes)
+  const parsed = parse(bytes)
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw new Refusal('invalid_json', 'the body is not a JSON object')
+  return spec.read(parsed as Record<string, unknown>, bytes)
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return parseJson(bytes)
+  } catch (error) {
+    if (error instanceof JsonError) throw new Refusal('invalid_json', `the body ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,228 @@
+import { Refusal } from '../domain/errors.ts'
+import { countedUsage } from '../domain/usage.ts'
+import type { Attempt } from '../routing/health.ts'
+import { retryAfterS, type Step, walk } from '../routing/plan.ts'
+import type { Ticket } from '../routing/rates.ts'
+import { type Address, createAddressBook, offers, type RelayChannel } from './catalog.ts'
+import { type Early, openEarly } from './early.ts'
+import type { Errand, Trace } from './errand.ts'
+import {
+  type AttemptFailure,
+  connectionFailure,
+  invalidAnswer,
+  refusalFor,
+  statusFailure,
+} from './failure.ts'
+import type { WholeReading } from './operations/operation.ts'
+import type { Exchange, Streamed, Whole } from './upstream.ts'
+
+type Begun = {
+  readonly step: Step<RelayChannel>
+  readonly health: Attempt
+  readonly ticket: Ticket
+  readonly exchange: Exchange
+}
+
+export type Answered =
+  | (Begun & {
+      readonly kind: 'whole'
+      readonly answer: Whole
+      readonly reading: WholeReading
+      readonly trace: Trace
+    })
+  | (Begun & {
+      readonly kind: 'stream'
+      readonly streamed: Streamed
+      readonly trace: Trace
+      readonly early: Early
+    })
+  /** The client left while nothing had been answered. */
+  | { readonly kind: 'left'; readonly channel: RelayChannel; readonly trace: Trace }
+  /** Nobody answered: what the client is told, and whether a provider's own words are passed on. */
+  | {
+      readonly kind: 'failed'
+      readonly channel: RelayChannel
+      readonly refusal: Refusal
+      readonly answer: Whole | undefined
+      readonly trace: Trace
+      readonly early: Early
+    }
+
+const addressOf = createAddressBook()
+
+const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
+
+/** Ours by an allow-list, then what the channel's provider and its administrator add. */
+function headersOf({ response, requestId, work }: Errand, address: Address): Record<string, string> {
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept: work.isStream ? 'text/event-stream' : 'application/json',
+    'accept-encoding': 'identity',
+    'user-agent': 'sluice',
+    'x-client-request-id': requestId,
+  }
+  for (const name of CLIENT_HEADERS) {
+    const value = response.req.headers[name]
+    if (typeof value === 'string') headers[name] = value
+  }
+  return Object.assign(headers, address.headers)
+}
+
+/** Why a channel cannot be asked this at all, whatever its health. */
+const refusalOf =
+  ({ spec, priced, route }: Errand) =>
+  (channel: RelayChannel) => {
+    if (!offers(channel, spec.operation, spec.format, route.model)) return 'not_offered'
+    return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
+  }
+
+/** Walks the plan until a channel answers; everything before the first byte may be tried again elsewhere. */
+export async function firstAnswer(errand: Errand): Promise<Answered> {
+  const { deps, work, route, hold, response } = errand
+  const { steps, passedOver } = walk({
+    route,
+    health: deps.health,
+    fullForS: channel => deps.rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
+    refusal: refusalOf(errand),
+    random: deps.random,
+    attempts: deps.catalog.settings().attempts,
+  })
+  const trace: Trace = { failures: [], passedOver, attempts: [] }
+  const early = openEarly(errand, deps.catalog.settings().early_headers_ms)
+  let exchange: Exchange | undefined
+  let hasLeft = response.destroyed
+  let last: RelayChannel | undefined
+  const onClose = () => {
+    hasLeft = true
+    exchange?.abort()
+  }
+  response.on('close', onClose)
+
+  try {
+    for (const step of steps) {
+      if (hasLeft) break
+      const { channel } = step
+      const begun = begin(errand, step)
+      if (!begun) continue
+      last = channel
+      await hold.attempt(channel.id, errand.priced.costOf(channel, countedUsage(work.countedInput, 0)))
+      if (hasLeft) {
+        begun.end({ kind: 'client' })
+        break
+      }
+      const sentMs = deps.nowMs()
+      exchange = deps.upstream.exchange(begun.ask())
+      const outcome = await exchange.outcome
+      const note = (status: number | string) =>
+        trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
+      if (hasLeft && outcome.kind === 'failure') {
+        note('left')
+        begun.end({ kind: 'client' })
+        break
+      }
+      if (outcome.kind === 'stream') {
+        note(outcome.status)
+        begun.health.answered()
+        return {
+          kind: 'stream',
+          step,
+          health: begun.health,
+          ticket: begun.ticket,
+          exchange,
+          streamed: outcome,
+          trace,
+          early,
+        }
+      }
+      const failure =
+        outcome.kind === 'failure' ? connectionFailure(channel, outcome) : judge(errand, channel, outcome)
+      if ('reading' in failure && outcome.kind === 'whole') {
+        note(outcome.status)
+        early.close()
+        return {
+          kind: 'whole',
+          step,
+          health: begun.health,
+          ticket: begun.ticket,
+          exchange,
+          answer: outcome,
+          reading: failure.reading,
+          trace,
+        }
+      }
+      const failed = failure as AttemptFailure
+      note(failed.status === 0 ? failed.message : failed.status)
+      begun.end(failed.health)
+      trace.failures.push(failed)
+      if (!failed.isRetryable) break
+    }
+  } finally {
+    response.off('close', onClose)
+    if (hasLeft) early.close()
+  }
+  if (last === undefined) {
+    early.close()
+    const wait = retryAfterS(passedOver) ?? 5
+    throw new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+      retryAfterS: wait,
+    })
+  }
+  if (hasLeft) return { kind: 'left', channel: last, trace }
+  const final = trace.failures.at(-1)
+  const isPassed = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
+  return {
+    kind: 'failed',
+    channel: last,
+    refusal: refusalFor(trace.failures),
+    answer: isPassed ? final.answer : undefined,
+    trace,
+    early,
+  }
+}
+
+/** Takes the channel's place under its limits and the turn of a trial; undefined when somebody was faster. */
+function begin(errand: Errand, step: Step<RelayChannel>) {
+  const { deps, spec, work } = errand
+  const { channel, key, sentModel } = step
+  const address = addressOf(channel, {
+    operation: spec.operation,
+    format: spec.format,
+    isStream: work.isStream,
+    model: sentModel,
+    key,
+  })
+  if (!address) return undefined
+  const admission = deps.rates.admit(
+    [{ kind: 'channel', id: channel.id, limits: channel.limits }],
+    work.countedInput,
+  )
+  if (!admission.ok) return undefined
+  const health = deps.health.begin(step)
+  const { ticket } = admission
+  return {
+    health,
+    ticket,
+    ask: () => ({
+      url: address.url,
+      headers: headersOf(errand, address),
+      body: work.dress(channel, sentModel),
+      timeouts: channel.timeouts,
+      isStream: work.isStream,
+    }),
+    end(outcome: Parameters<Attempt['end']>[0]): void {
+      health.end(outcome)
+      ticket.end(0)
+    },
+  }
+}
+
+/** A good answer, or what is wrong with it. */
+function judge(
+  { deps, work }: Errand,
+  channel: RelayChannel,
+  answer: Whole,
+): { reading: WholeReading } | AttemptFailure {
+  if (answer.status < 200 || answer.status >= 300) return statusFailure(channel, answer, deps.nowMs())
+  const reading = work.readWhole(answer.body, channel)
+  return reading.fault === undefined ? { reading } : invalidAnswer(channel, reading.fault)
+}

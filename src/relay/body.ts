@@ -1,0 +1,75 @@
+import type { IncomingMessage } from 'node:http'
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
+import { Refusal } from '../domain/errors.ts'
+
+type Decode = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
+
+/** One layer of these; limits count inflated bytes (contract 3). */
+const DECODERS: Readonly<Record<string, Decode>> = {
+  gzip: promisify(gunzip) as Decode,
+  'x-gzip': promisify(gunzip) as Decode,
+  deflate: promisify(inflate) as Decode,
+  br: promisify(brotliDecompress) as Decode,
+  zstd: promisify(zstdDecompress) as Decode,
+}
+
+const tooLarge = (maxBytes: number) =>
+  new Refusal('request_too_large', `the body is larger than ${Math.floor(maxBytes / 1_048_576)} MB`)
+
+const BODY_TIMEOUT_MS = 60_000
+
+/** The whole body, within its bounds. Small bodies come in one piece and are not copied. */
+function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const declared = Number(request.headers['content-length'] ?? 0)
+  if (declared > maxBytes) return Promise.reject(tooLarge(maxBytes))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const timer = setTimeout(() => {
+      finish()
+      reject(new Refusal('request_timeout', 'the request came in too slowly'))
+    }, BODY_TIMEOUT_MS)
+    const finish = () => {
+      clearTimeout(timer)
+      request.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
+    }
+    const onData = (chunk: Buffer) => {
+      size += chunk.length
+      chunks.push(chunk)
+      if (size <= maxBytes) return
+      finish()
+      request.pause()
+      reject(tooLarge(maxBytes))
+    }
+    const onEnd = () => {
+      finish()
+      const [only] = chunks
+      resolve(chunks.length === 1 && only ? only : Buffer.concat(chunks, size))
+    }
+    const onCut = () => {
+      finish()
+      reject(new Refusal('request_timeout', 'the client left before its request was whole'))
+    }
+    request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
+  })
+}
+
+/** The body as the client meant it, inflated if it was packed. */
+export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+  if (encoding === 'identity' || encoding === '') return collect(request, maxBytes)
+  const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined
+  if (!decode)
+    throw new Refusal(
+      'unsupported_media_type',
+      `content-encoding "${encoding.slice(0, 40)}" is not taken; use gzip, deflate, br or zstd, one layer`,
+    )
+  const packed = await collect(request, maxBytes)
+  try {
+    return await decode(packed, { maxOutputLength: maxBytes })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes)
+    throw new Refusal('invalid_json', `the body is no ${encoding}`)
+  }
+}

@@ -1,0 +1,152 @@
+import type { Price } from '../domain/price.ts'
+import type { Settings } from '../domain/setting.ts'
+import {
+  endpoint,
+  type Format,
+  fieldValues,
+  fill,
+  formatsFor,
+  headersOf,
+  type Operation,
+  type Provider,
+  pathFor,
+  type Values,
+} from '../providers/index.ts'
+import {
+  createTable,
+  type RoutedAlias,
+  type RoutedChannel,
+  type RoutedKey,
+  type Table,
+} from '../routing/table.ts'
+import type { Timeouts } from './upstream.ts'
+
+/** A channel with everything an attempt needs, worked out once when it is loaded. */
+export type RelayChannel = RoutedChannel & {
+  readonly provider: Provider
+  readonly baseUrl: string
+  readonly setting: Readonly<Record<string, unknown>>
+  readonly timeouts: Timeouts
+  readonly paramOverride: Readonly<Record<string, unknown>>
+  readonly headerOverride: Readonly<Record<string, string>>
+  readonly testModel: string
+}
+
+/** What counts for a request's price: the version it is billed at, and which one that is. */
+export type CatalogPrice = { readonly price: Price; readonly model: string; readonly version: string }
+
+export type CatalogSource = {
+  channels(): Promise<RelayChannel[]>
+  /** Those of these ids that still exist. */
+  channelsOf(ids: readonly number[]): Promise<RelayChannel[]>
+  aliases(): Promise<RoutedAlias[]>
+  /** The administrators' prices, by model. */
+  prices(): Promise<ReadonlyMap<string, { readonly version: number; readonly price: Price }>>
+  settings(): Promise<Settings>
+  shippedPrice(model: string): Price | undefined
+}
+
+/** Everything the relay decides by, in memory, swapped whole on news. */
+export async function openCatalog(source: CatalogSource) {
+  let channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
+  let aliases = await source.aliases()
+  let prices = await source.prices()
+  let settings = await source.settings()
+  let table: Table<RelayChannel> = createTable([...channels.values()], aliases)
+
+  const rebuild = () => {
+    table = createTable([...channels.values()], aliases)
+  }
+
+  return {
+    table: () => table,
+    settings: () => settings,
+    /** The first of these names that has a price. */
+    priceOf(names: readonly string[]): CatalogPrice | undefined {
+      for (const model of names) {
+        const set = prices.get(model)
+        if (set) return { price: set.price, model, version: `admin:${set.version}` }
+        const shipped = source.shippedPrice(model)
+        if (shipped) return { price: shipped, model, version: 'shipped' }
+      }
+      return undefined
+    },
+    async refreshChannels(ids: readonly number[]): Promise<void> {
+      const found = new Map((await source.channelsOf(ids)).map(channel => [channel.id, channel]))
+      const next = new Map(channels)
+      for (const id of ids) {
+        const channel = found.get(id)
+        if (channel) next.set(id, channel)
+        else next.delete(id)
+      }
+      channels = next
+      rebuild()
+    },
+    async refreshAllChannels(): Promise<void> {
+      channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
+      rebuild()
+    },
+    async refreshAliases(): Promise<void> {
+      aliases = await source.aliases()
+      rebuild()
+    },
+    async refreshPrices(): Promise<void> {
+      prices = await source.prices()
+    },
+    async refreshSettings(): Promise<void> {
+      settings = await source.settings()
+    },
+  }
+}
+
+export type Catalog = Awaited<ReturnType<typeof openCatalog>>
+
+/** Where and with what headers a channel is asked; undefined when it does not offer that. */
+export type Address = { readonly url: URL; readonly headers: Readonly<Record<string, string>> }
+
+type Asking = {
+  readonly operation: Operation
+  readonly format: Format
+  readonly isStream: boolean
+  readonly model: string
+  readonly key: RoutedKey
+}
+
+/** Addresses are worked out once for a channel, key and model; a channel that was changed is a new object here. */
+export function createAddressBook() {
+  const books = new WeakMap<RelayChannel, Map<string, Address>>()
+  return function addressOf(channel: RelayChannel, asking: Asking): Address | undefined {
+    const { operation, format, isStream, model, key } = asking
+    const known = books.get(channel) ?? new Map<string, Address>()
+    books.set(channel, known)
+    const name = `${operation} ${format} ${isStream} ${key.index} ${model}`
+    const found = known.get(name)
+    if (found) return found
+    const made = makeAddress(channel, asking)
+    if (made) known.set(name, made)
+    return made
+  }
+}
+
+function makeAddress(
+  channel: RelayChannel,
+  { operation, format, isStream, model, key }: Asking,
+): Address | undefined {
+  const { provider, baseUrl, setting, headerOverride } = channel
+  const path = provider[operation]?.[format]
+  if (path === undefined) return undefined
+  const values: Values = { ...fieldValues(provider, key.value, setting), model }
+  const address = fill(endpoint(provider, baseUrl, pathFor(path, isStream)), values)
+  if (address === undefined || !URL.canParse(address)) return undefined
+  const overrides = Object.entries(headerOverride).map(
+    ([header, value]) => [header.toLowerCase(), value.replaceAll('{api_key}', key.value)] as const,
+  )
+  return {
+    url: new URL(address),
+    headers: { ...headersOf(provider, key.value, values), ...Object.fromEntries(overrides) },
+  }
+}
+
+/** Whether a channel can be asked this way at all. */
+export const offers = (channel: RelayChannel, operation: Operation, format: Format, model: string) =>
+  channel.provider.exchange === undefined && formatsFor(channel.provider, operation, model).includes(format)

@@ -1,0 +1,267 @@
+import type { ServerResponse } from 'node:http'
+import { Refusal } from '../domain/errors.ts'
+import { usdText } from '../domain/money.ts'
+import { ROLE } from '../domain/role.ts'
+import { countedUsage, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
+import { relayError } from '../http/errors.ts'
+import type { Doubt, UsageLog } from '../ledger/record.ts'
+import type { Outcome } from '../routing/health.ts'
+import type { Ticket } from '../routing/rates.ts'
+import { rateHeaders } from './admit.ts'
+import { answerRefusal, commonHeaders } from './answer.ts'
+import type { Answered } from './attempt.ts'
+import type { RelayChannel } from './catalog.ts'
+import { type Delivery, deliver } from './deliver.ts'
+import { streamHeaders } from './early.ts'
+import type { Errand, Trace } from './errand.ts'
+import type { StreamMeter } from './operations/operation.ts'
+import { passedError } from './passed.ts'
+
+/** Where the counts of a settlement come from. */
+type Source = 'provider' | 'counted' | 'input_only' | 'zero'
+
+/** Four bytes of text are a token, more or less: what is owed where a provider tells nothing. */
+const BYTES_PER_TOKEN = 4
+const tokensOf = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
+
+type Settling = {
+  readonly channel: RelayChannel
+  readonly usage: Usage
+  readonly source: Source
+  readonly trace: Trace
+  readonly error?: string
+  readonly doubts?: readonly Doubt[]
+  readonly firstByteMs?: number
+  readonly upstreamRequestId?: string
+}
+
+/** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
+const doubtsOf = ({ priced, work }: Errand, { failures }: Trace): Doubt[] =>
+  failures
+    .filter(({ isInDoubt }) => isInDoubt)
+    .map(({ channel, message }) => ({
+      channelId: channel.id,
+      amount: priced.costOf(channel, countedUsage(work.countedInput, 0)),
+      reason: message,
+    }))
+    .filter(({ amount }) => amount > 0)
+
+/** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
+async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
+  const { hold, priced, work, deps, startedMs, admitted, route } = errand
+  const { channel, usage, source, trace, error, firstByteMs } = settling
+  const cost = priced.costOf(channel, usage)
+  const price = priced.priceFor(channel)
+  const log: UsageLog = {
+    tokenName: admitted.caller.tokenName,
+    model: work.model,
+    promptTokens: totalInput(usage),
+    completionTokens: totalOutput(usage),
+    useTimeMs: deps.nowMs() - startedMs,
+    isStream: work.isStream,
+    address: admitted.address,
+    isError: error !== undefined,
+    content: error ?? '',
+    upstreamRequestId: settling.upstreamRequestId ?? '',
+    other: {
+      source,
+      ...(firstByteMs === undefined ? {} : { frt: firstByteMs }),
+      ...(price?.version === 'unpriced'
+        ? { unpriced: true }
+        : { price: price?.version, priced_as: price?.model }),
+      ...(route.model === work.model ? {} : { upstream_model_name: route.model }),
+      ...detailsOf(usage),
+      ...(trace.attempts.length > 1 || trace.passedOver.length > 0
+        ? { trace: { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) } }
+        : {}),
+    },
+  }
+  const doubts = [...doubtsOf(errand, trace), ...(settling.doubts ?? [])]
+  const paid = await hold.settle({ channelId: channel.id, cost, doubts, log })
+  return { paid, cost }
+}
+
+/** The kinds of tokens beyond plain ones, where there were any. */
+function detailsOf(usage: Usage): Record<string, number> {
+  const named = {
+    cache_tokens: usage.cachedInput,
+    cache_write_tokens: usage.cacheWrite + usage.cacheWrite1h,
+    reasoning_tokens: usage.reasoning,
+    audio_input: usage.audioInput,
+    audio_output: usage.audioOutput,
+    image: usage.imageInput,
+    image_output: usage.imageOutput,
+  }
+  return Object.fromEntries(Object.entries(named).filter(([, count]) => count > 0))
+}
+
+const idOf = (headers: Readonly<Record<string, unknown>>) => {
+  const id = headers['x-request-id'] ?? headers['request-id']
+  return typeof id === 'string' ? id.slice(0, 128) : ''
+}
+
+/** What every good answer carries besides its own. */
+function answerHeaders({ requestId, admitted }: Errand, channel: RelayChannel): Record<string, string> {
+  const forAdmins = admitted.caller.role >= ROLE.admin ? { 'x-sluice-channel': String(channel.id) } : {}
+  return { ...commonHeaders(requestId), ...rateHeaders(admitted.remaining()), ...forAdmins }
+}
+
+/** Ends a request, however it went: in the books first, then to the client. */
+export async function conclude(errand: Errand, answered: Answered, ticket: Ticket): Promise<void> {
+  switch (answered.kind) {
+    case 'whole':
+      return concludeWhole(errand, answered, ticket)
+    case 'stream':
+      return concludeStream(errand, answered, ticket)
+    case 'left':
+      return concludeLeft(errand, answered)
+    default:
+      return concludeFailed(errand, answered)
+  }
+}
+
+type Of<Kind extends Answered['kind']> = Extract<Answered, { kind: Kind }>
+
+async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
+  const { response, work, deps } = errand
+  const { step, answer, reading, trace } = answered
+  const usage = reading.usage ?? countedUsage(work.countedInput, tokensOf(reading.outputBytes))
+  answered.health.end({ kind: 'ok' })
+  answered.ticket.end(totalInput(usage) + totalOutput(usage))
+  ticket.end(totalInput(usage) + totalOutput(usage))
+  const body = work.undress?.(answer.body) ?? answer.body
+  const { paid } = await settle(errand, {
+    channel: step.channel,
+    usage,
+    source: reading.usage ? 'provider' : 'counted',
+    trace,
+    firstByteMs: deps.nowMs() - errand.startedMs,
+    upstreamRequestId: idOf(answer.headers),
+  })
+  if (response.destroyed) return
+  response.writeHead(answer.status, {
+    ...answerHeaders(errand, step.channel),
+    'content-type': String(answer.headers['content-type'] ?? 'application/json'),
+    'content-length': String(body.length),
+    'x-sluice-cost': usdText(paid),
+  })
+  response.end(body)
+}
+
+async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
+  const { response, work, deps, hold, priced, requestId, startedMs } = errand
+  const { step, streamed, trace, early, exchange } = answered
+  const { channel } = step
+  const firstByteMs = deps.nowMs() - startedMs
+  const meter = work.meter(channel)
+  early.close()
+  if (!early.isOpen())
+    response.writeHead(200, { ...streamHeaders(requestId), ...answerHeaders(errand, channel) })
+
+  const usageSoFar = () => {
+    const { usage, textBytes, reasoningBytes } = meter.reading
+    return usage ?? countedUsage(work.countedInput, tokensOf(textBytes + reasoningBytes))
+  }
+  let isExtending = false
+  let isRefused = false
+  const delivery = await deliver({
+    response,
+    flow: streamed.flow,
+    meter,
+    abort: exchange.abort,
+    nowMs: deps.nowMs,
+    onProgress() {
+      const soFar = priced.costOf(channel, usageSoFar())
+      hold.progress(soFar)
+      // The hold is an upper bound of what was asked for; a provider that goes on beyond it needs more.
+      if (soFar > hold.held() && !isExtending) {
+        isExtending = true
+        hold
+          .extend(soFar)
+          .then(ok => {
+            isRefused = !ok
+          })
+          .catch(() => {
+            isRefused = true
+          })
+          .finally(() => {
+            isExtending = false
+          })
+      }
+      return !isRefused
+    },
+  })
+
+  const usage = usageSoFar()
+  const fault = streamFault(delivery, meter)
+  const tokens = totalInput(usage) + totalOutput(usage)
+  answered.health.end(healthOf(delivery, fault))
+  answered.ticket.end(tokens)
+  ticket.end(tokens)
+  await settle(errand, {
+    channel,
+    usage,
+    source: meter.reading.usage ? 'provider' : 'counted',
+    trace,
+    firstByteMs,
+    upstreamRequestId: idOf(streamed.headers),
+    ...(fault === undefined ? {} : { error: fault.message }),
+  })
+  if (response.destroyed) return
+  // The provider's own words, if it spoke of an error itself; ours, if the stream just stopped.
+  if (fault === undefined || meter.ending() === 'error') {
+    for (const bytes of meter.closing()) response.write(bytes)
+    response.end()
+  } else endWithError(response, fault)
+}
+
+function streamFault(delivery: Delivery, meter: StreamMeter): Refusal | undefined {
+  if (delivery.ending === 'left') return undefined
+  if (delivery.ending === 'stopped')
+    return new Refusal('insufficient_quota', 'the quota was used up in the middle of the answer')
+  if (meter.ending() === 'error')
+    return new Refusal('upstream_error', 'the provider reported an error inside its answer')
+  if (meter.ending() === 'complete') return undefined
+  if (delivery.ending === 'cut' && delivery.failure.reason === 'timeout')
+    return new Refusal('upstream_timeout', 'the provider fell silent in the middle of its answer')
+  return new Refusal('upstream_error', 'the provider broke off before its answer was finished')
+}
+
+function healthOf({ ending }: Delivery, fault: Refusal | undefined): Outcome {
+  if (ending === 'left' || ending === 'stopped') return { kind: 'client' }
+  return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
+}
+
+/** A broken stream ends in an error event, never in `[DONE]`. */
+function endWithError(response: ServerResponse, refusal: Refusal): void {
+  response.end(`data: ${JSON.stringify(relayError(refusal).body)}\n\n`)
+}
+
+/** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
+async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Promise<void> {
+  const { work } = errand
+  if (trace.attempts.length === 0) return
+  await settle(errand, { channel, usage: countedUsage(work.countedInput, 0), source: 'input_only', trace })
+}
+
+async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<void> {
+  const { response, requestId } = errand
+  const { channel, refusal, answer, trace, early } = answered
+  early.close()
+  const passed = answer && passedError(answer, channel)
+  const error = passed?.message ?? refusal.message
+  await settle(errand, { channel, usage: countedUsage(0, 0), source: 'zero', trace, error })
+  if (response.destroyed) return
+  if (early.isOpen()) {
+    response.end(`data: ${JSON.stringify(passed?.body ?? relayError(refusal).body)}\n\n`)
+    return
+  }
+  if (!passed) return answerRefusal(response, refusal, requestId)
+  const bytes = Buffer.from(JSON.stringify(passed.body))
+  response.writeHead(passed.status, {
+    ...commonHeaders(requestId),
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(bytes.length),
+  })
+  response.end(bytes)
+}

@@ -1,0 +1,102 @@
+import type { ServerResponse } from 'node:http'
+import type { StreamMeter } from './operations/operation.ts'
+import type { Failure, Flow } from './upstream.ts'
+
+/** How a stream went: to its end, cut by the provider, left by the client, or stopped by us. */
+export type Delivery =
+  | { readonly ending: 'end' }
+  | { readonly ending: 'cut'; readonly failure: Failure }
+  | { readonly ending: 'left' }
+  | { readonly ending: 'stopped' }
+
+export type Delivering = {
+  readonly response: ServerResponse
+  readonly flow: Flow
+  readonly meter: StreamMeter
+  abort(): void
+  /** Called with the first bytes that go out, and after that at most once a second. False stops the stream. */
+  onProgress(): boolean
+  nowMs(): number
+}
+
+/** A client that takes nothing for so long is gone, although its socket does not say so. */
+const STALL_MS = 60_000
+const PROGRESS_MS = 1_000
+const KEEP_ALIVE_MS = 15_000
+export const KEEP_ALIVE = ': keep-alive\n\n'
+
+/** The one loop that owns both sockets of a stream: bytes, backpressure, departure, silence. */
+export function deliver({ response, flow, meter, abort, onProgress, nowMs }: Delivering): Promise<Delivery> {
+  const { promise, resolve } = Promise.withResolvers<Delivery>()
+  let isOver = false
+  let lastProgressMs = 0
+  let lastWriteMs = nowMs()
+  let stalledSinceMs = 0
+
+  function finish(delivery: Delivery): void {
+    if (isOver) return
+    isOver = true
+    clearInterval(watch)
+    response.off('close', onClose).off('drain', onDrain)
+    if (delivery.ending !== 'end') abort()
+    resolve(delivery)
+  }
+
+  const onClose = () => finish({ ending: 'left' })
+  const onDrain = () => {
+    stalledSinceMs = 0
+    flow.resume()
+  }
+
+  function write(bytes: Buffer): void {
+    lastWriteMs = nowMs()
+    if (response.write(bytes) || stalledSinceMs !== 0) return
+    stalledSinceMs = lastWriteMs
+    flow.pause()
+  }
+
+  /** False when the bytes are no stream we go on reading: a line without end, an event without end. */
+  function pass(read: () => readonly Buffer[]): boolean {
+    try {
+      for (const bytes of read()) write(bytes)
+      return true
+    } catch (error) {
+      finish({
+        ending: 'cut',
+        failure: { kind: 'failure', reason: 'invalid', message: (error as Error).message },
+      })
+      return false
+    }
+  }
+
+  // Silence and stalls are looked for together, so a stream has one timer however many chunks it has.
+  const watch = setInterval(() => {
+    const now = nowMs()
+    if (stalledSinceMs !== 0 && now - stalledSinceMs > STALL_MS) {
+      finish({ ending: 'left' })
+      response.destroy()
+    } else if (stalledSinceMs === 0 && now - lastWriteMs >= KEEP_ALIVE_MS) {
+      lastWriteMs = now
+      response.write(KEEP_ALIVE)
+    }
+  }, KEEP_ALIVE_MS / 3)
+
+  response.on('close', onClose).on('drain', onDrain)
+  if (response.destroyed) finish({ ending: 'left' })
+
+  flow.listen({
+    data(chunk) {
+      if (isOver) return
+      if (!pass(() => meter.push(chunk))) return
+      const now = nowMs()
+      if (now - lastProgressMs < PROGRESS_MS) return
+      lastProgressMs = now
+      if (!onProgress()) finish({ ending: 'stopped' })
+    },
+    end: () => {
+      if (!isOver && pass(() => meter.end())) finish({ ending: 'end' })
+    },
+    fail: failure => finish({ ending: 'cut', failure }),
+  })
+  return promise
+}

@@ -1,0 +1,57 @@
+import type { RequestListener, ServerResponse } from 'node:http'
+import type { ClientAddress } from '../http/address.ts'
+import type { Hold, Ledger } from '../ledger/ledger.ts'
+import type { Health } from '../routing/health.ts'
+import type { PassedOver } from '../routing/plan.ts'
+import type { Rates } from '../routing/rates.ts'
+import type { Route } from '../routing/table.ts'
+import type { Admitted } from './admit.ts'
+import type { Catalog, RelayChannel } from './catalog.ts'
+import type { Directory } from './directory.ts'
+import type { AttemptFailure } from './failure.ts'
+import type { OperationSpec, Work } from './operations/operation.ts'
+import type { Priced } from './price.ts'
+import type { Upstream } from './upstream.ts'
+
+/** What the relay is given when it is built. */
+export type RelayDeps = {
+  readonly directory: Directory
+  readonly catalog: Catalog
+  readonly ledger: Ledger
+  readonly health: Health
+  readonly rates: Rates
+  readonly upstream: Upstream
+  readonly clientAddress: ClientAddress
+  readonly maxBodyBytes: number
+  /** True while new work is refused; what runs goes on. */
+  isStopping(): boolean
+  isOverloaded(): boolean
+  nowMs(): number
+  random(): number
+  ownerOf(type: number | undefined): string
+  endpointTypes(model: string): readonly string[]
+  onFailure(error: Error, requestId: string): void
+  /** Balances in the form of the common billing endpoints are kept by the management API. */
+  readonly manage: RequestListener
+}
+
+/** One request on its way: who asked, what for, at what price, and the hold that pays for it. */
+export type Errand = {
+  readonly deps: RelayDeps
+  readonly spec: OperationSpec
+  readonly work: Work
+  readonly route: Route<RelayChannel>
+  readonly priced: Priced
+  readonly hold: Hold
+  readonly response: ServerResponse
+  readonly requestId: string
+  readonly startedMs: number
+  readonly admitted: Admitted
+}
+
+/** What happened on the way to an answer: kept with the request's usage row. */
+export type Trace = {
+  readonly failures: AttemptFailure[]
+  readonly passedOver: readonly PassedOver[]
+  readonly attempts: { channel: number; status: number | string; ms: number }[]
+}

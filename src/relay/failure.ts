@@ -1,0 +1,98 @@
+import { Refusal } from '../domain/errors.ts'
+import type { Outcome as HealthOutcome } from '../routing/health.ts'
+import type { RelayChannel } from './catalog.ts'
+import type { Failure, Whole } from './upstream.ts'
+
+/** Why an attempt did not answer the request. */
+export type AttemptFailure = {
+  readonly channel: RelayChannel
+  readonly kind: 'connect' | 'timeout' | 'cut' | 'invalid' | 'status'
+  readonly status: number
+  readonly message: string
+  readonly retryAfterS: number | undefined
+  /** The provider may have done the work although nobody got it. */
+  readonly isInDoubt: boolean
+  /** What health makes of it. */
+  readonly health: HealthOutcome
+  /** Goes to the next channel, or to the client as it is. */
+  readonly isRetryable: boolean
+  readonly answer: Whole | undefined
+}
+
+/** Contract 4, which failure: these go to the next channel, other 4xx pass at once. */
+const NEXT_CHANNEL = new Set([401, 402, 403, 404, 408, 409, 425, 429])
+const DEFAULT_RETRY_S = 5
+const MAX_RETRY_S = 300
+
+/** Seconds or a date; rubbish counts as nothing said. */
+export function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim()
+  if (!text) return undefined
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : (Date.parse(text) - nowMs) / 1000
+  return Number.isFinite(seconds) ? Math.min(MAX_RETRY_S, Math.max(0, Math.ceil(seconds))) : undefined
+}
+
+export function connectionFailure(channel: RelayChannel, { reason, message }: Failure): AttemptFailure {
+  return {
+    channel,
+    kind: reason,
+    status: 0,
+    message,
+    retryAfterS: undefined,
+    isInDoubt: reason !== 'connect',
+    health: { kind: reason === 'connect' ? 'connect' : reason === 'timeout' ? 'timeout' : '5xx' },
+    isRetryable: true,
+    answer: undefined,
+  }
+}
+
+/** An answer that says it is good and is not. */
+export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFailure =>
+  connectionFailure(channel, { kind: 'failure', reason: 'invalid', message })
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+export function statusFailure(channel: RelayChannel, answer: Whole, nowMs: number): AttemptFailure {
+  const { status } = answer
+  const retryAfterS = readRetryAfter(answer.headers['retry-after'], nowMs)
+  const isKeyTrouble = channel.provider.isKeyTrouble?.(status, parsed(answer.body)) ?? false
+  return {
+    channel,
+    kind: 'status',
+    status,
+    message: `status ${status}`,
+    retryAfterS,
+    isInDoubt: false,
+    health: healthOf(status, isKeyTrouble, retryAfterS),
+    isRetryable: isKeyTrouble || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
+    answer,
+  }
+}
+
+function healthOf(status: number, isKeyTrouble: boolean, retryAfterS: number | undefined): HealthOutcome {
+  if (status === 401 || status === 403 || isKeyTrouble) return { kind: 'auth', detail: `status ${status}` }
+  if (status === 402) return { kind: 'credit', detail: 'status 402' }
+  if (status === 429)
+    return { kind: '429', retryAfterMs: retryAfterS === undefined ? undefined : retryAfterS * 1000 }
+  if (status === 408) return { kind: 'timeout' }
+  if (status >= 500 || status < 400) return { kind: '5xx' }
+  return { kind: 'client' }
+}
+
+const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || status === 408
+
+/** What the client is told when no channel answered (contract 4, which failure). */
+export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
+  if (failures.every(isTimeout)) return new Refusal('upstream_timeout', 'every channel tried was too slow')
+  if (failures.every(({ status }) => status === 429)) {
+    const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))
+    return new Refusal('upstream_rate_limited', 'every channel tried is at its rate limit', { retryAfterS })
+  }
+  return new Refusal('upstream_error', 'every channel tried failed')
+}

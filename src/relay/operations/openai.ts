@@ -1,0 +1,117 @@
+import { Refusal } from '../../domain/errors.ts'
+import { readChatRequest } from '../../formats/openai/chat-request.ts'
+import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
+import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
+import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
+import type { RequestReading } from '../../formats/openai/request-fields.ts'
+import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
+import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
+import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
+import { editTopLevel } from '../../wire/json-edit.ts'
+import type { RelayChannel } from '../catalog.ts'
+import type { OperationSpec, WholeReading, Work } from './operation.ts'
+
+type Body = Readonly<Record<string, unknown>>
+
+/** A fault of the reader, as the refusal that answers it. */
+function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
+  if ('request' in reading) return reading.request
+  const { code, message, param } = reading.fault
+  throw new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
+}
+
+/** Four bytes of text are a token, more or less. */
+const BYTES_PER_TOKEN = 4
+
+const countedInput = ({ textBytes, media }: PromptSize) =>
+  Math.ceil(textBytes / BYTES_PER_TOKEN) + inputBound({ textBytes: 0, media }) / 16
+
+function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
+  const reading = meterWhole(body, options)
+  if (reading.kind === 'answer')
+    return { usage: reading.usage, outputBytes: reading.textBytes + reading.reasoningBytes }
+  const fault = reading.kind === 'error' ? 'the answer is an error' : reading.reason
+  return { usage: undefined, outputBytes: 0, fault }
+}
+
+/** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
+function dressed(bytes: Buffer, asked: string, sent: string, channel: RelayChannel, more: Body = {}): Buffer {
+  const edits: Record<string, unknown> = { ...more, ...channel.paramOverride }
+  if (sent !== asked) edits.model = sent
+  return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits)
+}
+
+/** Usage is asked for whether or not the client did: the books need it. */
+const streamOptions = (parsed: Body) => ({
+  stream_options: { ...(parsed.stream_options as Body | null | undefined), include_usage: true },
+})
+
+const usageOptionsOf = ({ provider }: RelayChannel) =>
+  'usage' in provider ? (provider.usage as { reasoningOutside?: boolean }) : {}
+
+export const chat: OperationSpec = {
+  operation: 'chat',
+  format: 'openai-chat',
+  read(parsed, bytes): Work {
+    const facts = mustRead(readChatRequest(parsed))
+    return {
+      model: facts.model,
+      isStream: facts.stream,
+      inputTokens: inputBound(facts),
+      countedInput: Math.ceil(countedInput(facts)),
+      outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
+      dress: (channel, sent) =>
+        dressed(bytes, facts.model, sent, channel, facts.stream && !facts.includeUsage ? streamOptions(parsed) : {}),
+      readWhole: (body, channel) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
+      meter: channel =>
+        createStreamMeter({
+          includeUsage: facts.includeUsage,
+          choices: facts.n,
+          usageOptions: usageOptionsOf(channel),
+        }),
+    }
+  },
+}
+
+export const completions: OperationSpec = {
+  operation: 'completions',
+  format: 'openai',
+  read(parsed, bytes): Work {
+    const facts = mustRead(readCompletionRequest(parsed))
+    return {
+      model: facts.model,
+      isStream: facts.stream,
+      inputTokens: inputBound(facts),
+      countedInput: Math.ceil(countedInput(facts)),
+      outputTokens: () => facts.maxOutput * facts.choices,
+      dress: (channel, sent) =>
+        dressed(bytes, facts.model, sent, channel, facts.stream && !facts.includeUsage ? streamOptions(parsed) : {}),
+      readWhole: (body, channel) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
+      meter: channel =>
+        createStreamMeter({ includeUsage: facts.includeUsage, choices: facts.n, usageOptions: usageOptionsOf(channel) }),
+    }
+  },
+}
+
+export const embeddings: OperationSpec = {
+  operation: 'embeddings',
+  format: 'openai',
+  read(parsed, bytes): Work {
+    const facts = mustRead(readEmbeddingRequest(parsed))
+    return {
+      model: facts.model,
+      isStream: false,
+      inputTokens: inputBound(facts),
+      countedInput: Math.ceil(countedInput(facts)),
+      outputTokens: () => 0,
+      dress: (channel, sent) => dressed(bytes, facts.model, sent, channel),
+      undress(body) {
+        const answer = JSON.parse(body.toString('utf8')) as Record<string, unknown>
+        const encoded = encodeEmbeddings(answer, facts.encoding)
+        return encoded === answer ? body : Buffer.from(JSON.stringify(encoded))
+      },
+      readWhole: (body, channel) => readWhole(body, { list: 'data', usageOptions: usageOptionsOf(channel) }),
+      meter: () => createStreamMeter({ includeUsage: true }),
+    }
+  },
+}

@@ -1,0 +1,38 @@
+import type { Usage } from '../../domain/usage.ts'
+import type { StreamMeter } from '../../formats/openai/stream-meter.ts'
+import type { Format, Operation } from '../../providers/index.ts'
+import type { RelayChannel } from '../catalog.ts'
+
+/** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
+export type WholeReading = {
+  readonly usage: Usage | undefined
+  readonly outputBytes: number
+  readonly fault?: string
+}
+
+export type { StreamMeter }
+
+/** A request that its operation has read and checked. */
+export type Work = {
+  readonly model: string
+  readonly isStream: boolean
+  /** No request of this kind has more tokens than this; text counts its bytes. */
+  readonly inputTokens: number
+  /** What a tokeniser would find, roughly: for limits and for what is owed when a provider tells nothing. */
+  readonly countedInput: number
+  /** At most so many output tokens, given what the model's price says of its longest answer. */
+  outputTokens(modelMaximum: number | undefined): number
+  /** The body for a channel: the client's own bytes wherever nothing has to change. */
+  dress(channel: RelayChannel, sentModel: string): Buffer
+  /** Turns the provider's answer into what the client asked for, where those differ. */
+  undress?(body: Buffer): Buffer
+  readWhole(body: Buffer, channel: RelayChannel): WholeReading
+  meter(channel: RelayChannel): StreamMeter
+}
+
+/** One thing the relay can be asked for. The walk learns nothing about any of them. */
+export type OperationSpec = {
+  readonly operation: Operation
+  readonly format: Format
+  read(parsed: Record<string, unknown>, bytes: Buffer): Work
+}

@@ -1,0 +1,58 @@
+import { cost, bound as costBound } from '../domain/cost.ts'
+import { Refusal } from '../domain/errors.ts'
+import type { Price } from '../domain/price.ts'
+import type { Usage } from '../domain/usage.ts'
+import { type Route, sentModel } from '../routing/table.ts'
+import type { Catalog, CatalogPrice, RelayChannel } from './catalog.ts'
+import type { Work } from './operations/operation.ts'
+
+/** Prices as they stood when the request was admitted: it is billed by these, whatever changes meanwhile. */
+export type Priced = {
+  /** Nanodollars that no answer to this request can pass. */
+  readonly bound: number
+  /** Undefined: this channel has none, and leaves the plan. */
+  priceFor(channel: RelayChannel): CatalogPrice | undefined
+  costOf(channel: RelayChannel, usage: Usage): number
+}
+
+const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
+
+/** Where a price says nothing of the longest answer (contract 4, money). */
+const DEFAULT_MAX_OUTPUT = 8_192
+
+const boundOf = ({ price }: CatalogPrice, work: Work) =>
+  costBound(price, {
+    inputTokens: work.inputTokens,
+    outputTokens: work.outputTokens(price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT),
+    calls: 1,
+  })
+
+/** The asked name's price, else the alias target's, else that of the name a channel maps to. */
+export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Work): Priced {
+  const isFreeAllowed = catalog.settings().allow_unpriced_models
+  const shared = catalog.priceOf(route.names)
+  const known = new Map<number, CatalogPrice | undefined>()
+
+  function priceFor(channel: RelayChannel): CatalogPrice | undefined {
+    if (shared) return shared
+    if (!known.has(channel.id)) {
+      const sent = sentModel(channel, route.model)
+      known.set(channel.id, catalog.priceOf([sent]) ?? (isFreeAllowed ? FREE : undefined))
+    }
+    return known.get(channel.id)
+  }
+
+  const prices = shared
+    ? [shared]
+    : route.tiers.flatMap(({ channels }) => channels.flatMap(channel => priceFor(channel) ?? []))
+  if (prices.length === 0 && route.tiers.length > 0)
+    throw new Refusal(
+      'model_not_priced',
+      `the model "${route.asked}" has no price; an administrator can set one`,
+    )
+  return {
+    bound: Math.max(0, ...prices.map(price => boundOf(price, work))),
+    priceFor,
+    costOf: (channel, usage) => cost((priceFor(channel) ?? FREE).price, usage),
+  }
+}

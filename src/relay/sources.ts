@@ -1,0 +1,136 @@
+import type { Price } from '../domain/price.ts'
+import type { Role } from '../domain/role.ts'
+import { SETTINGS, type Settings } from '../domain/setting.ts'
+import type { Digest } from '../identity/credentials.ts'
+import type { Keyring } from '../identity/keyring.ts'
+import { providerOf } from '../providers/index.ts'
+import type { RoutedKey } from '../routing/table.ts'
+import { listEnabledAliases } from '../store/aliases.ts'
+import { pricesInForce } from '../store/prices.ts'
+import { listRelayChannels } from '../store/relay-channels.ts'
+import type { ChannelKeyRow, ChannelRow } from '../store/schema.ts'
+import { listSettings } from '../store/settings.ts'
+import type { Db } from '../store/store.ts'
+import { findTokenByDigest } from '../store/tokens.ts'
+import { findUser } from '../store/users.ts'
+import type { CatalogSource, RelayChannel } from './catalog.ts'
+import type { Caller, Limits } from './directory.ts'
+import type { Timeouts } from './upstream.ts'
+
+/** Contract 4, channel time-outs. */
+const TIMEOUTS = { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 600_000 } as const
+
+function readLimits(stored: string): Limits {
+  const { rpm = null, tpm = null, concurrency = null } = JSON.parse(stored) as Partial<Limits>
+  return { rpm, tpm, concurrency }
+}
+
+function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
+  const set = { ...TIMEOUTS, ...(setting.timeouts as Partial<typeof TIMEOUTS> | undefined) }
+  return {
+    connectMs: set.connect_ms,
+    firstByteMs: set.first_byte_ms,
+    idleMs: set.idle_ms,
+    totalMs: set.total_ms,
+  }
+}
+
+type Deps = {
+  readonly db: Db
+  readonly keyring: Keyring
+  readonly digest: Digest
+  readonly shippedPrice: (model: string) => Price | undefined
+  now(): number
+  /** A key that no secret opens any more is left out; the channel's others serve on. */
+  onUnreadable(channelId: number, error: Error): void
+}
+
+/** Who stands behind a credential, read from the store. */
+export const findCaller =
+  ({ db, digest }: Pick<Deps, 'db' | 'digest'>) =>
+  async (credential: string): Promise<Caller | undefined> => {
+    const token = await findTokenByDigest(db, digest(credential))
+    const user = token && (await findUser(db, token.user_id))
+    if (!token || !user) return undefined
+    return {
+      tokenId: token.id,
+      tokenName: token.name,
+      userId: user.id,
+      role: user.role as Role,
+      isTokenEnabled: token.status === 1,
+      isUserEnabled: user.status === 1,
+      expiredTime: token.expired_time,
+      models: token.model_limits_enabled === 1 ? new Set(JSON.parse(token.models) as string[]) : undefined,
+      allowIps: JSON.parse(token.allow_ips),
+      tokenLimits: readLimits(token.limits),
+      userLimits: readLimits(user.limits),
+    }
+  }
+
+/** What the catalog is loaded from. */
+export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadable }: Deps): CatalogSource {
+  function readKeys(channelId: number, rows: readonly ChannelKeyRow[]): RoutedKey[] {
+    return rows.flatMap(({ id, position, sealed, status }) => {
+      try {
+        const value = keyring.open(sealed, { table: 'channel_keys', row: id, field: 'key' })
+        return [{ index: position, value, status: status as RoutedKey['status'] }]
+      } catch (error) {
+        onUnreadable(channelId, error as Error)
+        return []
+      }
+    })
+  }
+
+  function readChannel(row: ChannelRow, keys: readonly ChannelKeyRow[]): RelayChannel[] {
+    const provider = providerOf(row.type)
+    if (!provider) return []
+    const setting = { ...JSON.parse(row.setting), openai_organization: row.openai_organization }
+    return [
+      {
+        id: row.id,
+        name: row.name,
+        type: row.type,
+        models: JSON.parse(row.models),
+        mapping: JSON.parse(row.model_mapping),
+        priority: row.priority,
+        weight: row.weight,
+        status: row.status as RelayChannel['status'],
+        keys: readKeys(row.id, keys),
+        limits: readLimits(row.limits),
+        autoBan: row.auto_ban === 1,
+        provider,
+        baseUrl: row.base_url,
+        setting,
+        timeouts: readTimeouts(setting),
+        paramOverride: JSON.parse(row.param_override),
+        headerOverride: JSON.parse(row.header_override),
+        testModel: row.test_model,
+      },
+    ]
+  }
+
+  const load = async (ids?: readonly number[]) =>
+    (await listRelayChannels(db, ids)).flatMap(({ channel, keys }) => readChannel(channel, keys))
+
+  return {
+    channels: () => load(),
+    channelsOf: ids => load(ids),
+    aliases: async () =>
+      (await listEnabledAliases(db)).map(({ name, target, channelIds }) => ({
+        name,
+        target,
+        channelIds,
+        status: 1,
+      })),
+    prices: () => pricesInForce(db, now()),
+    async settings() {
+      const stored = new Map((await listSettings(db)).map(row => [row.key, JSON.parse(row.value)]))
+      const entries = Object.entries(SETTINGS).map(([key, setting]) => [
+        key,
+        stored.get(key) ?? setting.default,
+      ])
+      return Object.fromEntries(entries) as Settings
+    },
+    shippedPrice,
+  }
+}

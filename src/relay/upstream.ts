@@ -1,0 +1,235 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { LookupFunction } from 'node:net'
+import { type Dispatcher, Pool } from 'undici'
+
+export type Timeouts = {
+  readonly connectMs: number
+  readonly firstByteMs: number
+  readonly idleMs: number
+  /** 0: none. */
+  readonly totalMs: number
+}
+
+export type Ask = {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  readonly timeouts: Timeouts
+  /** A streamed answer is handed over with its first bytes; any other is received whole first. */
+  readonly isStream: boolean
+}
+
+/** What went wrong with the connection or the bytes on it; a status is never a failure here. */
+export type Failure = {
+  readonly kind: 'failure'
+  readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid'
+  readonly message: string
+}
+export type Whole = {
+  readonly kind: 'whole'
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+export type Streamed = {
+  readonly kind: 'stream'
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly flow: Flow
+}
+export type Outcome = Failure | Whole | Streamed
+
+export type Receiver = {
+  data(chunk: Buffer): void
+  end(): void
+  fail(failure: Failure): void
+}
+
+/** A running answer: bytes that came before somebody listened are handed over first. */
+export type Flow = {
+  listen(receiver: Receiver): void
+  pause(): void
+  resume(): void
+}
+
+export type Exchange = { readonly outcome: Promise<Outcome>; abort(): void }
+
+const MAX_WHOLE_BYTES = 32 * 1024 * 1024
+const MAX_ERROR_BYTES = 64 * 1024
+const MAX_HEADER_BYTES = 16 * 1024
+const KEEP_ALIVE_MS = 30_000
+const CONNECTIONS = 512
+
+const CONNECT_ERRORS = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'EPROTO',
+  'REFUSED_ADDRESS',
+])
+const TIMEOUT_ERRORS = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+])
+
+function failureOf(error: Error & { code?: string }): Failure {
+  const code = error.code ?? ''
+  const reason = TIMEOUT_ERRORS.has(code)
+    ? 'timeout'
+    : CONNECT_ERRORS.has(code)
+      ? 'connect'
+      : /HTTPParser|UND_ERR_RES|HPE_/.test(`${error.name}${code}`)
+        ? 'invalid'
+        : 'cut'
+  return { kind: 'failure', reason, message: code || error.name }
+}
+
+/** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
+export function createUpstream({ lookup }: { lookup: LookupFunction }) {
+  const pools = new Map<string, Pool>()
+
+  function poolOf(origin: string, connectMs: number): Pool {
+    const name = `${origin} ${connectMs}`
+    const known = pools.get(name)
+    if (known) return known
+    const pool = new Pool(origin, {
+      allowH2: false,
+      pipelining: 1,
+      connections: CONNECTIONS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      connect: { timeout: connectMs, lookup },
+    })
+    pools.set(name, pool)
+    return pool
+  }
+
+  function exchange({ url, headers, body, timeouts, isStream }: Ask): Exchange {
+    const { promise, resolve } = Promise.withResolvers<Outcome>()
+    let controller: Dispatcher.DispatchController | undefined
+    let receiver: Receiver | undefined
+    let isOver = false
+    let isAborted = false
+    let status = 0
+    let answerHeaders: IncomingHttpHeaders = {}
+    const waiting: Buffer[] = []
+    let size = 0
+    let ended: Failure | 'end' | undefined
+
+    const first = setTimeout(
+      () => stop({ kind: 'failure', reason: 'timeout', message: 'first byte' }),
+      timeouts.firstByteMs,
+    )
+    const total =
+      timeouts.totalMs > 0
+        ? setTimeout(() => stop({ kind: 'failure', reason: 'timeout', message: 'total' }), timeouts.totalMs)
+        : undefined
+
+    function finish(ending: Failure | 'end'): void {
+      if (isOver) return
+      isOver = true
+      clearTimeout(first)
+      clearTimeout(total)
+      ended = ending
+      if (receiver) {
+        if (ending === 'end') receiver.end()
+        else receiver.fail(ending)
+      } else if (ending !== 'end') resolve(ending)
+      else if (handsOver()) resolve({ kind: 'stream', status, headers: answerHeaders, flow })
+      else resolve({ kind: 'whole', status, headers: answerHeaders, body: Buffer.concat(waiting, size) })
+    }
+
+    function stop(failure: Failure): void {
+      finish(failure)
+      controller?.abort(new Error(failure.message))
+    }
+
+    const flow: Flow = {
+      listen(next) {
+        receiver = next
+        for (const chunk of waiting.splice(0)) next.data(chunk)
+        if (ended === 'end') next.end()
+        else if (ended) next.fail(ended)
+      },
+      pause: () => controller?.pause(),
+      resume: () => controller?.resume(),
+    }
+
+    const handsOver = () => isStream && status >= 200 && status < 300
+    let isHandedOver = false
+
+    poolOf(url.origin, timeouts.connectMs).dispatch(
+      {
+        method: 'POST',
+        path: `${url.pathname}${url.search}`,
+        headers,
+        body,
+        headersTimeout: timeouts.firstByteMs,
+        bodyTimeout: timeouts.idleMs,
+      },
+      {
+        onRequestStart(started) {
+          controller = started
+          if (isAborted || isOver) started.abort(new Error('aborted'))
+        },
+        onResponseStart(_controller, code, given) {
+          if (code < 200) return
+          status = code
+          answerHeaders = given
+          // A streamed answer has begun with its first event, a whole one with its status.
+          if (!handsOver()) clearTimeout(first)
+        },
+        onResponseData(_controller, chunk) {
+          if (isOver) return
+          if (receiver) return receiver.data(chunk)
+          waiting.push(chunk)
+          size += chunk.length
+          if (handsOver()) {
+            if (isHandedOver) return
+            isHandedOver = true
+            clearTimeout(first)
+            resolve({ kind: 'stream', status, headers: answerHeaders, flow })
+          } else if (status >= 400 && size > MAX_ERROR_BYTES) {
+            // Enough of an error to tell; the rest is not worth receiving.
+            finish('end')
+            controller?.abort(new Error('enough'))
+          } else if (size > MAX_WHOLE_BYTES)
+            stop({ kind: 'failure', reason: 'invalid', message: 'more than 32 MiB' })
+        },
+        onResponseEnd: () => finish('end'),
+        onResponseError: (_controller, error) => finish(failureOf(error)),
+      },
+    )
+
+    return {
+      outcome: promise,
+      abort(): void {
+        if (isOver) return
+        isAborted = true
+        finish({ kind: 'failure', reason: 'cut', message: 'aborted' })
+        controller?.abort(new Error('aborted'))
+      },
+    }
+  }
+
+  return {
+    exchange,
+    close: async () => {
+      await Promise.all([...pools.values()].map(pool => pool.destroy()))
+    },
+  }
+}
+
+export type Upstream = ReturnType<typeof createUpstream>

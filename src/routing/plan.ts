@@ -1,0 +1,155 @@
+import { KEY_STATUS } from '../domain/channel-key.ts'
+import { createDraw } from './draw.ts'
+import type { Health } from './health.ts'
+import { NO_KEY, type Route, type RoutedChannel, type RoutedKey, sentModel } from './table.ts'
+
+export type Step<C> = {
+  readonly channel: C
+  readonly key: RoutedKey
+  /** The name of the model that goes upstream. */
+  readonly sentModel: string
+  /** The place of the channel's tier in the route, 0 for the highest priority. */
+  readonly tier: number
+  /** Its channel or key has rested, and nobody else may try it meanwhile. */
+  readonly isTrial: boolean
+}
+
+/** Why a channel is not tried; a caller's own reasons stand beside these. */
+export const PASSED_OVER = {
+  resting: 'resting',
+  trying: 'trying',
+  full: 'full',
+  noKey: 'no_key',
+  disabled: 'disabled',
+} as const
+
+export type PassedOver = {
+  readonly channelId: number
+  readonly reason: string
+  /** When it may take a request again; absent where nobody knows. */
+  readonly againInMs?: number
+}
+
+export type PlanOptions<C extends RoutedChannel> = {
+  readonly route: Route<C>
+  readonly health: Pick<Health, 'ofChannel' | 'ofKey' | 'turn'>
+  /** For how long the channel's own limits refuse another request; 0: they admit it. */
+  readonly fullForS: (channel: C) => number
+  /** Why this request cannot go there: an operation that the vendor lacks, a missing price. */
+  readonly refusal?: (channel: C) => string | undefined
+  readonly random: () => number
+  /** At most so many steps. */
+  readonly attempts: number
+}
+
+export type Walk<C> = {
+  /** Each step is chosen when it is asked for, by what is known at that moment. */
+  readonly steps: IterableIterator<Step<C>>
+  /** What the walk has passed over so far. */
+  readonly passedOver: readonly PassedOver[]
+}
+
+export type Plan<C> = { readonly steps: readonly Step<C>[]; readonly passedOver: readonly PassedOver[] }
+
+/** When so many of a tier were out, the others are looked at one by one: a thousand draws in vain cost far more. */
+const DRAWS_IN_VAIN = 16
+
+/**
+ * The attempts of a request, one after the other: tiers from high to low, inside a tier by weight without replacement,
+ * nothing twice. It only looks at health and changes nothing; whoever takes a step begins it there.
+ */
+export function walk<C extends RoutedChannel>(options: PlanOptions<C>): Walk<C> {
+  const passedOver: PassedOver[] = []
+  return { steps: stepsOf(options, passedOver), passedOver }
+}
+
+/** The whole plan as it stands now, with a reason for everything that is left out. */
+export function plan<C extends RoutedChannel>(options: PlanOptions<C>): Plan<C> {
+  const { steps, passedOver } = walk(options)
+  return {
+    steps: [...steps],
+    passedOver: [
+      ...passedOver,
+      ...options.route.disabled.map(channel => ({ channelId: channel.id, reason: PASSED_OVER.disabled })),
+    ],
+  }
+}
+
+/** For a request that nobody could take: when the first of those passed over is back, in whole seconds. */
+export function retryAfterS(passedOver: readonly PassedOver[]): number | undefined {
+  let soonestMs = Number.POSITIVE_INFINITY
+  for (const { againInMs } of passedOver) soonestMs = Math.min(soonestMs, againInMs ?? soonestMs)
+  return Number.isFinite(soonestMs) ? Math.max(1, Math.ceil(soonestMs / 1_000)) : undefined
+}
+
+function* stepsOf<C extends RoutedChannel>(
+  options: PlanOptions<C>,
+  passedOver: PassedOver[],
+): Generator<Step<C>, void, undefined> {
+  const { route, attempts, random } = options
+  let taken = 0
+  for (const pool of route.pools) {
+    const draw = createDraw(pool, random)
+    let inVain = 0
+    const stepOn = (channel: C): Step<C> | undefined => {
+      const judged = judge(options, channel, pool.tier)
+      if (!('reason' in judged)) return judged
+      passedOver.push(judged)
+      inVain += 1
+      return undefined
+    }
+    while (taken < attempts) {
+      const channel = draw.next()
+      if (channel === undefined) break
+      const step = stepOn(channel)
+      if (step !== undefined) {
+        taken += 1
+        yield step
+      } else if (inVain === DRAWS_IN_VAIN) {
+        draw.sift(other => stepOn(other) !== undefined)
+      }
+    }
+  }
+}
+
+function judge<C extends RoutedChannel>(
+  { route, health, fullForS, refusal }: PlanOptions<C>,
+  channel: C,
+  tier: number,
+): Step<C> | PassedOver {
+  const channelId = channel.id
+  const refused = refusal?.(channel)
+  if (refused !== undefined) return { channelId, reason: refused }
+  const { state, againInMs } = health.ofChannel(channelId)
+  if (state === 'resting' || state === 'trying') return { channelId, reason: PASSED_OVER[state], againInMs }
+  const fullS = fullForS(channel)
+  if (fullS > 0) return { channelId, reason: PASSED_OVER.full, againInMs: fullS * 1_000 }
+  const chosen = chooseKey(health, channel)
+  if ('reason' in chosen) return chosen
+  return {
+    channel,
+    key: chosen.key,
+    sentModel: sentModel(channel, route.model),
+    tier,
+    isTrial: state === 'trial' || chosen.isTrial,
+  }
+}
+
+/** Keys take turns; those that are disabled or rest lose theirs. */
+function chooseKey(
+  health: PlanOptions<RoutedChannel>['health'],
+  { id, keys }: RoutedChannel,
+): { readonly key: RoutedKey; readonly isTrial: boolean } | PassedOver {
+  const count = Math.max(1, keys.length)
+  const turn = health.turn(id)
+  let passed: PassedOver = { channelId: id, reason: PASSED_OVER.noKey }
+  for (let place = 0; place < count; place += 1) {
+    const key = keys[(turn + place) % count] ?? NO_KEY
+    if (key.status !== KEY_STATUS.enabled) continue
+    const { state, againInMs } = health.ofKey(id, key)
+    if (state === 'ready' || state === 'trial') return { key, isTrial: state === 'trial' }
+    if (againInMs < (passed.againInMs ?? Number.POSITIVE_INFINITY))
+      passed = { channelId: id, reason: PASSED_OVER[state], againInMs }
+  }
+  return passed
+}

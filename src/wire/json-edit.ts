@@ -1,0 +1,171 @@
+import { JsonError } from './json.ts'
+
+/** A member of the outermost object, by places in its bytes. */
+export type Member = {
+  readonly key: string
+  readonly start: number
+  readonly valueStart: number
+  readonly end: number
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const COLON = 0x3a
+const SPACE = 0x20
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+
+/** Above this a text is looked through by the machine's own search, which is slow to start but fast once it runs. */
+const SHORT_TEXT = 64
+
+/**
+ * The members of a JSON object, in their order, in one walk over its bytes. It expects JSON that a parser has accepted; of
+ * anything else it may throw a JsonError or give members that are none.
+ */
+export function topLevel(bytes: Buffer): readonly Member[] {
+  const members: Member[] = []
+  let i = skipSpace(bytes, 0)
+  if (bytes[i] !== OPEN_OBJECT) throw new JsonError('is not a JSON object')
+  i = skipSpace(bytes, i + 1)
+  while (bytes[i] !== CLOSE_OBJECT) {
+    const start = i
+    if (bytes[start] !== QUOTE) throw new JsonError('is not valid JSON')
+    const keyEnd = textEnd(bytes, start)
+    const colon = skipSpace(bytes, keyEnd)
+    if (bytes[colon] !== COLON) throw new JsonError('is not valid JSON')
+    const valueStart = skipSpace(bytes, colon + 1)
+    const end = valueEnd(bytes, valueStart)
+    members.push({ key: keyOf(bytes, start, keyEnd), start, valueStart, end })
+    i = skipSpace(bytes, end)
+    if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1)
+    else if (bytes[i] !== CLOSE_OBJECT) throw new JsonError('is not valid JSON')
+  }
+  return members
+}
+
+export const topLevelKeys = (bytes: Buffer): readonly string[] => topLevel(bytes).map(({ key }) => key)
+
+/** A key that stands there twice: readers differ on which of its values counts, so such a body is refused. */
+export function repeatedKey(members: readonly Member[]): string | undefined {
+  const seen = new Set<string>()
+  for (const { key } of members) {
+    if (seen.has(key)) return key
+    seen.add(key)
+  }
+  return undefined
+}
+
+/**
+ * Sets members of the outermost object, or removes those set to undefined, and leaves every other byte as it is: numbers no
+ * parser can hold, the order of keys, spaces. What is not there yet comes last.
+ */
+export function editTopLevel(
+  bytes: Buffer,
+  edits: Readonly<Record<string, unknown>>,
+  members: readonly Member[] = topLevel(bytes),
+): Buffer {
+  const pieces: Buffer[] = []
+  // Everything before is either in the pieces or gone.
+  let from = 0
+  const keepTo = (end: number) => {
+    if (end > from) pieces.push(bytes.subarray(from, end))
+  }
+  let hasKept = false
+  for (const [index, member] of members.entries()) {
+    const isEdited = Object.hasOwn(edits, member.key)
+    if (isEdited && edits[member.key] === undefined) {
+      // The comma before a member goes with it.
+      keepTo(members[index - 1]?.end ?? member.start)
+      from = member.end
+      continue
+    }
+    if (!hasKept && index > 0) from = member.start
+    hasKept = true
+    if (!isEdited) continue
+    keepTo(member.valueStart)
+    pieces.push(Buffer.from(JSON.stringify(edits[member.key])))
+    from = member.end
+  }
+  const end = members.at(-1)?.end ?? skipSpace(bytes, 0) + 1
+  keepTo(end)
+  from = end
+  const added = addedMembers(edits, members)
+  if (added !== '') pieces.push(Buffer.from(hasKept ? `,${added}` : added))
+  keepTo(bytes.length)
+  return Buffer.concat(pieces)
+}
+
+function addedMembers(edits: Readonly<Record<string, unknown>>, members: readonly Member[]): string {
+  const present = new Set(members.map(({ key }) => key))
+  return Object.keys(edits)
+    .filter(key => !present.has(key) && edits[key] !== undefined)
+    .map(key => `${JSON.stringify(key)}:${JSON.stringify(edits[key])}`)
+    .join(',')
+}
+
+function keyOf(bytes: Buffer, start: number, end: number): string {
+  const written = bytes.toString('utf8', start, end)
+  return written.includes('\\') ? JSON.parse(written) : written.slice(1, -1)
+}
+
+function valueEnd(bytes: Buffer, start: number): number {
+  const first = bytes[start]
+  if (first === QUOTE) return textEnd(bytes, start)
+  if (first === OPEN_OBJECT || first === OPEN_ARRAY) return containerEnd(bytes, start)
+  let i = start
+  while (i < bytes.length && !endsWord(bytes[i] as number)) i += 1
+  return i
+}
+
+const endsWord = (byte: number): boolean => byte === COMMA || byte === CLOSE_OBJECT || byte <= SPACE
+
+function containerEnd(bytes: Buffer, start: number): number {
+  let depth = 0
+  let i = start
+  while (i < bytes.length) {
+    const byte = bytes[i]
+    if (byte === QUOTE) {
+      i = textEnd(bytes, i)
+      continue
+    }
+    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth += 1
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1
+    i += 1
+    if (depth === 0) return i
+  }
+  throw new JsonError('is not valid JSON')
+}
+
+/** The place behind the quote that closes the text which opens at `start`. */
+function textEnd(bytes: Buffer, start: number): number {
+  let i = start + 1
+  while (i < bytes.length) {
+    const short = Math.min(i + SHORT_TEXT, bytes.length)
+    while (i < short) {
+      const byte = bytes[i]
+      if (byte === QUOTE) return i + 1
+      i += byte === BACKSLASH ? 2 : 1
+    }
+    const quote = bytes.indexOf(QUOTE, i)
+    if (quote === -1) break
+    if (!isEscaped(bytes, i, quote)) return quote + 1
+    i = quote + 1
+  }
+  throw new JsonError('is not valid JSON')
+}
+
+/** Whether an odd number of backslashes stands before the quote, none of them before `from`. */
+function isEscaped(bytes: Buffer, from: number, quote: number): boolean {
+  let i = quote - 1
+  while (i >= from && bytes[i] === BACKSLASH) i -= 1
+  return (quote - 1 - i) % 2 === 1
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let i = from
+  while (i < bytes.length && (bytes[i] as number) <= SPACE) i += 1
+  return i
+}

@@ -1,0 +1,432 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import diagnostics from 'node:diagnostics_channel'
+import { after, before, describe, it } from 'node:test'
+import { crc32 } from 'node:zlib'
+import fc from 'fast-check'
+import type { FastifyInstance } from 'fastify'
+import type { Route } from '../src/manage/contract/route.ts'
+import { contract } from '../src/manage/routes.ts'
+import { parseJson } from '../src/wire/json.ts'
+import { type Body, CONTROL_TEXTS, corrupted, ODD_TEXTS } from './support/corruption.ts'
+import { ENGINES, type EngineName, type Gateway, ROOT_TOKEN, startGateway } from './support/gateway.ts'
+import { tableDigests } from './support/tables.ts'
+import { type Hit, type Send, type Shot, sendAll, sendInto, sendOverHttp } from './support/volley.ts'
+
+const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
+
+/** How many bad bodies each write takes, and how many odd ones that the contract does not forbid. */
+const COUNTS: Readonly<Record<EngineName, { readonly bad: number; readonly odd: number }>> = {
+  sqlite: { bad: 1_000, odd: isCampaign ? 200 : 20 },
+  postgres: isCampaign ? { bad: 1_000, odd: 200 } : { bad: 150, odd: 10 },
+}
+
+/** What the good bodies name. */
+type Things = {
+  readonly tokenId: number
+  readonly userId: number
+  readonly channelId: number
+  readonly aliasId: number
+}
+
+const TOKEN = {
+  name: 'name',
+  remain_quota: 500,
+  expired_time: -1,
+  unlimited_quota: false,
+  model_limits_enabled: true,
+  models: ['gpt-4o', 'claude-sonnet-4-5'],
+  allow_ips: ['127.0.0.1', '10.0.0.0/8'],
+  group: 'default',
+  limits: { rpm: 60, tpm: null, concurrency: 5 },
+}
+/** Where no provider listens. */
+const NOBODY = 'http://127.0.0.1:9'
+const CHANNEL = {
+  name: 'name',
+  type: 1,
+  key: 'first key\nsecond key',
+  base_url: NOBODY,
+  models: ['gpt-4o', 'gpt-4o-mini'],
+  model_mapping: { 'gpt-4o-mini': 'gpt-4o' },
+  priority: 5,
+  weight: 1,
+  status: 1,
+  tag: 'a tag',
+  group: 'default',
+  auto_ban: 1,
+  test_model: 'gpt-4o',
+  param_override: { temperature: 0 },
+  header_override: { 'x-header': 'value' },
+  status_code_mapping: { '400': '500' },
+  setting: { timeouts: { connect_ms: 1_000 } },
+  openai_organization: 'org',
+  other: '',
+  remark: 'a remark',
+  limits: { rpm: 60 },
+}
+const PERSON = { display_name: 'A Person', email: 'person@example.com' }
+
+/** A good body for every write that takes one: a route that is missing here fails the first test below. */
+const GOOD: Readonly<Record<string, (things: Things) => object>> = {
+  login: () => ({ username: 'somebody', password: 'not the password' }),
+  register: () => ({ username: 'newcomer', password: 'a new password', ...PERSON }),
+  updateSelf: () => ({
+    username: 'root',
+    display_name: 'Root',
+    password: 'another password',
+    original_password: 'not the password',
+  }),
+  createAccessToken: () => ({ name: 'name', expired_time: -1 }),
+
+  createUser: () => ({
+    username: 'newcomer',
+    password: 'a new password',
+    ...PERSON,
+    role: 1,
+    quota: 500,
+    unlimited_quota: false,
+    group: 'default',
+    limits: { rpm: 60, tpm: null, concurrency: 5 },
+  }),
+  updateUser: ({ userId }) => ({
+    id: userId,
+    username: 'renamed',
+    ...PERSON,
+    password: 'another password',
+    role: 1,
+    status: 1,
+    quota: 500,
+    unlimited_quota: false,
+    limits: { rpm: 60 },
+  }),
+  manageUser: ({ userId }) => ({ id: userId, action: 'add_quota', value: 5, mode: 'add', reason: 'a gift' }),
+
+  createToken: () => TOKEN,
+  updateToken: ({ tokenId }) => ({ id: tokenId, status: 1, ...TOKEN }),
+  deleteTokens: ({ tokenId }) => ({ ids: [tokenId, tokenId + 1] }),
+  revealTokens: ({ tokenId }) => ({ ids: [tokenId, tokenId + 1] }),
+
+  updateSettings: () => ({ registration: false, attempts: 5, default_video_model: 'sora-2' }),
+  updateOption: () => ({ key: 'attempts', value: '5' }),
+
+  createChannel: () => ({ mode: 'multi_to_single', channel: CHANNEL }),
+  updateChannel: ({ channelId }) => ({ id: channelId, ...CHANNEL, key_mode: 'append' }),
+  setChannelStatus: () => ({ status: 1 }),
+  setChannelStatuses: ({ channelId }) => ({ ids: [channelId], status: 'disabled' }),
+  deleteChannels: ({ channelId }) => ({ ids: [channelId + 1_000, channelId + 1_001] }),
+  setChannelKeyStatus: () => ({ status: 2 }),
+  manageChannelKeys: ({ channelId }) => ({
+    channel_id: channelId,
+    action: 'get_key_status',
+    key_index: 0,
+    page: 1,
+    page_size: 10,
+    status: 1,
+  }),
+  enableTag: () => ({ tag: 'a tag' }),
+  disableTag: () => ({ tag: 'a tag' }),
+  updateTag: () => ({
+    tag: 'a tag',
+    new_tag: 'another tag',
+    priority: 1,
+    weight: 1,
+    models: ['gpt-4o'],
+    model_mapping: { 'gpt-4o': 'gpt-4o-2024-08-06' },
+    groups: 'default',
+    param_override: { temperature: 0 },
+    header_override: { 'x-header': 'value' },
+  }),
+  tagChannels: ({ channelId }) => ({ ids: [channelId], tag: 'a tag' }),
+  fetchModels: () => ({ type: 1, base_url: NOBODY, key: 'a provider key', setting: {}, other: '' }),
+
+  createAlias: ({ channelId }) => ({ name: 'fast', target: 'gpt-4o', channel_ids: [channelId], status: 1 }),
+  updateAlias: ({ aliasId }) => ({
+    id: aliasId,
+    name: 'slow',
+    target: 'gpt-4o',
+    channel_ids: null,
+    status: 2,
+  }),
+
+  createPrice: () => ({
+    model: 'a-model',
+    input: 1.5,
+    output: 6,
+    cached_input: 0.1,
+    tiers: [{ input_over: 200_000, input: 3 }],
+    variants: [{ when: { size: '1024x1024' }, image: 0.04 }],
+    max_output_tokens: 4_096,
+    unit_note: 'a note',
+    effective_time: 0,
+  }),
+}
+
+const routes = Object.entries(contract) as [string, Route][]
+const writes = routes.filter(([, route]) => route.body !== undefined)
+const reads = routes.filter(([, route]) => route.method === 'GET')
+
+const pathOf = (route: Route, id: string) => route.path.replace(/:\w+/g, id)
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+const bodyShot = (route: Route, { bytes, contentType }: Body): Shot => ({
+  method: route.method,
+  path: pathOf(route, '1'),
+  headers: { ...bearer(ROOT_TOKEN), ...(contentType === undefined ? {} : { 'content-type': contentType }) },
+  body: bytes,
+})
+
+/** The contract's own schema says what is bad; below JSON, nothing is good. */
+function isBad(route: Route, { bytes, isBroken }: Body): boolean {
+  let value: unknown
+  try {
+    value = bytes.length === 0 ? undefined : parseJson(bytes)
+  } catch {
+    return true
+  }
+  assert.ok(!isBroken, `was read as JSON though it is none: ${bytes.toString('latin1').slice(0, 200)}`)
+  return route.body?.safeParse(value).success !== true
+}
+
+/** So many different bad bodies, always the same ones for a route; and the odd but good ones met on the way. */
+function bodiesFor(name: string, route: Route, good: object, count: number): { bad: Body[]; odd: Body[] } {
+  const found = { bad: new Map<string, Body>(), odd: new Map<string, Body>() }
+  for (let seed = crc32(name); found.bad.size < count; seed += 1) {
+    for (const body of fc.sample(corrupted(good), { seed, numRuns: count })) {
+      const kind = isBad(route, body) ? found.bad : found.odd
+      kind.set(createHash('sha1').update(body.bytes).digest('hex'), body)
+    }
+  }
+  return { bad: [...found.bad.values()].slice(0, count), odd: [...found.odd.values()] }
+}
+
+const shown = ({ bytes, contentType }: Body) => `${contentType} ${bytes.toString('latin1').slice(0, 300)}`
+
+function assertRefused({ status, text, body }: Hit, sent: string): void {
+  const told = `${status} ${text.slice(0, 300)} for ${sent}`
+  assert.equal(status, 400, told)
+  assert.equal(body?.success, false, told)
+  assert.equal(body.code, 'invalid_request', told)
+  assert.ok(typeof body.message === 'string' && body.message !== '', told)
+  assert.ok(Array.isArray(body.errors) && body.errors.length > 0, told)
+  for (const { path, message } of body.errors) {
+    assert.ok(typeof path === 'string' && path !== '', told)
+    assert.ok(typeof message === 'string' && message !== '', told)
+  }
+}
+
+/** A failed sign-in is written down, and nothing else is when a call is refused. */
+const kept = ({ audit: _audit, chains: _chains, ...tables }: Record<string, string>) => tables
+
+/** These send a request to whatever address they are given, so only what is refused before that is tried. */
+const ASKS_A_PROVIDER = new Set(['fetchModels'])
+
+const BEYOND_UTF8 = ['%', '%zz', '%00', '%ff', '%ed%a0%80', '%c0%80', '%2e%2e%2f', '%252e', '+', '%F0%9F']
+const NUMBERS = [
+  '0',
+  '-1',
+  '1.5',
+  '1e3',
+  '0x10',
+  '9007199254740993',
+  '9999999999999999',
+  '-9999999999999999',
+  '∞',
+]
+const LONG = ['9'.repeat(400), 'x'.repeat(300), '%'.repeat(250), "'".repeat(256), '_'.repeat(64)]
+/** What stands in queries and paths, as it is written there. */
+const WRITTEN_VALUES = [
+  ...[...ODD_TEXTS, ...CONTROL_TEXTS, ...NUMBERS, ...LONG].map(text =>
+    encodeURIComponent(text.toWellFormed()),
+  ),
+  ...BEYOND_UTF8,
+]
+
+const CREDENTIALS = [
+  ...ODD_TEXTS.filter(text => /^[\x20-\x7e]+$/.test(text)),
+  'Bearer',
+  'Bearer ',
+  'Bearer Bearer',
+  'Bearer null',
+  'Bearer undefined',
+  'Basic cm9vdDpyb290',
+  'Digest username="root"',
+  `Bearer ${ROOT_TOKEN} `.slice(0, -2),
+  `Bearer ${ROOT_TOKEN}x`,
+  `Bearer ${ROOT_TOKEN.toUpperCase()}`,
+  `Bearer ${ROOT_TOKEN}, Bearer ${ROOT_TOKEN}`,
+  `Bearer sk-${ROOT_TOKEN}`,
+  `Token ${ROOT_TOKEN}`,
+  "Bearer ' OR '1'='1",
+  "Bearer '; DROP TABLE access_tokens; --",
+  'Bearer ") OR 1=1 --',
+  'Bearer 1 UNION SELECT digest FROM access_tokens',
+  'Bearer %',
+  'Bearer _',
+  'Bearer *',
+  'Bearer sat-%',
+  'Bearer \xff\xfe',
+  'Bearer \t',
+  `Bearer ${'a'.repeat(10_000)}`,
+  `Bearer ${"'".repeat(5_000)}`,
+  'Bearer sk-',
+  'Bearer sk-%',
+  "Bearer sk-' OR '1'='1",
+  `Bearer sk-${'A'.repeat(48)}`,
+  `Bearer sk-${'A'.repeat(10_000)}`,
+]
+
+/** The fields of all queries are of a few kinds, so a part of the pairs tries each kind with each value. */
+const EVERY = isCampaign ? 1 : 3
+
+/** The names a query of a route may hold. */
+function fieldsOf({ query }: Route): readonly string[] {
+  const { shape, in: inner } = (query ?? {}) as { shape?: object; in?: { shape?: object } }
+  return Object.keys(shape ?? inner?.shape ?? {})
+}
+
+/** Stands in everything of somebody else's. */
+const STRANGER = 'nobodys-business'
+
+/** The management API of the gateway that was started last. */
+let app: FastifyInstance | undefined
+diagnostics.subscribe('fastify.initialization', message => {
+  app = (message as { fastify: FastifyInstance }).fastify
+})
+
+for (const engine of ENGINES) {
+  const counts = COUNTS[engine]
+
+  describe(`what cannot be taken, on ${engine}`, () => {
+    let gateway: Gateway
+    let http: ReturnType<typeof sendOverHttp>
+    let inject: Send
+    let things: Awaited<ReturnType<typeof furnish>>
+    before(async () => {
+      gateway = await startGateway({ engine })
+      assert.ok(app)
+      inject = sendInto(app)
+      http = sendOverHttp(gateway.url)
+      things = await furnish(gateway)
+    })
+    after(async () => {
+      await http.close()
+      await gateway.close()
+    })
+
+    it('is made from a good body of every write, and the contract takes each of them', () => {
+      assert.deepEqual(Object.keys(GOOD).sort(), writes.map(([name]) => name).sort())
+      for (const [name, route] of writes) {
+        const parsed = route.body?.safeParse(GOOD[name]?.(things))
+        assert.ok(parsed?.success, `${name}: ${parsed?.error}`)
+      }
+    })
+
+    for (const [name, route] of reads) {
+      it(`is answered by GET ${route.path} without a fault or anybody else's data`, () =>
+        askOddly(name, route))
+    }
+
+    for (const [name, route] of writes) {
+      it(`is refused by ${route.method} ${route.path} with 400 and the field, and changes nothing`, async () => {
+        const { bad, odd } = bodiesFor(name, route, GOOD[name]?.(things) ?? {}, counts.bad)
+        assert.equal(bad.length, counts.bad)
+        const untouched = await tableDigests(gateway.db)
+        await sendAll(
+          inject,
+          bad,
+          body => bodyShot(route, body),
+          (hit, body) => assertRefused(hit, shown(body)),
+        )
+        assert.deepEqual(await tableDigests(gateway.db), untouched, 'a refused body was written')
+        if (!ASKS_A_PROVIDER.has(name)) await sendOdd(route, odd.slice(0, counts.odd))
+      })
+    }
+
+    it('is 413 where a body is larger than 4 MiB, before any of it is looked at', async () => {
+      const body = Buffer.from(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`)
+      const headers = { ...bearer(ROOT_TOKEN), 'content-type': 'application/json' }
+      const hit = await http.send({ method: 'POST', path: '/api/token/', headers, body })
+      assert.equal(hit.status, 413)
+      assert.equal(hit.body.code, 'too_large')
+    })
+
+    /** What the contract does not forbid may still be refused, and then it too changes nothing. */
+    async function sendOdd(route: Route, bodies: readonly Body[]) {
+      let last = await tableDigests(gateway.db)
+      for (const body of bodies) {
+        const { status, text } = await inject(bodyShot(route, body))
+        assert.ok(status < 500, `${status} ${text} for ${shown(body)}`)
+        const now = await tableDigests(gateway.db)
+        if (status >= 400) assert.deepEqual(kept(now), kept(last), `refused but written: ${shown(body)}`)
+        last = now
+      }
+    }
+
+    /** Odd values in each field of the query and in the path, and odd credentials. */
+    async function askOddly(name: string, route: Route) {
+      const path = pathOf(route, '1')
+      const headers = things.headersOf(route)
+      const inQuery = fieldsOf(route)
+        .flatMap(field => WRITTEN_VALUES.map(value => ({ path: `${path}?${field}=${value}`, headers })))
+        .filter((_, index) => (index + crc32(name)) % EVERY === 0)
+      const inPath = route.path.includes(':')
+        ? WRITTEN_VALUES.map(value => ({ path: pathOf(route, value), headers }))
+        : []
+      const shots = [...inQuery, ...inPath, { path: `${path}?p=1&p=2&id=1&id=2`, headers }]
+      await sendAll(
+        http.send,
+        shots,
+        shot => ({ method: 'GET', ...shot }),
+        ({ status, text }, shot) => {
+          // A provider that cannot be asked is told as 502 or 503, and is no fault of ours.
+          assert.ok(status !== 500, `${name}: ${status} ${text} for ${shot.path}`)
+          assert.ok(!text.includes(STRANGER) || seesEverybody(route), `${name}: ${text} for ${shot.path}`)
+        },
+      )
+      await sendAll(
+        http.send,
+        CREDENTIALS,
+        authorization => ({ method: 'GET', path, headers: { authorization } }),
+        ({ status, text }, authorization) => {
+          const isFree = route.access === 'public'
+          assert.equal(status === 401, !isFree, `${name}: ${status} ${text} for ${authorization}`)
+        },
+      )
+    }
+  })
+}
+
+const seesEverybody = ({ access }: Route) => access === 'admin' || access === 'root'
+
+async function furnish(gateway: Gateway) {
+  const made = async (path: string, body: unknown, token?: string) => {
+    const reply = await gateway.api('POST', path, body, token === undefined ? {} : { token })
+    assert.equal(reply.status, 200, reply.text)
+    return reply.body.data
+  }
+  const stranger = await gateway.createUser({ username: STRANGER })
+  await made('/api/token/', { name: STRANGER }, stranger.accessToken)
+  await made('/api/user/access_token/', { name: STRANGER }, stranger.accessToken)
+  await made('/api/user/manage', { id: stranger.id, action: 'add_quota', value: 1, reason: STRANGER })
+
+  const caller = await gateway.createUser()
+  const { key } = await made('/api/token/', { name: 'own' }, caller.accessToken)
+  const { id: tokenId } = await made('/api/token/', { name: 'first' })
+  await made('/api/token/', { name: 'second' })
+  const { id: userId } = await gateway.createUser()
+  const { id: channelId } = await made('/api/channel/', { mode: 'multi_to_single', channel: CHANNEL })
+  const { id: aliasId } = await made('/api/alias/', { name: 'alias', target: 'gpt-4o' })
+  return {
+    tokenId,
+    userId,
+    channelId,
+    aliasId,
+    /** Whoever may ask a route, and not more than that. */
+    headersOf: ({ access }: Route) => {
+      if (access === 'public') return {}
+      if (access === 'key' || access === 'any') return bearer(key)
+      return bearer(access === 'user' ? caller.accessToken : ROOT_TOKEN)
+    },
+  }
+}

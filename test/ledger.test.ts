@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { Books } from '../src/ledger/books.ts'
+import { createJournal, type JournalDatabase } from '../src/ledger/journal.ts'
+import { type Hold, type HoldRequest, openLedger } from '../src/ledger/ledger.ts'
+import type { UsageLog } from '../src/ledger/record.ts'
+import { createBooks } from '../src/store/books.ts'
+import { openDatabase } from '../src/store/sqlite-open.ts'
+import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
+
+const LOG: UsageLog = {
+  tokenName: 'test',
+  model: 'gpt-4o-mini',
+  promptTokens: 10,
+  completionTokens: 20,
+  useTimeMs: 5,
+  isStream: false,
+  address: '127.0.0.1',
+  isError: false,
+  content: '',
+  upstreamRequestId: '',
+  other: {},
+}
+
+const UNIT = 2_000
+
+for (const engine of ENGINES) {
+  describe(`the ledger on ${engine}`, () => {
+    let gateway: Gateway
+    let dir: string
+    let requests = 0
+    before(async () => {
+      gateway = await startGateway({ engine })
+      dir = mkdtempSync(join(tmpdir(), 'sluice-ledger-'))
+    })
+    after(async () => {
+      await gateway.close()
+      rmSync(dir, { recursive: true, force: true })
+    })
+
+    const openJournal = (node: string) =>
+      createJournal({
+        dir: node,
+        fullSync: false,
+        nowMs: Date.now,
+        open: path => openDatabase(path, { readOnly: false, timeoutMs: 1000 }) as unknown as JournalDatabase,
+      })
+
+    const nodeDir = () => mkdtempSync(join(dir, 'node-'))
+
+    function open(node: string, change: Partial<Books> = {}) {
+      return openLedger({
+        nodeId: node.slice(-6),
+        journal: openJournal(node),
+        books: { ...createBooks(gateway.db, engine), ...change },
+        nowMs: Date.now,
+        onFailure: () => {},
+      })
+    }
+
+    /** Somebody with so many units, and a token with so many; undefined is unlimited. */
+    async function someone(userUnits: number | undefined, tokenUnits: number | undefined) {
+      const user = await gateway.createUser({ quota: userUnits ?? 0 })
+      if (userUnits === undefined)
+        await gateway.api('PUT', '/api/user/', { id: user.id, unlimited_quota: true })
+      const { body } = await gateway.api(
+        'POST',
+        '/api/token/',
+        tokenUnits === undefined
+          ? { name: 't', unlimited_quota: true }
+          : { name: 't', remain_quota: tokenUnits },
+        { token: user.accessToken },
+      )
+      return { userId: user.id, tokenId: body.data.id as number, accessToken: user.accessToken }
+    }
+    type Someone = Awaited<ReturnType<typeof someone>>
+
+    const asking = ({ userId, tokenId }: Someone, units: number): HoldRequest => ({
+      rid: `req_${++requests}`,
+      userId,
+      tokenId,
+      tokenName: 't',
+      model: 'gpt-4o-mini',
+      amount: units * UNIT,
+      isStream: false,
+      address: '',
+    })
+
+    const left = async ({ tokenId, accessToken }: Someone) => {
+      const user = await gateway.api('GET', '/api/user/self', undefined, { token: accessToken })
+      const token = await gateway.api('GET', `/api/token/${tokenId}`, undefined, { token: accessToken })
+      return {
+        user: user.body.data.quota,
+        userUsed: user.body.data.used_quota,
+        requests: user.body.data.request_count,
+        token: token.body.data.remain_quota,
+        tokenUsed: token.body.data.used_quota,
+      }
+    }
+    const settle = (hold: Hold, units: number) => hold.settle({ channelId: 1, cost: units * UNIT, log: LOG })
+    const mustVerify = async () => {
+      const { ok, lines } = await gateway.operations.verify({})
+      assert.ok(ok, lines.join('\n'))
+    }
+
+    it('charges user and token the same, and gives back what was held beyond it', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await someone(100, 50)
+      const hold = await ledger.hold(asking(payer, 40))
+      await hold.attempt(1, UNIT)
+      assert.equal(ledger.heldOf({ kind: 'user', ownerId: payer.userId }), 40 * UNIT)
+      assert.equal(await settle(hold, 7), 7 * UNIT)
+      await ledger.barrier()
+      assert.deepEqual(await left(payer), { user: 93, userUsed: 7, requests: 1, token: 43, tokenUsed: 7 })
+      await ledger.close()
+      await mustVerify()
+    })
+
+    it('refuses what user or token cannot cover, whichever is tighter, and holds nothing then', async () => {
+      const ledger = await open(nodeDir())
+      const refusal = { code: 'insufficient_quota' }
+      const poorToken = await someone(100, 5)
+      await assert.rejects(ledger.hold(asking(poorToken, 6)), refusal)
+      const poorUser = await someone(5, undefined)
+      await assert.rejects(ledger.hold(asking(poorUser, 6)), refusal)
+      assert.equal(ledger.heldOf({ kind: 'user', ownerId: poorUser.userId }), 0)
+      await settle(await ledger.hold(asking(poorUser, 5)), 5)
+      await ledger.close()
+      assert.equal((await left(poorUser)).user, 0)
+    })
+
+    it('lets exactly as many of a thousand racers through as there is money for', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await someone(37 * 3, undefined)
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 1_000 }, async () => settle(await ledger.hold(asking(payer, 3)), 3)),
+      )
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 37)
+      await ledger.close()
+      assert.deepEqual(await left(payer).then(({ user, requests: count }) => ({ user, count })), {
+        user: 0,
+        count: 37,
+      })
+      await mustVerify()
+    })
+
+    it('takes usage above the hold from what is left, and books the rest as overrun', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await someone(10, undefined)
+      assert.equal(await settle(await ledger.hold(asking(payer, 4)), 6), 6 * UNIT)
+      assert.equal(await settle(await ledger.hold(asking(payer, 2)), 9), 4 * UNIT)
+      await ledger.close()
+      assert.equal((await left(payer)).user, 0)
+      const row = await gateway.db
+        .selectFrom('logs')
+        .select('other')
+        .where('user_id', '=', payer.userId)
+        .where('other', 'like', '%overrun%')
+        .executeTakeFirst()
+      assert.equal(JSON.parse(row?.other ?? '{}').overrun, 5 * UNIT)
+    })
+
+    it('leaves no entry for a request that was never sent', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await someone(10, 10)
+      const hold = await ledger.hold(asking(payer, 10))
+      hold.release()
+      hold.release()
+      await settle(await ledger.hold(asking(payer, 10)), 1)
+      await ledger.close()
+      assert.equal((await left(payer)).requests, 1)
+    })
+
+    it('lets an unlimited user with an unlimited token spend without a lease', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await someone(undefined, undefined)
+      await settle(await ledger.hold(asking(payer, 1_000_000)), 12)
+      await ledger.close()
+      assert.deepEqual(await left(payer), { user: 0, userUsed: 12, requests: 1, token: 0, tokenUsed: 12 })
+      await mustVerify()
+    })
+
+    it('gives back what it leased, so that an administrator can take it', async () => {
+      const ledger = await open(nodeDir())
+      const payer = await someone(100, undefined)
+      const hold = await ledger.hold(asking(payer, 30))
+      const take = (value: number) =>
+        gateway.api('POST', '/api/user/manage', {
+          id: payer.userId,
+          action: 'add_quota',
+          mode: 'subtract',
+          value,
+        })
+      await ledger.recall({ kind: 'user', ownerId: payer.userId })
+      assert.equal((await take(71)).status, 409)
+      assert.equal((await take(70)).status, 200)
+      await settle(hold, 30)
+      await ledger.close()
+      assert.equal((await left(payer)).user, 0)
+      await mustVerify()
+    })
+
+    it('ends every request that a killed process left open in exactly one entry', async () => {
+      const node = nodeDir()
+      // Nothing this one settles reaches the store: its process is gone before it could.
+      const killed = await open(node, { apply: () => new Promise(() => {}) })
+      const payer = await someone(1_000, 1_000)
+      await settle(await killed.hold(asking(payer, 10)), 3)
+      await killed.hold(asking(payer, 20))
+      const sent = await killed.hold(asking(payer, 30))
+      await sent.attempt(7, 5 * UNIT)
+      const delivered = await killed.hold(asking(payer, 40))
+      await delivered.attempt(8, 5 * UNIT)
+      delivered.progress(2 * UNIT)
+      delivered.progress(11 * UNIT)
+      await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+
+      const next = await open(node)
+      assert.deepEqual(await left(payer), { user: 986, userUsed: 14, requests: 3, token: 986, tokenUsed: 14 })
+      const doubts = await gateway.db
+        .selectFrom('suspense')
+        .selectAll()
+        .where('user_id', '=', payer.userId)
+        .execute()
+      assert.deepEqual(
+        doubts.map(({ channel_id, amount }) => ({ channel_id, amount })),
+        [{ channel_id: 7, amount: 5 * UNIT }],
+      )
+      const account = await gateway.db
+        .selectFrom('accounts')
+        .select('held')
+        .where('kind', '=', 'user')
+        .where('owner_id', '=', payer.userId)
+        .executeTakeFirst()
+      assert.equal(account?.held, 0)
+      await next.close()
+
+      const again = await open(node)
+      await again.close()
+      assert.equal((await left(payer)).userUsed, 14)
+      await mustVerify()
+    })
+
+    it('applies a batch once, although it is sent twice', async () => {
+      const node = nodeDir()
+      const books = createBooks(gateway.db, engine)
+      let isFirst = true
+      const ledger = await open(node, {
+        apply: async (id, batch) => {
+          await books.apply(id, batch)
+          if (isFirst) {
+            isFirst = false
+            throw new Error('the answer to the commit was lost')
+          }
+        },
+      })
+      const payer = await someone(10, 10)
+      await settle(await ledger.hold(asking(payer, 5)), 2)
+      await ledger.barrier().catch(() => {})
+      await ledger.close()
+      assert.deepEqual((await left(payer)).userUsed, 2)
+      await mustVerify()
+    })
+  })
+}

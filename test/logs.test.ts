@@ -1,0 +1,453 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { insertLog, LOG_TYPE } from '../src/store/logs.ts'
+import type { NewLog } from '../src/store/schema.ts'
+import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
+
+const nowS = () => Math.floor(Date.now() / 1000)
+const DAY_S = 86_400
+
+type Person = Awaited<ReturnType<Gateway['createUser']>>
+type Row = Readonly<Record<string, unknown>> & { readonly id: number; readonly quota: number }
+
+/** What clients read of a row (reference 5.4, 13.1). */
+const READ_OF_ROW = {
+  id: 'number',
+  user_id: 'number',
+  created_at: 'number',
+  type: 'number',
+  content: 'string',
+  username: 'string',
+  token_name: 'string',
+  model_name: 'string',
+  quota: 'number',
+  cost: 'string',
+  prompt_tokens: 'number',
+  completion_tokens: 'number',
+  use_time: 'number',
+  is_stream: 'boolean',
+  channel: 'number',
+  channel_name: 'string',
+  token_id: 'number',
+  group: 'string',
+  ip: 'string',
+  request_id: 'string',
+  upstream_request_id: 'string',
+  other: 'string',
+} as const
+
+for (const engine of ENGINES) {
+  describe(`the log on ${engine} (contract 2.4)`, () => {
+    let gateway: Gateway
+    before(async () => {
+      gateway = await startGateway({ engine })
+    })
+    after(() => gateway.close())
+
+    const write = (person: Person, row: Partial<NewLog> = {}) =>
+      insertLog(gateway.db, {
+        created_time: nowS() - DAY_S,
+        type: LOG_TYPE.consume,
+        user_id: person.id,
+        ...row,
+      })
+    const get = (path: string, person?: Person) =>
+      gateway.api('GET', path, undefined, person ? { token: person.accessToken } : {})
+    const data = async (path: string, person?: Person) => {
+      const { status, body, text } = await get(path, person)
+      assert.equal(status, 200, text)
+      return body.data
+    }
+    const contents = async (path: string, person?: Person) =>
+      (await data(path, person)).items.map((row: Row) => row.content)
+
+    it('shows everybody their own rows, and administrators all of them', async () => {
+      const alice = await gateway.createUser()
+      const bob = await gateway.createUser()
+      const admin = await gateway.createUser({ role: 10 })
+      await write(alice, { content: 'of alice' })
+      await write(bob, { content: 'of bob' })
+      assert.deepEqual(await contents('/api/log/self', alice), ['of alice'])
+      assert.deepEqual(await contents('/api/log/self', bob), ['of bob'])
+      assert.deepEqual(await contents('/api/log/self', admin), [])
+      const all = await contents('/api/log/?page_size=500', admin)
+      assert.ok(all.includes('of alice') && all.includes('of bob'))
+      for (const path of ['/api/log/', '/api/log/stat']) {
+        assert.equal((await get(path, alice)).status, 403)
+        assert.equal((await gateway.api('GET', path, undefined, { token: null })).status, 401)
+      }
+      // Filters do not widen what a user sees.
+      assert.deepEqual(await contents(`/api/log/self?username=${bob.username}&user_id=${bob.id}`, alice), [
+        'of alice',
+      ])
+    })
+
+    it('tells a row in the fields that clients read', async () => {
+      const person = await gateway.createUser()
+      await write(person, {
+        token_id: 4,
+        token_name: 'k',
+        model_name: 'gpt-4o',
+        cost: 2_001,
+        prompt_tokens: 10,
+        completion_tokens: 20,
+        use_time_ms: 2_600,
+        is_stream: 1,
+        channel_id: 7,
+        address: '203.0.113.9',
+        request_id: 'req_1',
+        upstream_request_id: 'up_1',
+      })
+      const page = await data('/api/log/self', person)
+      assert.equal(typeof page.total, 'number')
+      const [row] = page.items
+      for (const [name, type] of Object.entries(READ_OF_ROW)) assert.equal(typeof row[name], type, name)
+      assert.equal(row.username, person.username)
+      assert.equal(row.quota, 2)
+      assert.equal(row.cost, '0.000002001')
+      assert.equal(row.use_time, 3)
+      assert.equal(row.is_stream, true)
+      assert.equal(row.channel, 7)
+      assert.equal(row.upstream_request_id, 'up_1')
+      assert.deepEqual(JSON.parse(row.other), {})
+    })
+
+    it('names the channel and how a request was routed to administrators only', async () => {
+      const person = await gateway.createUser()
+      const admin = await gateway.createUser({ role: 10 })
+      const { id } = await gateway.db
+        .insertInto('channels')
+        .values({
+          name: 'secret supplier',
+          type: 1,
+          base_url: '',
+          models: '[]',
+          model_mapping: '{}',
+          priority: 0,
+          weight: 0,
+          status: 1,
+          status_reason: '',
+          tag: null,
+          channel_group: 'default',
+          search: '',
+          created_time: 0,
+          test_time: 0,
+          response_time: 0,
+          used: 0,
+          auto_ban: 1,
+          test_model: '',
+          param_override: '{}',
+          header_override: '{}',
+          status_code_mapping: '{}',
+          setting: '{}',
+          openai_organization: '',
+          other: '',
+          remark: '',
+          limits: '{}',
+          is_multi: 0,
+        })
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      const other = JSON.stringify({ frt: 120, admin_info: { use_channel: ['3'] } })
+      await write(person, { channel_id: id, other })
+      const [own] = (await data('/api/log/self', person)).items
+      assert.equal(own.channel, id)
+      assert.equal(own.channel_name, '')
+      assert.deepEqual(JSON.parse(own.other), { frt: 120 })
+      const [seen] = (await data(`/api/log/?username=${person.username}`, admin)).items
+      assert.equal(seen.channel_name, 'secret supplier')
+      assert.deepEqual(JSON.parse(seen.other), JSON.parse(other))
+      // Both know it by the same id.
+      assert.equal(seen.id, own.id)
+    })
+
+    it('is paged, newest first by moment', async () => {
+      const person = await gateway.createUser()
+      const start = nowS() - DAY_S
+      for (const [content, offset] of [
+        ['second', 2],
+        ['first', 1],
+        ['third', 3],
+        ['also third', 3],
+      ] as const)
+        await write(person, { content, created_time: start + offset })
+      assert.deepEqual(await contents('/api/log/self?page_size=3', person), ['also third', 'third', 'second'])
+      const last = await data('/api/log/self?p=2&page_size=3', person)
+      assert.deepEqual([last.page, last.page_size, last.total], [2, 3, 4])
+      assert.deepEqual(
+        last.items.map((row: Row) => row.content),
+        ['first'],
+      )
+      assert.deepEqual(await contents('/api/log/self?p=900000000&page_size=500', person), [])
+    })
+
+    it('can be filtered by everything a row is known by', async () => {
+      const person = await gateway.createUser()
+      const start = nowS() - DAY_S
+      const rows = [
+        {
+          content: 'a',
+          type: 2,
+          token_name: 'one',
+          model_name: 'gpt-4o',
+          channel_id: 5,
+          request_id: 'req_a',
+        },
+        {
+          content: 'b',
+          type: 2,
+          token_name: 'two',
+          model_name: 'gpt-4o',
+          channel_id: 6,
+          request_id: 'req_b',
+        },
+        { content: 'c', type: 6, token_name: 'one', model_name: 'o3', channel_id: 5, request_id: 'req_c' },
+        { content: 'd', type: 1, token_name: '', model_name: '', channel_id: 0, request_id: '' },
+      ]
+      for (const [index, row] of rows.entries()) await write(person, { ...row, created_time: start + index })
+      const name = person.username
+      const cases: readonly (readonly [string, string])[] = [
+        ['type=2', 'ba'],
+        ['type=6', 'c'],
+        ['type=1', 'd'],
+        ['type=5', ''],
+        ['type=0', 'dcba'],
+        ['token_name=one', 'ca'],
+        ['model_name=gpt-4o', 'ba'],
+        ['model_name=GPT-4o', ''],
+        ['model_name=gpt', ''],
+        ['request_id=req_b', 'b'],
+        [`start_timestamp=${start + 1}`, 'dcb'],
+        [`end_timestamp=${start + 1}`, 'ba'],
+        [`start_timestamp=${start + 1}&end_timestamp=${start + 2}`, 'cb'],
+        ['token_name=one&model_name=gpt-4o&type=2', 'a'],
+        ['group=default', 'dcba'],
+        ['group=vip', ''],
+        ['type=&start_timestamp=&end_timestamp=&token_name=&model_name=&group=&request_id=', 'dcba'],
+      ]
+      for (const [query, expected] of cases) {
+        const own = await data(`/api/log/self?${query}`, person)
+        assert.equal(own.items.map((row: Row) => row.content).join(''), expected, query)
+        assert.equal(own.total, expected.length, query)
+        const seen = await contents(`/api/log/?username=${name}&${query}`)
+        assert.equal(seen.join(''), expected, `admin ${query}`)
+      }
+      assert.equal((await contents(`/api/log/?username=${name}&channel=5`)).join(''), 'ca')
+      assert.equal(
+        (await contents(`/api/log/?username=${name.toUpperCase()}&channel=&type=2`)).join(''),
+        'ba',
+      )
+      assert.equal((await data('/api/log/?username=nobody-of-that-name')).total, 0)
+    })
+
+    it('reads % as any text, and every other character as itself', async () => {
+      const person = await gateway.createUser({ username: 'Pat_Tern' })
+      for (const model_name of ['gpt-4o', 'gpt-4o-mini', 'GPT_4', 'o3', 'back\\slash'])
+        await write(person, { model_name, token_name: `for ${model_name}`, content: model_name })
+      const found = async (query: string) => (await contents(`/api/log/self?${query}`, person)).toSorted()
+      assert.deepEqual(await found('model_name=gpt-4o%25'), ['gpt-4o', 'gpt-4o-mini'])
+      assert.deepEqual(await found('model_name=%25mini'), ['gpt-4o-mini'])
+      assert.deepEqual(await found('model_name=G%254O'), ['gpt-4o'])
+      assert.deepEqual(await found('model_name=gpt_4%25'), ['GPT_4'])
+      assert.deepEqual(await found('model_name=gpt_4o'), [])
+      assert.deepEqual(await found(`model_name=${encodeURIComponent('%\\s%')}`), ['back\\slash'])
+      assert.deepEqual(await found('token_name=for%25&model_name=%25o3'), ['o3'])
+      const seen = await contents('/api/log/?username=pat_%25&model_name=o%25')
+      assert.deepEqual(seen, ['o3'])
+      assert.deepEqual(await contents('/api/log/?username=patt%25'), [])
+    })
+
+    it('refuses patterns that would cost too much, by field', async () => {
+      const long = encodeURIComponent(`%${'a'.repeat(64)}`)
+      const many = encodeURIComponent('%a%b%c%d%e%')
+      for (const query of [`model_name=${long}`, `token_name=${many}`, `username=${long}`]) {
+        const { status, body } = await get(`/api/log/?${query}`)
+        assert.equal(status, 400, query)
+        assert.equal(body.errors[0].path, query.split('=')[0])
+      }
+      for (const query of ['type=x', 'start_timestamp=yesterday', 'channel=1.5'])
+        assert.equal((await get(`/api/log/?${query}`)).status, 400, query)
+      // Without % a long text is only a name that nobody has.
+      assert.equal((await data(`/api/log/?model_name=${'a'.repeat(200)}`)).total, 0)
+    })
+
+    it('sums cost exactly and rounds up once', async () => {
+      const person = await gateway.createUser()
+      for (let n = 0; n < 3; n++) await write(person, { cost: 1, model_name: 'tiny' })
+      assert.equal((await data('/api/log/self/stat', person)).quota, 1)
+      const rows: Row[] = (await data('/api/log/self', person)).items
+      assert.deepEqual(
+        rows.map(row => row.quota),
+        [1, 1, 1],
+      )
+      await write(person, { cost: 1_997, model_name: 'rest' })
+      assert.equal((await data('/api/log/self/stat', person)).quota, 1)
+      await write(person, { cost: 1, model_name: 'rest' })
+      assert.equal((await data('/api/log/self/stat', person)).quota, 2)
+      assert.equal((await data('/api/log/self/stat?model_name=tiny', person)).quota, 1)
+      assert.equal((await data(`/api/log/stat?username=${person.username}&model_name=re%25`)).quota, 1)
+    })
+
+    it('sums beyond what one number could hold in nanodollars', async () => {
+      const person = await gateway.createUser()
+      for (let n = 0; n < 3; n++) await write(person, { cost: 8_000_000_000_000_001 })
+      assert.equal((await data('/api/log/self/stat', person)).quota, 12_000_000_000_001)
+    })
+
+    it('sums requests only, by the same filters as the list', async () => {
+      const person = await gateway.createUser()
+      const start = nowS() - DAY_S
+      await write(person, { cost: 2_000, token_name: 'one', created_time: start, channel_id: 90 })
+      await write(person, { cost: 20_000, token_name: 'two', created_time: start + 5, channel_id: 91 })
+      await write(person, { cost: 200_000, type: LOG_TYPE.topUp })
+      await write(person, { cost: 2_000_000, type: LOG_TYPE.refund })
+      const quota = async (query: string) => (await data(`/api/log/self/stat?${query}`, person)).quota
+      assert.equal(await quota(''), 11)
+      assert.equal(await quota('type=1'), 11)
+      assert.equal(await quota('token_name=one'), 1)
+      assert.equal(await quota(`start_timestamp=${start + 1}`), 10)
+      assert.equal(await quota(`end_timestamp=${start + 1}`), 1)
+      assert.equal(await quota('group=vip'), 0)
+      assert.equal((await data('/api/log/stat?channel=91')).quota, 10)
+      assert.deepEqual(await data('/api/log/stat?username=nobody-of-that-name'), { quota: 0, rpm: 0, tpm: 0 })
+    })
+
+    it('counts the requests and tokens of the last minute', async () => {
+      const person = await gateway.createUser()
+      const recent = { created_time: nowS(), prompt_tokens: 7, completion_tokens: 5 }
+      await write(person, recent)
+      await write(person, { ...recent, token_name: 'one' })
+      await write(person, { ...recent, type: LOG_TYPE.error })
+      await write(person, { ...recent, created_time: nowS() - 120 })
+      const { rpm, tpm } = await data('/api/log/self/stat', person)
+      assert.deepEqual([rpm, tpm], [2, 24])
+      const old = await data(`/api/log/self/stat?token_name=one&end_timestamp=${nowS() - DAY_S}`, person)
+      assert.deepEqual(old, { quota: 0, rpm: 1, tpm: 12 })
+    })
+
+    it('has a row for every change of a quota, and they add up to it', async () => {
+      const person = await gateway.createUser()
+      const manage = (mode: string, value: number) =>
+        gateway.api('POST', '/api/user/manage', { id: person.id, action: 'add_quota', mode, value })
+      await manage('add', 1_000)
+      await manage('subtract', 300)
+      await manage('override', 5_000)
+      const page = await data('/api/log/self?type=1&p=1&page_size=100', person)
+      assert.equal(page.total, 3)
+      const sum = page.items.reduce((total: number, row: Row) => total + row.quota, 0)
+      const { quota } = await data('/api/user/self', person)
+      assert.equal(quota, 5_000)
+      assert.equal(sum, quota)
+      assert.deepEqual(
+        page.items.map((row: Row) => row.cost),
+        ['0.0086', '-0.0006', '0.002'],
+      )
+    })
+
+    it('keeps the rows of a deleted user, without the name', async () => {
+      const person = await gateway.createUser({ username: 'leaving' })
+      await write(person, { content: 'what leaving left', request_id: 'req_left' })
+      await gateway.api('DELETE', `/api/user/${person.id}`)
+      assert.equal((await data('/api/log/?username=leaving')).total, 0)
+      const [row] = (await data('/api/log/?request_id=req_left')).items
+      assert.equal(row.user_id, person.id)
+      assert.notEqual(row.username, 'leaving')
+    })
+  })
+
+  describe(`the log of a token on ${engine} (reference 3.3)`, () => {
+    let gateway: Gateway
+    before(async () => {
+      gateway = await startGateway({ engine })
+    })
+    after(() => gateway.close())
+
+    const newKey = async (fields: object = {}) =>
+      (await gateway.api('POST', '/api/token/', { name: 'key', ...fields })).body.data as {
+        id: number
+        key: string
+      }
+    const write = (tokenId: number, content: string) =>
+      insertLog(gateway.db, {
+        created_time: nowS(),
+        type: LOG_TYPE.consume,
+        user_id: 1,
+        token_id: tokenId,
+        content,
+        channel_id: 3,
+      })
+    const ask = (token: string | null, query = '', headers = {}) =>
+      gateway.api('GET', `/api/log/token${query}`, undefined, { token, headers })
+
+    it('is told to whoever holds the token, in any of the places clients put it', async () => {
+      const mine = await newKey()
+      const other = await newKey()
+      await write(mine.id, 'older')
+      await write(other.id, 'of another token')
+      await write(mine.id, 'newer')
+      const answers = [
+        await ask(mine.key),
+        await ask(null, `?key=${mine.key}`),
+        await ask(null, '', { 'x-api-key': mine.key }),
+      ]
+      for (const { status, body } of answers) {
+        assert.equal(status, 200)
+        assert.equal(body.success, true)
+        assert.deepEqual(
+          body.data.map((row: Row) => row.content),
+          ['newer', 'older'],
+        )
+        assert.equal(body.data[0].channel_name, '')
+      }
+    })
+
+    it('is told to expired and used-up tokens, not to disabled or unknown ones', async () => {
+      const expired = await newKey({ remain_quota: 0 })
+      await gateway.db
+        .updateTable('tokens')
+        .set({ expired_time: nowS() - 1 })
+        .where('id', '=', expired.id)
+        .execute()
+      assert.equal((await ask(expired.key)).status, 200)
+      const disabled = await newKey()
+      await gateway.api('PUT', '/api/token/', { id: disabled.id, status: 2 })
+      for (const token of [disabled.key, 'sk-unknown', 'sat-unknown', null]) {
+        const { status, body } = await ask(token)
+        assert.equal(status, 401)
+        assert.equal(body.success, false)
+        assert.equal(body.code, 'unauthorized')
+      }
+    })
+
+    it('is not told outside the token’s addresses', async () => {
+      const { key } = await newKey({ allow_ips: ['203.0.113.7'] })
+      const { status, body } = await ask(key)
+      assert.equal(status, 403)
+      assert.equal(body.code, 'forbidden')
+    })
+
+    it('ends at the newest thousand rows', async () => {
+      const { id, key } = await newKey()
+      const row = { created_time: nowS(), type: 2, user_id: 1, token_id: id, content: '', token_name: '' }
+      const filler = {
+        channel_id: 0,
+        model_name: '',
+        cost: 0,
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        use_time_ms: 0,
+        is_stream: 0,
+        address: '',
+        request_id: '',
+        other: '{}',
+      }
+      await gateway.db
+        .insertInto('logs')
+        .values(Array.from({ length: 1_001 }, (_, n) => ({ ...row, ...filler, content: `row ${n}` })))
+        .execute()
+      const { body } = await ask(key)
+      assert.equal(body.data.length, 1_000)
+      assert.equal(body.data[0].content, 'row 1000')
+    })
+  })
+}

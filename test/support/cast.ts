@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { SYSTEM } from '../../src/domain/actor.ts'
+import { ROLE, type Role } from '../../src/domain/role.ts'
+import { createAccount } from '../../src/manage/users.ts'
+import { insertSession } from '../../src/store/sessions.ts'
+import { type Gateway, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
+
+/** Who may come with what. The last three are let in somewhere by their role, `sk-` by what it is. */
+export const CALLERS = [
+  'nobody',
+  'an unknown access token',
+  'an expired access token',
+  'a revoked access token',
+  "a disabled user's access token",
+  "a deleted user's access token",
+  'a session cookie from another site',
+  'a deleted sk- token',
+  "a disabled user's sk- token",
+  'an sk- token',
+  'User',
+  'Admin',
+  'Root',
+] as const
+export type Caller = (typeof CALLERS)[number]
+export const MEMBERS = ['User', 'Admin', 'Root'] as const
+export type Member = (typeof MEMBERS)[number]
+
+export const isMember = (caller: Caller): caller is Member => MEMBERS.some(member => member === caller)
+
+export type Kind = 'token' | 'access token' | 'session' | 'user' | 'channel' | 'alias' | 'price'
+
+export const UNKNOWN_ID = 900_000_000_001
+
+/** The people of the table, and their things. */
+export async function assemble(gateway: Gateway) {
+  const { db, operations } = gateway
+  const now = () => Math.floor(Date.now() / 1000)
+
+  /** Without the cost of a password: nobody signs in here. */
+  async function account(role: Role) {
+    const username = `person-${randomUUID()}`
+    const { id } = await db.transaction().execute(trx =>
+      createAccount(trx, {
+        username,
+        passwordHash: '',
+        role,
+        unlimited: false,
+        quota: 0,
+        author: SYSTEM,
+        time: now(),
+      }),
+    )
+    const { token } = await operations.accessToken({ username, name: 'test' })
+    return { id, token }
+  }
+
+  const made = async (token: string, path: string, body: unknown) => {
+    const reply = await gateway.api('POST', path, body, { token })
+    assert.equal(reply.status, 200, reply.text)
+    return reply.body.data
+  }
+
+  const user = await account(ROLE.user)
+  const admin = await account(ROLE.admin)
+  const other = await account(ROLE.user)
+  const root = {
+    id: (await gateway.api('GET', '/api/user/self')).body.data.id as number,
+    token: ROOT_TOKEN,
+  }
+  const members: Readonly<Record<Member, { id: number; token: string }>> = {
+    User: user,
+    Admin: admin,
+    Root: root,
+  }
+
+  const expired = await made(user.token, '/api/user/access_token/', { name: 'expired' })
+  await db
+    .updateTable('access_tokens')
+    .set({ expired_time: now() - 1 })
+    .where('id', '=', expired.id)
+    .execute()
+  const revoked = await made(user.token, '/api/user/access_token/', { name: 'revoked' })
+  await gateway.api('DELETE', `/api/user/access_token/${revoked.id}`, undefined, { token: user.token })
+
+  const disabled = await account(ROLE.user)
+  const disabledKey = await made(disabled.token, '/api/token/', { name: 'of a disabled user' })
+  await made(ROOT_TOKEN, '/api/user/manage', { id: disabled.id, action: 'disable' })
+  const gone = await account(ROLE.admin)
+  await gateway.api('DELETE', `/api/user/${gone.id}`)
+
+  const key = await made(user.token, '/api/token/', { name: 'a living one' })
+  const deletedKey = await made(user.token, '/api/token/', { name: 'a deleted one' })
+  await gateway.api('DELETE', `/api/token/${deletedKey.id}`, undefined, { token: user.token })
+
+  const signedIn = await gateway.api(
+    'POST',
+    '/api/user/login',
+    { username: 'root', password: ROOT_PASSWORD },
+    { token: null },
+  )
+  const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  assert.match(cookie, /^sluice_session=/)
+
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const headersOf: Readonly<Record<Caller, Readonly<Record<string, string>>>> = {
+    nobody: {},
+    'an unknown access token': bearer('sat-nobody-ever-made-this-one'),
+    'an expired access token': bearer(expired.token),
+    'a revoked access token': bearer(revoked.token),
+    "a disabled user's access token": bearer(disabled.token),
+    "a deleted user's access token": bearer(gone.token),
+    'a session cookie from another site': { cookie, 'sec-fetch-site': 'cross-site' },
+    'a deleted sk- token': bearer(deletedKey.key),
+    "a disabled user's sk- token": bearer(disabledKey.key),
+    'an sk- token': bearer(key.key),
+    User: bearer(user.token),
+    Admin: bearer(admin.token),
+    Root: bearer(root.token),
+  }
+
+  const ownerOf = (owner: string, caller: Caller) =>
+    owner === 'own' && isMember(caller) ? members[caller] : other
+
+  const newSession = (userId: number) =>
+    db.transaction().execute(trx =>
+      insertSession(trx, {
+        user_id: userId,
+        digest: randomUUID(),
+        address: '127.0.0.1',
+        user_agent: '',
+        created_time: now(),
+      }),
+    )
+
+  const USERS: Readonly<Record<string, Role>> = {
+    'a User': ROLE.user,
+    'an Admin': ROLE.admin,
+    'a Root': ROLE.root,
+  }
+  const channel = {
+    name: 'channel',
+    type: 1,
+    key: 'a provider key',
+    base_url: 'http://127.0.0.1:9',
+    models: ['gpt-4o'],
+  }
+
+  /** A new object of each kind, standing to the caller as the table says. */
+  const MAKE: Readonly<Record<Kind, (owner: string, caller: Caller) => Promise<number>>> = {
+    token: async (owner, caller) =>
+      (await made(ownerOf(owner, caller).token, '/api/token/', { name: 'thing' })).id,
+    'access token': async (owner, caller) =>
+      (await made(ownerOf(owner, caller).token, '/api/user/access_token/', { name: 'thing' })).id,
+    session: (owner, caller) => newSession(ownerOf(owner, caller).id),
+    user: async (owner, caller) =>
+      owner === 'themselves' && isMember(caller)
+        ? members[caller].id
+        : (await account(USERS[owner] ?? ROLE.user)).id,
+    channel: async () => (await made(ROOT_TOKEN, '/api/channel/', { mode: 'single', channel })).id,
+    alias: async () =>
+      (await made(ROOT_TOKEN, '/api/alias/', { name: `alias-${randomUUID()}`, target: 'gpt-4o' })).id,
+    price: async () =>
+      (await made(ROOT_TOKEN, '/api/price/', { model: `model-${randomUUID()}`, input: 1 })).id,
+  }
+
+  const ids = (rows: readonly { id: number }[]) => rows.map(row => row.id).sort()
+
+  return {
+    headersOf,
+    members,
+    /** One of everything that has an owner. */
+    furnish: async (caller: Caller) => ({
+      token: await MAKE.token('own', caller),
+      accessToken: await MAKE['access token']('own', caller),
+      session: await MAKE.session('own', caller),
+    }),
+    /** What the store holds of somebody, seen from behind. */
+    idsOf: async (userId: number) => ({
+      accessTokens: ids(
+        await db.selectFrom('access_tokens').select('id').where('user_id', '=', userId).execute(),
+      ),
+      sessions: ids(
+        await db
+          .selectFrom('sessions')
+          .select('id')
+          .where('user_id', '=', userId)
+          .where('ended_time', 'is', null)
+          .execute(),
+      ),
+    }),
+    make: async (kind: Kind, owner: string, caller: Caller) =>
+      owner === 'unknown' ? UNKNOWN_ID : MAKE[kind](owner, caller),
+    /** Somebody of this role whom nobody misses. */
+    passing: async (member: Member) =>
+      bearer((await account({ User: ROLE.user, Admin: ROLE.admin, Root: ROLE.root }[member])).token),
+  }
+}
+
+export type Cast = Awaited<ReturnType<typeof assemble>>

@@ -1,0 +1,173 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { openStore, type Store } from '../../src/store/store.ts'
+import { createApi, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const READY_MS = 30_000
+
+export type Env = Readonly<Record<string, string>>
+export type Ended = {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const living = new Set<ChildProcess>()
+const directories: string[] = []
+
+/** A directory that goes when the file's tests are over. */
+export function newDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-process-'))
+  directories.push(directory)
+  return directory
+}
+
+let cache: string | undefined
+
+/** Many processes run the same source: what the first compiled, the others need not. */
+function compiled(): string {
+  cache ??= newDirectory()
+  return cache
+}
+
+/** The program as a process of its own, with these settings and none of the machine's. */
+export function launch(args: readonly string[], { env = {}, cwd }: { env?: Env; cwd?: string } = {}) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd: cwd ?? newDirectory(),
+    env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), NODE_COMPILE_CACHE: compiled(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  living.add(child)
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.once('error', reject)
+    // Only `close` says that the last line was read.
+    child.once('close', (code, signal) => {
+      living.delete(child)
+      resolve({ code, signal, stdout, stderr })
+    })
+  })
+  return {
+    pid: child.pid ?? 0,
+    ended,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    isRunning: () => living.has(child),
+    signal: (name: NodeJS.Signals) => void child.kill(name),
+  }
+}
+
+export type Launched = ReturnType<typeof launch>
+
+/** Runs a command to its end. */
+export const run = (args: readonly string[], options: { env?: Env; cwd?: string } = {}): Promise<Ended> =>
+  launch(args, options).ended
+
+/** Looks again and again until something is there; says what was waited for when it never comes. */
+export async function until<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  const deadline = Date.now() + READY_MS
+  for (;;) {
+    const found = await look()
+    if (found !== undefined) return found
+    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`)
+    await setTimeout(20)
+  }
+}
+
+type Line = Readonly<Record<string, unknown>>
+
+/** Looks into the store of a server, or of one that has ended, on a connection of its own. */
+export async function lookInto<T>(
+  { dataDir, databaseUrl }: Pick<ServerOptions, 'dataDir' | 'databaseUrl'>,
+  look: (store: Store) => Promise<T>,
+): Promise<T> {
+  const store =
+    databaseUrl === undefined
+      ? openStore({ engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: false })
+      : openStore({ engine: 'postgres', url: databaseUrl, maxConnections: 2 })
+  try {
+    return await look(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** The lines of a log; texts for people, which stand between them, left out. */
+export const logLines = (stdout: string): Line[] =>
+  stdout
+    .split('\n')
+    .filter(line => line.startsWith('{'))
+    .map(line => JSON.parse(line) as Line)
+
+export type ServerOptions = {
+  readonly dataDir: string
+  /** The address of a PostgreSQL database; the embedded database otherwise. */
+  readonly databaseUrl?: string | undefined
+  readonly env?: Env
+  readonly args?: readonly string[]
+}
+
+/** The settings a server of the tests starts with: any free port, and a root that the tests know. */
+export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): Env => ({
+  PORT: '0',
+  SLUICE_DATA: dataDir,
+  SLUICE_ROOT_PASSWORD: ROOT_PASSWORD,
+  SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
+  ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
+  ...env,
+})
+
+/** A server as a process of its own, asked until it is ready. */
+export async function startServer(options: ServerOptions) {
+  const program = launch(['start', ...(options.args ?? [])], { env: settingsOf(options) })
+  const address = await until('a server to be ready', () => {
+    if (!program.isRunning()) throw new Error(`the server ended: ${program.stderr()}${program.stdout()}`)
+    const line = logLines(program.stdout()).find(({ msg }) => msg === 'sluice is ready')
+    return line?.address as string | undefined
+  })
+  const origin = new URL(address).origin
+  await until('/readyz to say so', async () =>
+    (await fetch(`${origin}/readyz`)).status === 200 ? true : undefined,
+  )
+  return {
+    ...program,
+    url: address,
+    origin,
+    port: Number(new URL(address).port),
+    api: createApi(address, ROOT_TOKEN),
+    lines: () => logLines(program.stdout()),
+    /** Ends it as an operator would, and waits. */
+    stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> {
+      program.signal(signal)
+      return program.ended
+    },
+    /** Ends it as a power cut would. */
+    kill(): Promise<Ended> {
+      program.signal('SIGKILL')
+      return program.ended
+    },
+  }
+}
+
+export type Server = Awaited<ReturnType<typeof startServer>>
+
+// Whatever a failed test left running ends with its file.
+after(async () => {
+  for (const child of living) child.kill('SIGKILL')
+  await until('the last process to end', () => (living.size === 0 ? true : undefined))
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+})

@@ -1,0 +1,99 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+
+/** Recorded traffic of vendors lies beside the project, not in it: its licences are not ours. */
+const FOLDER = join(import.meta.dirname, '../../../shared/fixtures')
+
+export const hasRecordings = existsSync(join(FOLDER, 'index.json'))
+export const WITHOUT_RECORDINGS = 'skipped: no recordings of vendors at ../shared/fixtures'
+
+export type Recording = { readonly name: string; readonly vendor: string }
+export type StreamRecording = Recording & { readonly bytes: Buffer }
+export type WholeRecording = Recording & { readonly request: unknown; readonly answer: unknown }
+
+type Interaction = {
+  readonly request: { readonly url: string; readonly body?: unknown }
+  readonly response: { readonly status: number; readonly bodyKind: string; readonly body: unknown }
+}
+type Cassette = { readonly interactions: readonly Interaction[] }
+
+/** Folders whose loose files are in the format of chat completions. */
+const CHAT_FOLDERS = [
+  'alibaba',
+  'deepseek',
+  'groq',
+  'mistral',
+  'moonshot',
+  'openai-chat',
+  'openai-compatible',
+  'perplexity',
+  'xai',
+]
+
+/** Ends its streams without `[DONE]`. */
+const WITHOUT_DONE = ['perplexity']
+
+const read = (path: string) => readFileSync(join(FOLDER, path), 'utf8')
+
+function filesIn(folders: readonly string[], ending: string): readonly string[] {
+  return folders.flatMap(folder =>
+    readdirSync(join(FOLDER, folder))
+      .filter(file => file.endsWith(ending))
+      .map(file => join(folder, file)),
+  )
+}
+
+function allFolders(): readonly string[] {
+  return readdirSync(FOLDER, { withFileTypes: true })
+    .filter(entry => entry.isDirectory())
+    .map(entry => entry.name)
+}
+
+const vendorOf = (path: string) => path.split('/')[0] as string
+
+function interactions(path: string): readonly (Interaction & Recording)[] {
+  const { interactions } = JSON.parse(read(path)) as Cassette
+  return interactions.map((each, index) => ({
+    ...each,
+    name: `${vendorOf(path)}/${basename(path, '.cassette.json')}#${index}`,
+    vendor: vendorOf(path),
+  }))
+}
+
+const recorded = () => filesIn(allFolders(), '.cassette.json').flatMap(interactions)
+
+/** Every recorded stream of chat completions. Those kept as bare chunks get back the frames they came in. */
+export function chatStreams(): readonly StreamRecording[] {
+  if (!hasRecordings) return []
+  const cassettes = recorded()
+    .filter(({ request, response }) => /\/completions/.test(request.url) && response.bodyKind === 'sse')
+    .map(({ name, vendor, response }) => ({ name, vendor, bytes: Buffer.from(String(response.body)) }))
+  const raw = filesIn(CHAT_FOLDERS, '.sse').map(path => ({
+    name: path,
+    vendor: vendorOf(path),
+    bytes: Buffer.from(read(path)),
+  }))
+  const chunks = filesIn(CHAT_FOLDERS, '.chunks.txt').map(path => {
+    const lines = read(path).split('\n').filter(Boolean)
+    const events = WITHOUT_DONE.includes(vendorOf(path)) ? lines : [...lines, '[DONE]']
+    const bytes = Buffer.from(events.map(line => `data: ${line}\n\n`).join(''))
+    return { name: path, vendor: vendorOf(path), bytes }
+  })
+  return [...cassettes, ...raw, ...chunks]
+}
+
+/** Every recorded whole answer of success to a request at a path that ends so, with its request. */
+export function wholeAnswers(path: 'completions' | 'embeddings'): readonly WholeRecording[] {
+  if (!hasRecordings) return []
+  return recorded()
+    .filter(
+      ({ request, response }) => request.url.split('?')[0]?.endsWith(`/${path}`) && response.status === 200,
+    )
+    .filter(({ response }) => response.bodyKind !== 'sse')
+    .map(({ name, vendor, request, response }) => ({
+      name,
+      vendor,
+      request: request.body,
+      answer: response.body,
+    }))
+}
