@@ -3,21 +3,49 @@ import { Refusal } from './refusal.ts'
 
 export const BODY_LIMIT = 64 * 1024 * 1024
 
-/** The text of a request's body, or nothing if the client left while sending it. */
-export function readBody(request: IncomingMessage): Promise<string | undefined> {
+/** A body's text; or the client left while sending it; or nobody wanted the rest after having seen its start. */
+export type Body =
+  | { readonly kind: 'read'; readonly text: string }
+  | { readonly kind: 'left' }
+  | { readonly kind: 'unwanted'; readonly start: Buffer }
+
+/**
+ * Reads a request's body to its end, unless `isUnwanted` says of the first piece of a longer one that it need not
+ * go on; then the rest is left where it is.
+ */
+export function readBody(
+  request: IncomingMessage,
+  isUnwanted: (start: Buffer) => boolean = () => false,
+): Promise<Body> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let size = 0
-    request.on('data', (chunk: Buffer) => {
+    function isRefusable(chunk: Buffer): boolean {
+      const isWhole = chunk.length === Number(request.headers['content-length'])
+      try {
+        return size === 0 && !isWhole && isUnwanted(chunk)
+      } catch (error) {
+        reject(error)
+        return false
+      }
+    }
+    function take(chunk: Buffer): void {
+      if (isRefusable(chunk)) {
+        request.off('data', take)
+        request.pause()
+        resolve({ kind: 'unwanted', start: chunk })
+        return
+      }
       size += chunk.length
       if (size <= BODY_LIMIT) chunks.push(chunk)
       else chunks = []
-    })
+    }
+    request.on('data', take)
     request.on('end', () => {
       // What is too large is read to its end all the same, unkept: a client still writing would miss the refusal.
       if (size > BODY_LIMIT) reject(new Refusal('too_large', `A body may have ${BODY_LIMIT} bytes at most.`))
-      else resolve(Buffer.concat(chunks, size).toString('utf8'))
+      else resolve({ kind: 'read', text: Buffer.concat(chunks, size).toString('utf8') })
     })
-    request.on('close', () => resolve(undefined))
+    request.on('close', () => resolve({ kind: 'left' }))
   })
 }

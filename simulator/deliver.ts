@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import type { Frame, Reply } from './formats/format.ts'
+import type { Writable } from 'node:stream'
+import type { Head, Script } from './script.ts'
 
 export type Timing = {
   /** Before the first byte. */
@@ -11,18 +12,44 @@ export type Timing = {
 /** Told once how a billed answer ended: how many of its tokens were generated, and whether that was all. */
 export type Tally = (completionTokens: number, isFinished: boolean) => void
 
-/** Sends a reply at its pace, for as long as the client listens and no faster than it reads. */
+// Long enough for any client to find the answer it has before the connection under its upload breaks.
+const LINGER_MS = 5_000
+
+/** Plays a script at its pace, for as long as the client listens and no faster than it reads. */
 export async function deliver(
   response: ServerResponse,
-  reply: Reply,
+  script: Script,
   { timing, tally }: { timing: Timing; tally: Tally },
 ): Promise<void> {
   const client = watch(response)
-  if (timing.latencyMs > 0) await client.pause(timing.latencyMs)
+  const latencyMs = timing.latencyMs + (script.waitMs ?? 0)
+  if (latencyMs > 0) await client.pause(latencyMs)
   if (client.hasLeft()) return tally(0, false)
-  if (reply.kind === 'stream') return stream(response, reply, { client, paceMs: timing.paceMs, tally })
-  tally(reply.kind === 'whole' ? reply.tokens : 0, true)
-  sendJson(response, 200, reply.body)
+  const paceMs = timing.paceMs > 0 ? timing.paceMs : (script.paceMs ?? 0)
+  const { ending, isFinished } = script
+  const out = open(response, script.head)
+  const source = script.frames[Symbol.iterator]()
+  let tokens = 0
+  let current = source.next()
+  while (current.done !== true) {
+    const frame = current.value
+    const next = source.next()
+    tokens += frame.tokens
+    if (next.done === true && ending === 'end') {
+      tally(tokens, isFinished)
+      out.end(frame.data)
+      return
+    }
+    if (!out.write(frame.data)) await client.drained(out)
+    if (paceMs > 0) await client.pause(paceMs)
+    if (client.hasLeft()) return tally(tokens, false)
+    current = next
+  }
+  // A fault that breaks off does so after the client's share has left, and counts it before the client can know.
+  if (ending !== 'end') await client.flushed(out)
+  if (ending === 'silence') await client.pause(Number.POSITIVE_INFINITY)
+  tally(tokens, isFinished)
+  await stop(response, { out, ending, client })
 }
 
 export function sendJson(response: ServerResponse, status: number, body: string): void {
@@ -33,31 +60,25 @@ export function sendJson(response: ServerResponse, status: number, body: string)
   response.end(body)
 }
 
-type StreamReply = Extract<Reply, { kind: 'stream' }>
+/** Sends the head, if there is one, and tells where the rest goes. */
+function open(response: ServerResponse, head: Head | undefined): Writable {
+  if (head === undefined) return response
+  if ('status' in head) return response.writeHead(head.status, head.headers)
+  const socket = response.socket ?? response
+  socket.write(head.raw)
+  return socket
+}
 
-async function stream(
+async function stop(
   response: ServerResponse,
-  { contentType, frames }: StreamReply,
-  { client, paceMs, tally }: { client: Client; paceMs: number; tally: Tally },
+  { out, ending, client }: { out: Writable; ending: Script['ending']; client: Client },
 ): Promise<void> {
-  response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })
-  const source = frames[Symbol.iterator]()
-  let tokens = 0
-  let current = source.next()
-  while (current.done !== true) {
-    const frame: Frame = current.value
-    const next = source.next()
-    tokens += frame.tokens
-    if (next.done === true) {
-      tally(tokens, true)
-      response.end(frame.data)
-      return
-    }
-    if (!response.write(frame.data)) await client.drained()
-    if (paceMs > 0) await client.pause(paceMs)
-    if (client.hasLeft()) return tally(tokens, false)
-    current = next
-  }
+  if (ending === 'reset') response.socket?.resetAndDestroy()
+  else if (ending === 'cut') response.destroy()
+  else out.end()
+  if (ending !== 'linger') return
+  await client.pause(LINGER_MS)
+  response.destroy()
 }
 
 type Client = ReturnType<typeof watch>
@@ -75,17 +96,26 @@ function watch(response: ServerResponse) {
     pause: (ms: number) =>
       new Promise<void>(resolve => {
         if (isGone) return resolve()
-        const timer = setTimeout(resolve, ms)
+        const timer = Number.isFinite(ms) ? setTimeout(resolve, ms) : undefined
         wake = () => {
           clearTimeout(timer)
           resolve()
         }
       }),
-    drained: () =>
+    drained: (out: Writable) =>
       new Promise<void>(resolve => {
         if (isGone) return resolve()
         wake = resolve
-        response.once('drain', resolve)
+        out.once('drain', resolve)
+      }),
+    /** All that was written has left, the head included. */
+    flushed: (out: Writable) =>
+      new Promise<void>(resolve => {
+        if (isGone) return resolve()
+        wake = resolve
+        if (out === response && response.headersSent) response.flushHeaders()
+        // The socket keeps the order of what it is given: an empty write comes back after all before it.
+        response.socket?.write('', () => resolve())
       }),
   }
 }

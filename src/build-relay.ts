@@ -14,14 +14,18 @@ import { openLedger } from './ledger/ledger.ts'
 import { endpointTypes } from './manage/endpoint-types.ts'
 import { providerOf } from './providers/index.ts'
 import { shippedPrice } from './providers/prices/shipped.ts'
-import { openCatalog } from './relay/catalog.ts'
+import { openCatalog, type RelayChannel } from './relay/catalog.ts'
+import { createChannelTest, type TestOptions, type TestResult } from './relay/channel-test.ts'
 import { createDirectory } from './relay/directory.ts'
 import { createRelay } from './relay/handle.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createUpstream } from './relay/upstream.ts'
 import { createHealth } from './routing/health.ts'
 import { createRates } from './routing/rates.ts'
+import { createRecovery } from './routing/recovery.ts'
+import type { RoutedKey } from './routing/table.ts'
 import { createBooks } from './store/books.ts'
+import { decideStatus, recordTest } from './store/channel-status.ts'
 import { openDatabase } from './store/sqlite-open.ts'
 import type { Store } from './store/store.ts'
 
@@ -30,6 +34,8 @@ const JOURNAL_BUSY_MS = 1_000
 const OVERLOAD_LAG_MS = 250
 const LAG_EVERY_MS = 500
 const PRICES_EVERY_MS = 1_000
+const RECOVERY_EVERY_MS = 15_000
+const RECOVERIES_AT_ONCE = 5
 
 type Deps = {
   readonly config: Config
@@ -72,14 +78,24 @@ function createLagWatch() {
 }
 
 /** The relay with its books, and how news from the management side reaches it. */
-export async function buildRelay({ config, log, store, keyring, digest, clientAddress, manage, isStopping }: Deps) {
+export async function buildRelay({
+  config,
+  log,
+  store,
+  keyring,
+  digest,
+  clientAddress,
+  manage,
+  isStopping,
+}: Deps) {
   const { db, engine } = store
   const node = nodeOf(config.dataDir)
   const journal = createJournal({
     dir: node.dir,
     fullSync: config.durability === 'full',
     nowMs: Date.now,
-    open: path => openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
+    open: path =>
+      openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
   })
   const ledger = await openLedger({
     nodeId: node.id,
@@ -96,17 +112,47 @@ export async function buildRelay({ config, log, store, keyring, digest, clientAd
       digest,
       shippedPrice,
       now: () => Math.floor(Date.now() / 1000),
-      onUnreadable: (channelId, error) => log.error({ err: error, channel_id: channelId }, 'a key cannot be opened'),
+      onUnreadable: (channelId, error) =>
+        log.error({ err: error, channel_id: channelId }, 'a key cannot be opened'),
     }),
   )
+  /** A key or channel the gateway gave up on, or that came back: written down first, then known to the relay. */
+  function decide(channelId: number, key: RoutedKey | undefined, status: 1 | 3, reason: string): void {
+    const time = Math.floor(Date.now() / 1000)
+    decideStatus(db, { channelId, keyPosition: key?.index, status, reason, time })
+      .then(isNews => (isNews ? announce([`channel:${channelId}`]) : undefined))
+      .then(() =>
+        log.warn({ channel_id: channelId, key: key?.index, status, reason }, 'the gateway changed a channel'),
+      )
+      .catch(error => log.error({ err: error, channel_id: channelId }, 'a channel could not be changed'))
+  }
   const health = createHealth({
     nowMs: Date.now,
-    onDisable: disabling => log.warn({ channel_id: disabling.channelId, reason: disabling.reason }, 'a key keeps being refused'),
+    onDisable: ({ channelId, key, reason }) => decide(channelId, key, 3, reason),
+  })
+  const recovery = createRecovery<RelayChannel>({
+    nowMs: Date.now,
+    onRecover: ({ channelId, key }) => decide(channelId, key, 1, ''),
   })
   const rates = createRates({ nowMs: Date.now })
   const upstream = createUpstream({
     lookup: createGuardedLookup({ allowPrivate: config.privateUpstreams === 'allow' }),
   })
+  const testChannel = createChannelTest({ catalog, upstream, nowMs: Date.now })
+  async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
+    const result = await testChannel(id, options)
+    await recordTest(db, id, Math.floor(Date.now() / 1000), result.latencyMs)
+    const channel = catalog.table().channel(id)
+    if (result.isGood && channel) recovery.passed({ channel, key: result.key })
+    return result
+  }
+  const recoveryTimer = setInterval(() => {
+    for (const { channel, key } of recovery.due(catalog.table().channels, RECOVERIES_AT_ONCE))
+      testChannel(channel.id, { key })
+        .then(({ isGood }) => (isGood ? recovery.passed({ channel, key }) : undefined))
+        .catch(error => log.error({ err: error, channel_id: channel.id }, 'a recovery test failed'))
+  }, RECOVERY_EVERY_MS)
+  recoveryTimer.unref()
   const lag = createLagWatch()
   // A price may be set for a moment that has yet to come.
   const priceTimer = setInterval(
@@ -157,19 +203,30 @@ export async function buildRelay({ config, log, store, keyring, digest, clientAd
     settings: () => catalog.refreshSettings(),
   }
 
+  /** Takes the targets of audit records, such as `token:7`. */
+  async function announce(targets: readonly string[]): Promise<void> {
+    const byKind = Map.groupBy(new Set(targets), target => target.split(':')[0] ?? '')
+    for (const [kind, named] of byKind) {
+      const ids = named.map(target => Number(target.split(':')[1])).filter(Number.isSafeInteger)
+      await NEWS[kind]?.(ids)
+    }
+  }
+
   return {
     listener,
     ledger,
-    /** Takes the targets of audit records, such as `token:7`. */
-    async announce(targets: readonly string[]): Promise<void> {
-      const byKind = Map.groupBy(new Set(targets), target => target.split(':')[0] ?? '')
-      for (const [kind, named] of byKind) {
-        const ids = named.map(target => Number(target.split(':')[1])).filter(Number.isSafeInteger)
-        await NEWS[kind]?.(ids)
-      }
+    announce,
+    channels: {
+      test,
+      enabledIds: () =>
+        catalog
+          .table()
+          .channels.filter(({ status }) => status === 1)
+          .map(({ id }) => id),
     },
     async close(): Promise<void> {
       clearInterval(priceTimer)
+      clearInterval(recoveryTimer)
       lag.close()
       await upstream.close()
       await ledger.close()

@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { firstStart, keyringOf, openDigest } from './bootstrap.ts'
+import { buildRelay } from './build-relay.ts'
 import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 import { createClientAddress } from './http/address.ts'
@@ -12,7 +14,6 @@ import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
 import { createThrottle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
-import { createRelay } from './relay/handle.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
 import { DirectoryInUseError, lockDirectory } from './store/lock.ts'
 import { findSession, touchSession } from './store/sessions.ts'
@@ -126,6 +127,19 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
     digest,
     now,
   })
+  let isStopping = false
+  const manage: RequestListener = (request, response) => app.routing(request, response)
+  const clientAddress = createClientAddress(config.trustedProxies)
+  const relay = await buildRelay({
+    config,
+    log,
+    store,
+    keyring,
+    digest,
+    clientAddress,
+    manage,
+    isStopping: () => isStopping,
+  })
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const outbound = createOutbound({ allowPrivate: allowPrivateUpstreams })
   const app = await createManageApp(
@@ -137,8 +151,11 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
       identify,
       passwords,
       throttle: createThrottle(Date.now),
-      clientAddress: createClientAddress(config.trustedProxies),
+      clientAddress,
       outbound,
+      ledger: relay.ledger,
+      announce: relay.announce,
+      channels: relay.channels,
       basePath: config.basePath,
       version,
       startTime: now(),
@@ -148,11 +165,10 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
     log,
   )
 
-  let isStopping = false
   const server = createHttpServer({
     basePath: config.basePath,
-    manage: (request, response) => app.routing(request, response),
-    relay: createRelay({ manage: (request, response) => app.routing(request, response) }),
+    manage,
+    relay: relay.listener,
     isReady: () =>
       isStopping
         ? Promise.resolve(false)
@@ -172,6 +188,7 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
       await drain(server, config.drainS * 1000)
       await app.close()
       await outbound.close()
+      await relay.close()
     },
   }
 }

@@ -459,15 +459,6 @@ for (const engine of ENGINES) {
       refused(await api('PUT', '/api/channel/', { name: 'x' }), 'id')
     })
 
-    it('cannot be tested yet, and say so', async () => {
-      const channel = await make()
-      for (const path of ['/api/channel/test', `/api/channel/test/${channel.id}?model=m&stream=true`]) {
-        const { status, body } = await api('GET', path)
-        assert.equal(status, 503)
-        assert.equal(body.code, 'not_ready')
-      }
-    })
-
     it('belong to Admin and Root; keys are revealed to Root alone', async () => {
       const channel = await make()
       const admin = await gateway.createUser({ role: 10 })

@@ -115,6 +115,9 @@ describe('the cost of a request', () => {
     assert.equal(cost(priced({ per_minute: 0.006 }), used({ seconds: 60 })), 6_000_000)
     assert.equal(cost(priced({ per_minute: 0.006 }), used({ seconds: 4 })), 400_000)
     assert.equal(cost(priced({ per_minute: 0.0043 }), used({ seconds: 1 })), 71_667)
+    // A sixtieth of a picodollar above a whole nanodollar begins the next one.
+    assert.equal(cost({ rates: { per_minute: 60_000 } }, used({ seconds: 1 })), 1)
+    assert.equal(cost({ rates: { per_minute: 60_001 } }, used({ seconds: 1 })), 2)
   })
 
   it('charges a length beside tokens only where the answer tells no tokens', () => {
@@ -127,8 +130,11 @@ describe('the cost of a request', () => {
     const price: Price = { rates: { input: 1e12 + 1 } }
     assert.equal(cost(price, used({ input: 9_000_000 })), 9_000_000 * 1e9 + 9_000)
     assert.throws(() => cost({ rates: { input: MAX_RATE_PICOS } }, used({ input: 1e10 })), RangeError)
-    const minutes: Price = { rates: { per_minute: MAX_RATE_PICOS } }
-    assert.equal(cost(minutes, used({ seconds: 61 })), Number((61n * 10n ** 15n + 59_999n) / 60_000n))
+    // 61 seconds of this come to a nanodollar and a sixtieth of a picodollar, and no number holds the product.
+    const rate = 147_659_004_207_541
+    assert.ok(61 * rate > Number.MAX_SAFE_INTEGER)
+    const exact = (61n * BigInt(rate) + 59_999n) / 60_000n
+    assert.equal(cost({ rates: { per_minute: rate } }, used({ seconds: 61 })), Number(exact))
   })
 })
 

@@ -194,7 +194,7 @@ for (const engine of ENGINES) {
           mode: 'subtract',
           value,
         })
-      await ledger.recall({ kind: 'user', ownerId: payer.userId })
+      await ledger.surrender({ kind: 'user', ownerId: payer.userId })
       assert.equal((await take(71)).status, 409)
       assert.equal((await take(70)).status, 200)
       await settle(hold, 30)

@@ -23,6 +23,7 @@ import { allRows, tableDigests } from './support/tables.ts'
 
 const OLD = 'the-old-secret-0123456789-abcdefghijklmnop'
 const NEW = 'the-new-secret-9876543210-qrstuvwxyzabcdef'
+const NEXT = 'the-next-secret-0918273645-ghijklmnopqrstu'
 const WRONG = 'a-wrong-secret-that-never-sealed-anything'
 const PLACE = { table: 'channel_keys', row: 7, field: 'key' } as const
 
@@ -101,9 +102,9 @@ describe('the keyring', () => {
 })
 
 const databases: { drop(): Promise<void> }[] = []
-after(async () => {
-  for (const database of databases) await database.drop()
-})
+async function dropDatabases(): Promise<void> {
+  for (const database of databases.splice(0)) await database.drop()
+}
 
 /** A data directory, and a database where the engine needs one, that no server has seen yet. */
 async function newGround(engine: EngineName): Promise<ServerOptions> {
@@ -117,14 +118,52 @@ async function newGround(engine: EngineName): Promise<ServerOptions> {
 const envOf = (ground: ServerOptions, secret?: string): Env =>
   settingsOf({ ...ground, env: secret === undefined ? {} : { SLUICE_SECRET: secret } })
 
-/** In this process, on a ground that was there before and stays. */
-const serveOn = (ground: ServerOptions, secret?: string): Promise<Gateway> =>
-  startGateway({ engine: 'sqlite', env: envOf(ground, secret) })
-const openOn = (ground: ServerOptions, secret?: string) => openGround(readConfig(envOf(ground, secret)))
+type Ground = Awaited<ReturnType<typeof openGround>>
+
+/** A gateway in this process, on a ground that was there before and stays. */
+async function serving<T>(
+  ground: ServerOptions,
+  secret: string | undefined,
+  work: (gateway: Gateway) => Promise<T>,
+) {
+  const gateway = await startGateway({ engine: 'sqlite', env: envOf(ground, secret) })
+  try {
+    return await work(gateway)
+  } finally {
+    await gateway.close()
+  }
+}
+
+/** The ground alone, as a command without a server opens it. */
+async function opening<T>(
+  ground: ServerOptions,
+  secret: string | undefined,
+  work: (opened: Ground) => Promise<T>,
+) {
+  const opened = await openGround(readConfig(envOf(ground, secret)))
+  try {
+    return await work(opened)
+  } finally {
+    await opened.close()
+  }
+}
+
+const operationsOn = (opened: Ground, { dataDir }: ServerOptions, isSecretKept: boolean) =>
+  createOperations({
+    ...opened,
+    db: opened.store.db,
+    engine: opened.store.engine,
+    now: () => 0,
+    dataDir,
+    isSecretKept,
+  })
 
 /** Everything that is kept of a ground: each file's bytes, and each table's rows. */
 async function everythingOf({ dataDir, databaseUrl }: ServerOptions) {
-  const files = readdirSync(dataDir).map(name => [name, readFileSync(join(dataDir, name)).toString('base64')])
+  const files = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+    .map(path => [path, readFileSync(path).toString('base64')])
   if (databaseUrl === undefined) return { files, tables: {} }
   const store = openStore({ engine: 'postgres', url: databaseUrl, maxConnections: 2 })
   const tables = await tableDigests(store.db)
@@ -164,10 +203,8 @@ async function seal(gateway: Gateway) {
   }
 }
 
-type Grounded = Pick<Awaited<ReturnType<typeof openGround>>, 'store'>
-
 /** Every sealed text there is, by the id of the secret it is sealed under. */
-async function sealedBy({ store }: Grounded): Promise<Record<string, number>> {
+async function sealedBy({ store }: Ground): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const rows of (await allRows(store.db)).values())
     for (const value of rows.flatMap(row => Object.values(row))) {
@@ -178,35 +215,38 @@ async function sealedBy({ store }: Grounded): Promise<Record<string, number>> {
 }
 const kidOf = (secret: string) => createKeyring([secret]).newestPrefix().split('.')[1] as string
 
+const answerPlace = (key: string) => ({ table: 'idempotency', row: `1 POST /made ${key}`, field: 'answer' })
+const answerRow = (key: string, answer_sealed: string) => ({
+  user_id: 1,
+  path: 'POST /made',
+  key,
+  body_digest: '',
+  answer_sealed,
+  // In the future, so that no newer answer sweeps it away.
+  created_time: 100_000_000_000,
+})
+
 /** More sealed texts than one transaction of a rotation moves. */
 const MANY = 450
-async function sealMany({ store, keyring }: Awaited<ReturnType<typeof openGround>>) {
-  const rows = Array.from({ length: MANY }, (_, index) => {
-    const place = { table: 'idempotency', row: `1 POST /bulk ${index}`, field: 'answer' }
-    const answer_sealed = keyring.seal('{}', place)
-    return {
-      user_id: 1,
-      path: 'POST /bulk',
-      key: String(index),
-      body_digest: '',
-      answer_sealed,
-      created_time: 0,
-    }
-  })
+async function sealMany({ store, keyring }: Ground): Promise<void> {
+  const keys = Array.from({ length: MANY }, (_, index) => `key-${index}`)
+  const rows = keys.map(key => answerRow(key, keyring.seal('{}', answerPlace(key))))
   await store.db.insertInto('idempotency').values(rows).execute()
 }
 
 const refusesToStart = (ground: ServerOptions, secret?: string) =>
-  assert.rejects(openOn(ground, secret), (error: Error) => error instanceof SettingError)
+  assert.rejects(
+    opening(ground, secret, async () => {}),
+    (error: Error) => error instanceof SettingError,
+  )
 
 for (const engine of ENGINES) {
   describe(`a wrong master key on ${engine} (contract 1)`, () => {
+    after(dropDatabases)
     let ground: ServerOptions
     before(async () => {
       ground = await newGround(engine)
-      const gateway = await serveOn(ground, OLD)
-      await seal(gateway)
-      await gateway.close()
+      await serving(ground, OLD, seal)
     })
 
     for (const args of [['start'], ['verify'], ['admin', 'rotate-secret'], ['admin', 'access-token']]) {
@@ -230,24 +270,25 @@ for (const engine of ENGINES) {
     it('in the data directory is named by its file', async () => {
       writeFileSync(join(ground.dataDir, 'secret'), `${WRONG}\n`, { mode: 0o600 })
       const before = await everythingOf(ground)
-      await assert.rejects(openOn(ground), /^SettingError: SLUICE_DATA\/secret: is not the secret/)
+      await assert.rejects(
+        opening(ground, undefined, async () => {}),
+        /^SettingError: SLUICE_DATA\/secret: is not the secret/,
+      )
       assert.deepEqual(await everythingOf(ground), before)
       rmSync(join(ground.dataDir, 'secret'))
     })
 
     it('is forgiven where the right one stands behind it', async () => {
-      const { close, digest } = await openOn(ground, `${WRONG},${OLD}`)
-      await close()
-      const right = await openOn(ground, OLD)
-      assert.equal(right.digest('sk-anything'), digest('sk-anything'))
-      await right.close()
+      const digestUnder = (secret: string) =>
+        opening(ground, secret, async ({ digest }) => digest('sk-anything'))
+      assert.equal(await digestUnder(`${WRONG},${OLD}`), await digestUnder(OLD))
     })
   })
 
   describe(`sealed texts on ${engine} that were moved or changed behind our back`, () => {
+    after(dropDatabases)
     it('do not open, and harm nothing else', async () => {
-      const gateway = await startGateway({ engine })
-      try {
+      await serving(await newGround(engine), undefined, async gateway => {
         const ids = []
         for (const name of ['first', 'second', 'third']) {
           const channel = { name, type: 1, key: `key of ${name}`, base_url: 'http://127.0.0.1:9' }
@@ -273,9 +314,7 @@ for (const engine of ENGINES) {
           assert.equal((await gateway.api('GET', `/api/channel/${id}`)).status, 200)
         }
         assert.equal((await gateway.api('POST', `/api/channel/${ids[2]}/key`)).body.data.key, 'key of third')
-      } finally {
-        await gateway.close()
-      }
+      })
     })
   })
 
@@ -284,66 +323,56 @@ for (const engine of ENGINES) {
     const told = (...secrets: string[]) => (mode === 'given' ? secrets.join(',') : undefined)
 
     describe(`a rotation of secrets that are ${mode}, on ${engine}`, () => {
+      after(dropDatabases)
       let ground: ServerOptions
       let assertOpen: Awaited<ReturnType<typeof seal>>
+      let old: string
       const file = () => join(ground.dataDir, 'secret')
       const kept = () => readFileSync(file(), 'utf8').trim().split(',')
-      let old: string
+      const newest = (given: string) => (mode === 'given' ? given : (kept()[0] as string))
       before(async () => {
         ground = await newGround(engine)
-        const gateway = await serveOn(ground, told(OLD))
-        assertOpen = await seal(gateway)
-        await gateway.close()
-        old = mode === 'given' ? OLD : (kept()[0] as string)
+        assertOpen = await serving(ground, told(OLD), seal)
+        await opening(ground, told(OLD), sealMany)
+        old = newest(OLD)
       })
 
       it('that is cut short half-way leaves everything open to both secrets', async () => {
-        const opened = await openOn(ground, told(NEW, OLD))
-        await sealMany(opened)
-        let seals = 0
-        const failing = {
-          ...opened.keyring,
-          seal: (...given: Parameters<typeof opened.keyring.seal>) => {
-            seals += 1
-            if (seals > 300) throw new Error('the power went out')
-            return opened.keyring.seal(...given)
-          },
-        }
-        const { rotateSecret } = createOperations({
-          ...opened,
-          db: opened.store.db,
-          engine: opened.store.engine,
-          keyring: failing,
-          now: () => 0,
-          dataDir: ground.dataDir,
-          isSecretKept: mode === 'kept',
+        await opening(ground, told(NEW, OLD), async opened => {
+          let seals = 0
+          const failing = {
+            ...opened.keyring,
+            seal: (...given: Parameters<typeof opened.keyring.seal>) => {
+              seals += 1
+              if (seals > 300) throw new Error('the power went out')
+              return opened.keyring.seal(...given)
+            },
+          }
+          const { rotateSecret } = operationsOn({ ...opened, keyring: failing }, ground, mode === 'kept')
+          await assert.rejects(rotateSecret(), /the power went out/)
+          const counts = await sealedBy(opened)
+          const moved = counts[kidOf(newest(NEW))] ?? 0
+          const left = counts[kidOf(old)] ?? 0
+          assert.ok(moved > 0 && left > 0 && moved + left > MANY, JSON.stringify(counts))
         })
-        await assert.rejects(rotateSecret(), /the power went out/)
-        const newest = mode === 'given' ? NEW : (kept()[0] as string)
-        const counts = await sealedBy(opened)
-        assert.ok((counts[kidOf(newest)] ?? 0) > 0 && (counts[kidOf(old)] ?? 0) > 0, JSON.stringify(counts))
-        await opened.close()
-
-        const gateway = await serveOn(ground, told(NEW, OLD))
-        await assertOpen(gateway)
-        await gateway.close()
+        await serving(ground, told(NEW, OLD), assertOpen)
       })
 
       it('is finished when it is run again, on a server that serves all the while', async () => {
-        const gateway = await serveOn(ground, told(NEW, OLD))
         const before = mode === 'kept' ? kept() : []
         assert.deepEqual(before.slice(1), mode === 'kept' ? [old] : [])
-        const [report] = await Promise.all([gateway.operations.rotateSecret(), assertOpen(gateway)])
-        assert.equal(report.ok, true)
-        await assertOpen(gateway)
+        await serving(ground, told(NEW, OLD), async gateway => {
+          const [report] = await Promise.all([gateway.operations.rotateSecret(), assertOpen(gateway)])
+          assert.equal(report.ok, true)
+          await assertOpen(gateway)
+        })
         // The secret of the first attempt is used, not a third one.
         if (mode === 'kept') assert.deepEqual(kept(), before.slice(0, 1))
-        await gateway.close()
       })
 
       it('leaves the old secret alone with nothing to open, and the new one with everything', async () => {
         if (mode === 'kept') {
-          const newest = kept().join()
+          const rotated = kept().join()
           assert.equal(statSync(file()).mode & 0o777, 0o600)
           assert.deepEqual(
             readdirSync(ground.dataDir).filter(name => name.startsWith('secret')),
@@ -351,32 +380,21 @@ for (const engine of ENGINES) {
           )
           writeFileSync(file(), `${old}\n`)
           await refusesToStart(ground)
-          writeFileSync(file(), `${newest}\n`)
+          writeFileSync(file(), `${rotated}\n`)
         } else {
           await refusesToStart(ground, OLD)
         }
-        const gateway = await serveOn(ground, told(NEW))
-        await assertOpen(gateway)
-        await gateway.close()
-        const opened = await openOn(ground, told(NEW))
-        assert.deepEqual(Object.keys(await sealedBy(opened)), [
-          kidOf(mode === 'given' ? NEW : (kept()[0] as string)),
-        ])
-        await opened.close()
+        await serving(ground, told(NEW), assertOpen)
+        assert.deepEqual(Object.keys(await opening(ground, told(NEW), sealedBy)), [kidOf(newest(NEW))])
       })
 
-      it('is done by the command, with a server and without, and the server starts on the new secret only', async () => {
-        const next = 'the-next-secret-0918273645-ghijklmnopqrstu'
-        const rotate = (secret: string | undefined) =>
-          run(['admin', 'rotate-secret'], { env: envOf(ground, secret) })
+      it('is done by the command, and the server starts on the new secret only', async () => {
         const before = mode === 'kept' ? kept() : []
-
-        // One of the two with a server, the other without: both ways, on both engines.
+        // With a server here, without one there: both ways on both engines.
         const isServed = (engine === 'sqlite') === (mode === 'kept')
-        const server = isServed
-          ? await startServer({ ...ground, env: envOf(ground, told(next, NEW)) })
-          : undefined
-        const { code, stdout, stderr } = await rotate(told(next, NEW))
+        const env = envOf(ground, told(NEXT, NEW))
+        const server = isServed ? await startServer({ ...ground, env }) : undefined
+        const { code, stdout, stderr } = await run(['admin', 'rotate-secret'], { env })
         assert.equal(code, 0, stderr)
         assert.match(stdout, /^\d+ sealed texts moved to the newest secret\nthe old secret is /)
         if (server) {
@@ -389,111 +407,88 @@ for (const engine of ENGINES) {
         } else {
           assert.equal((await run(['start'], { env: envOf(ground, NEW) })).code, 78)
         }
-        const gateway = await serveOn(ground, told(next))
-        await assertOpen(gateway)
-        assert.deepEqual((await gateway.operations.verify({})).ok, true)
-        await gateway.close()
+        await serving(ground, told(NEXT), async gateway => {
+          await assertOpen(gateway)
+          assert.equal((await gateway.operations.verify({})).ok, true)
+        })
       })
     })
   }
 
   describe(`a rotation on ${engine}`, () => {
+    after(dropDatabases)
     it('needs two secrets where they are given, and says how', async () => {
       const ground = await newGround(engine)
-      const gateway = await serveOn(ground, OLD)
-      await assert.rejects(gateway.operations.rotateSecret(), /SLUICE_SECRET=new,old/)
-      await gateway.close()
+      await serving(ground, OLD, gateway =>
+        assert.rejects(gateway.operations.rotateSecret(), /SLUICE_SECRET=new,old/),
+      )
       const { code, stderr } = await run(['admin', 'rotate-secret'], { env: envOf(ground, OLD) })
       assert.equal(code, 1)
       assert.match(stderr, /^sluice: SLUICE_SECRET holds one secret[^\n]*\n$/)
     })
 
     it('loses nothing of what is made while it runs, however often it runs', async () => {
-      const gateway = await startGateway({ engine })
-      let isOver = false
-      const keys = new Map<number, string>()
-      const makeTokens = async () => {
-        while (!isOver) {
-          const { data } = (await gateway.api('POST', '/api/token/', { name: 'made meanwhile' })).body
-          keys.set(data.id, data.key)
+      await serving(await newGround(engine), undefined, async gateway => {
+        let isOver = false
+        const keys = new Map<number, string>()
+        const makeTokens = async () => {
+          while (!isOver) {
+            const { data } = (await gateway.api('POST', '/api/token/', { name: 'made meanwhile' })).body
+            keys.set(data.id, data.key)
+          }
         }
-      }
-      const making = Promise.all([makeTokens(), makeTokens(), makeTokens(), makeTokens()])
-      for (let turn = 0; turn < 5; turn += 1) assert.equal((await gateway.operations.rotateSecret()).ok, true)
-      isOver = true
-      await making
-      assert.ok(keys.size > 0)
-      for (const [id, key] of keys)
-        assert.equal((await gateway.api('POST', `/api/token/${id}/key`)).body.data?.key, key)
-      await gateway.close()
+        const making = Promise.all([makeTokens(), makeTokens(), makeTokens(), makeTokens()])
+        for (let turn = 0; turn < 5; turn += 1)
+          assert.equal((await gateway.operations.rotateSecret()).ok, true)
+        isOver = true
+        await making
+        assert.ok(keys.size > 0)
+        for (const [id, key] of keys)
+          assert.equal((await gateway.api('POST', `/api/token/${id}/key`)).body.data?.key, key)
+      })
     })
 
     it('waits for a change that sealed under the old secret and has not ended yet', async () => {
       const ground = await newGround(engine)
-      const opened = await openOn(ground)
-      const { rotateSecret } = createOperations({
-        ...opened,
-        db: opened.store.db,
-        engine: opened.store.engine,
-        now: () => 0,
-        dataDir: ground.dataDir,
-        isSecretKept: true,
+      await opening(ground, undefined, async opened => {
+        const { db } = opened.store
+        const { rotateSecret } = operationsOn(opened, ground, true)
+        const begun = Promise.withResolvers<void>()
+        const mayEnd = Promise.withResolvers<void>()
+        const changing = db.transaction().execute(async trx => {
+          const answer_sealed = opened.keyring.seal('{}', answerPlace('slow'))
+          await trx.insertInto('idempotency').values(answerRow('slow', answer_sealed)).execute()
+          begun.resolve()
+          await mayEnd.promise
+        })
+        await begun.promise
+        const rotating = rotateSecret()
+        // Long enough for a rotation that does not wait to be done.
+        await Promise.race([rotating, setTimeout(700)])
+        mayEnd.resolve()
+        await Promise.all([changing, rotating])
+        const { answer_sealed } = await db
+          .selectFrom('idempotency')
+          .select('answer_sealed')
+          .executeTakeFirstOrThrow()
+        assert.equal(opened.keyring.open(answer_sealed, answerPlace('slow')), '{}')
       })
-      const place = { table: 'idempotency', row: '1 POST /slow key', field: 'answer' }
-      let end = () => {}
-      const mayEnd = new Promise<void>(resolve => {
-        end = resolve
-      })
-      const begun = Promise.withResolvers<void>()
-      const changing = opened.store.db.transaction().execute(async trx => {
-        const answer_sealed = opened.keyring.seal('{}', place)
-        await trx
-          .insertInto('idempotency')
-          .values({
-            user_id: 1,
-            path: 'POST /slow',
-            key: 'key',
-            body_digest: '',
-            answer_sealed,
-            created_time: 0,
-          })
-          .execute()
-        begun.resolve()
-        await mayEnd
-      })
-      await begun.promise
-      const rotating = rotateSecret()
-      // Long enough for a rotation that does not wait to be done.
-      await Promise.race([rotating, setTimeout(700)])
-      end()
-      await Promise.all([changing, rotating])
-      const { answer_sealed } = await opened.store.db
-        .selectFrom('idempotency')
-        .select('answer_sealed')
-        .executeTakeFirstOrThrow()
-      assert.equal(opened.keyring.open(answer_sealed, place), '{}')
-      await opened.close()
     })
 
     it('does not put an old text back over one that was sealed anew meanwhile', async () => {
-      const ground = await newGround(engine)
-      const opened = await openOn(ground, OLD)
-      await sealMany(opened)
-      const { db } = opened.store
-      const due = await sealedUnderOlder(db, createKeyring([NEW]).newestPrefix(), 1_000)
-      const [first] = due.filter(({ place }) => place.table === 'idempotency')
-      assert.equal(first, undefined, 'texts are handed out a table at a time')
-      const [meta] = due
-      assert.ok(meta)
-      await db.updateTable('meta').set({ value: 'sealed anew' }).where('key', '=', 'digest_key').execute()
-      await db.transaction().execute(trx => meta.replace(trx, 'an old text'))
-      const row = await db
-        .selectFrom('meta')
-        .select('value')
-        .where('key', '=', 'digest_key')
-        .executeTakeFirstOrThrow()
-      assert.equal(row.value, 'sealed anew')
-      await opened.close()
+      await opening(await newGround(engine), OLD, async ({ store: { db } }) => {
+        const [first] = await sealedUnderOlder(db, createKeyring([NEW]).newestPrefix(), 1)
+        assert.equal(first?.place.row, 'digest_key')
+        const value = async () =>
+          (await db.selectFrom('meta').select('value').executeTakeFirstOrThrow()).value
+        const sealed = await value()
+        await db.updateTable('meta').set({ value: 'sealed anew' }).execute()
+        await db.transaction().execute(trx => first.replace(trx, 'an old text'))
+        assert.equal(await value(), 'sealed anew')
+        await db.updateTable('meta').set({ value: sealed }).execute()
+        await db.transaction().execute(trx => first.replace(trx, 'the next text'))
+        assert.equal(await value(), 'the next text')
+      })
     })
   })
 }

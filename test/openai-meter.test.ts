@@ -52,6 +52,18 @@ describe('a metered stream', () => {
     assert.deepEqual(reading.usage, readOpenAiUsage(USAGE.usage))
   })
 
+  it('leaves out that chunk alone, and sends on what comes after it', () => {
+    const bytes = Buffer.concat([
+      stream(content('Hi'), USAGE),
+      Buffer.from(': note\n'),
+      stream(content('!'), DONE),
+    ])
+    for (const size of CHUNK_SIZES) {
+      const { sent, held } = meter(bytes, NOT_ASKED, size)
+      assert.equal(sent + held, bytes.toString().replace(frame(USAGE), ''))
+    }
+  })
+
   it('leaves in a chunk without choices that holds no usage, and usage that stands with a choice', () => {
     const filter = { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }
     const last = { ...FINISH, usage: USAGE.usage }
@@ -159,11 +171,12 @@ describe('a metered stream', () => {
       'event: error\ndata: overloaded\n\n',
     ]
     for (const error of errors) {
-      const bytes = Buffer.from(frame(content('Hi')) + error + frame(DONE))
+      const rest = `${error}${frame(content('!'))}: note\n\n${frame(DONE)}`
+      const bytes = Buffer.from(frame(content('Hi')) + rest)
       const { sent, held, reading, ending } = meter(bytes, ASKED)
       assert.equal(ending, 'error')
       assert.equal(sent, frame(content('Hi')))
-      assert.equal(held, error + frame(DONE))
+      assert.equal(held, rest)
       assert.match(JSON.stringify(reading.error), /overloaded/)
     }
   })

@@ -180,14 +180,15 @@ describe('the bound of a prompt', () => {
       { type: 'input_audio', input_audio: { data, format: 'mp3' } },
       { type: 'file', file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${data}` } },
       { type: 'video_url', video_url: { url: data } },
+      { type: 'image', source: { type: 'image', data } },
     ]
     const { textBytes, media } = factsOf(
       readChatRequest({ ...CHAT, messages: [{ role: 'user', content: parts }] }),
     )
-    assert.deepEqual(media, { images: 2, audio: 1, files: 1, videos: 1 })
+    assert.deepEqual(media, { images: 3, audio: 1, files: 1, videos: 1 })
     assert.ok(textBytes < 2_000)
     const { images, audio, files, videos } = MEDIA_TOKENS
-    assert.equal(inputBound({ textBytes, media }), textBytes + 2 * images + audio + files + videos)
+    assert.equal(inputBound({ textBytes, media }), textBytes + 3 * images + audio + files + videos)
   })
 
   it('takes a file of text for the text it is', () => {

@@ -37,10 +37,19 @@ export type Route = {
   readonly answer: (inquiry: Inquiry) => Reply
 }
 
-/** A provider's protocol: where it carries the key, which paths it has, how it words a refusal. */
+/** An error that the provider is made to have, as opposed to a refusal that the request deserves. */
+export type Failure = {
+  readonly status: number
+  readonly message: string
+  /** The account behind the key is used up. */
+  readonly isOutOfQuota?: boolean
+}
+
+/** A provider's protocol: where it carries the key, which paths it has, how it words a refusal and a failure. */
 export type Format = {
   readonly name: string
   readonly keyOf: (headers: IncomingHttpHeaders) => string | undefined
   readonly routes: readonly Route[]
   readonly encodeRefusal: (refusal: Refusal) => string
+  readonly encodeFailure: (failure: Failure) => string
 }

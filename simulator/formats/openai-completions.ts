@@ -1,10 +1,11 @@
 import { type Ask, answer, type Choice } from '../answer.ts'
+import { Refusal } from '../refusal.ts'
 import { steer } from '../steering.ts'
-import { countTokens } from '../tokens.ts'
 import type { Frame, Inquiry, Reply } from './format.ts'
 import {
   asksUsage,
   CHOICE_LIMIT,
+  countPassage,
   decodeCount,
   decodePassages,
   decodeRequest,
@@ -21,6 +22,9 @@ export function answerCompletions({ id, time, headers, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const prompts = decodePassages(request, 'prompt', CHOICE_LIMIT)
   const count = decodeCount(request, 'n', CHOICE_LIMIT) ?? 1
+  if (prompts.length * count > CHOICE_LIMIT) {
+    throw new Refusal('bad_value', `There may be ${CHOICE_LIMIT} choices for all prompts together.`, 'n')
+  }
   const maxTokens = decodeCount(request, 'max_tokens') ?? Number.POSITIVE_INFINITY
   const words = steer('words', headers, model)
   const choices = prompts.flatMap(prompt => {
@@ -41,10 +45,6 @@ export function answerCompletions({ id, time, headers, body }: Inquiry): Reply {
   }
   const frames = encodeStream(envelope, choices, asksUsage(request) ? usage : undefined)
   return { kind: 'stream', contentType: EVENT_STREAM, frames, bill }
-}
-
-export function countPassage(passage: Passage): number {
-  return typeof passage === 'string' ? countTokens(passage) : passage.length
 }
 
 function askAbout(prompt: Passage, given: Pick<Ask, 'model' | 'words' | 'maxTokens'>): Ask {

@@ -1,8 +1,7 @@
 import { Refusal } from '../refusal.ts'
 import { vectorOf } from '../vector.ts'
 import type { Inquiry, Reply } from './format.ts'
-import { countPassage } from './openai-completions.ts'
-import { decodeCount, decodePassages, decodeRequest, type Passage } from './openai-request.ts'
+import { countPassage, decodeCount, decodePassages, decodeRequest, type Passage } from './openai-request.ts'
 
 const INPUT_LIMIT = 2048
 const DIMENSIONS = 1536
@@ -13,6 +12,7 @@ const ENCODINGS = { float: (vector: Float32Array) => [...vector], base64: encode
 export function answerEmbeddings({ id, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const inputs = decodePassages(request, 'input', INPUT_LIMIT)
+  if (inputs.includes('')) throw new Refusal('bad_value', "'input' must not be empty.", 'input')
   const dimensions = decodeCount(request, 'dimensions', DIMENSION_LIMIT) ?? DIMENSIONS
   const encode = encodingOf(request.encoding_format)
   const promptTokens = inputs.reduce((sum, input) => sum + countPassage(input), 0)

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, textOf } from '../json.ts'
 import { Refusal } from '../refusal.ts'
+import { countTokens } from '../tokens.ts'
 
 export const CHOICE_LIMIT = 128
 
@@ -43,10 +44,14 @@ export function decodePassages(request: JsonObject, field: string, most: number)
   if (!Array.isArray(passages) || !passages.every(isPassage)) {
     throw new Refusal('wrong_type', `'${field}' must be texts or lists of token numbers.`, field)
   }
-  if (passages.length === 0 || passages.length > most || passages.some(({ length }) => length === 0)) {
-    throw new Refusal('bad_value', `'${field}' must be 1 to ${most} texts, none of them empty.`, field)
+  if (passages.length === 0 || passages.length > most) {
+    throw new Refusal('bad_value', `'${field}' must be 1 to ${most} texts.`, field)
   }
   return passages
+}
+
+export function countPassage(passage: Passage): number {
+  return typeof passage === 'string' ? countTokens(passage) : passage.length
 }
 
 function isPassage(value: unknown): value is Passage {

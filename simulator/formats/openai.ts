@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { findModel, MODELS, type Model } from '../models.ts'
 import { Refusal, type RefusalKind } from '../refusal.ts'
-import type { Format, Inquiry, Reply } from './format.ts'
+import type { Failure, Format, Inquiry, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletions } from './openai-completions.ts'
 import { answerEmbeddings } from './openai-embeddings.ts'
@@ -20,6 +20,7 @@ export const openai = {
     { method: 'GET', path: /^\/v1\/models\/(.+)$/, answer: showModel },
   ],
   encodeRefusal,
+  encodeFailure,
 } satisfies Format
 
 function bearerOf(headers: IncomingHttpHeaders): string | undefined {
@@ -57,6 +58,7 @@ function decode(component: string): string {
 
 const CODES = {
   no_key: null,
+  not_local: null,
   unknown_path: null,
   wrong_method: 'method_not_supported',
   unknown_model: 'model_not_found',
@@ -72,4 +74,18 @@ const CODES = {
 function encodeRefusal({ kind, status, message, field }: Refusal): string {
   const type = status >= 500 ? 'server_error' : 'invalid_request_error'
   return JSON.stringify({ error: { message, type, param: field, code: CODES[kind] } })
+}
+
+/** How the provider types the errors that clients tell apart; the others go by their hundreds. */
+const FAILURES: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
+  401: { type: 'invalid_request_error', code: 'invalid_api_key' },
+  404: { type: 'invalid_request_error', code: 'model_not_found' },
+  429: { type: 'requests', code: 'rate_limit_exceeded' },
+}
+
+function encodeFailure({ status, message, isOutOfQuota = false }: Failure): string {
+  const quota = { type: 'insufficient_quota', code: 'insufficient_quota' }
+  const other = { type: status >= 500 ? 'server_error' : 'invalid_request_error', code: null }
+  const { type, code } = isOutOfQuota ? quota : (FAILURES[status] ?? other)
+  return JSON.stringify({ error: { message, type, param: null, code } })
 }

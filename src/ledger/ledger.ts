@@ -38,7 +38,7 @@ export type Hold = {
 }
 
 const APPLY_EVERY_MS = 50
-const SWEEP_EVERY_MS = 2_500
+const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 512
 /** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */
 const MAX_UNAPPLIED = 200_000
@@ -117,12 +117,15 @@ export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: L
   async function askFor(pair: readonly Purse[], amount: number): Promise<boolean> {
     const short = pair.filter(purse => !purses.covers(purse, amount))
     try {
-      await within(Promise.all(short.map(purse => purses.ask(purse))), ASK_TIMEOUT_MS)
+      const exhausted = await within(
+        Promise.all(short.map(purse => purses.ask(purse, amount))),
+        ASK_TIMEOUT_MS,
+      )
+      return short.every((purse, index) => purses.covers(purse, amount) || !exhausted[index])
     } catch (error) {
       onFailure(error as Error, 'no lease could be had')
       throw unavailable()
     }
-    return short.every(purse => purses.covers(purse, amount))
   }
 
   /**
@@ -236,7 +239,12 @@ export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: L
       await apply()
       await apply()
     },
-    recall: purses.recall,
+    /** Brings the store up to what this node knows of an account, before somebody changes it there. */
+    async surrender(account: AccountName): Promise<void> {
+      await apply()
+      await apply()
+      await purses.recall(account)
+    },
     refresh: purses.refresh,
     pending: () => ({ unapplied: unapplied.length, openHolds: openLsns.size }),
     async close(): Promise<void> {

@@ -9,7 +9,9 @@ export type Purse = {
   /** Of running requests. */
   held: number
   lastUsedMs: number
-  asking: Promise<void> | undefined
+  asking: Promise<boolean> | undefined
+  /** Counts changes of the account in the store. */
+  edition: number
 }
 
 export type PurseDeps = {
@@ -21,9 +23,9 @@ export type PurseDeps = {
   nowMs(): number
 }
 
-/** Everything an account has is leased to the only node there is; it comes back when idle or when recalled. */
-const WANT_ALL = Number.MAX_SAFE_INTEGER
-const IDLE_MS = 5_000
+/** Room for so many requests of the size at hand: their bounds are far above their costs, so a lease lasts long. */
+const WANT_TIMES = 16
+const IDLE_MS = 1_000
 const FORGET_MS = 60_000
 
 const nameOf = ({ kind, ownerId }: AccountName) => `${kind}:${ownerId}`
@@ -35,7 +37,7 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
   async function load(account: AccountName): Promise<Purse | undefined> {
     const found = await find(account)
     if (!found) return undefined
-    const purse = { account, ...found, lease: 0, held: 0, lastUsedMs: nowMs(), asking: undefined }
+    const purse = { account, ...found, lease: 0, held: 0, lastUsedMs: nowMs(), asking: undefined, edition: 0 }
     purses.set(nameOf(account), purse)
     return purse
   }
@@ -54,20 +56,28 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
 
   const covers = (purse: Purse, amount: number) => purse.isUnlimited || purse.lease >= amount
 
-  /** One question at a time for an account; everybody who waits looks again when it is answered. */
-  function ask(purse: Purse): Promise<void> {
-    purse.asking ??= lease(purse.account, WANT_ALL)
+  /**
+   * Asks the store for more, or joins who is asking already. True when the store gave all it has, and nobody has
+   * changed the account since: whoever is not covered then cannot be.
+   */
+  async function ask(purse: Purse, amount: number): Promise<boolean> {
+    const { edition } = purse
+    purse.asking ??= question(purse, Math.min(amount * WANT_TIMES, Number.MAX_SAFE_INTEGER))
+    return (await purse.asking) && purse.edition === edition
+  }
+
+  const question = (purse: Purse, want: number) =>
+    lease(purse.account, want)
       .then(granted => {
         purse.lease += granted
+        return granted < want
       })
       .finally(() => {
         purse.asking = undefined
       })
-    return purse.asking
-  }
 
   async function returnLease(purse: Purse): Promise<void> {
-    await purse.asking
+    await purse.asking?.catch(() => false)
     const amount = purse.lease
     if (amount === 0) return
     purse.lease = 0
@@ -109,6 +119,7 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
     async refresh(account: AccountName): Promise<void> {
       const purse = purses.get(nameOf(account))
       if (!purse) return
+      purse.edition += 1
       const found = await find(account)
       if (found) purse.isUnlimited = found.isUnlimited
     },

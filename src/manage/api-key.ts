@@ -21,7 +21,7 @@ function credentialOf({ authorization, reply: { request } }: Asking): string {
 type Outside = 'forbidden' | 'ip_not_allowed'
 
 /** The `sk-` token a call comes with, where a route of the management API takes one. */
-export function createKeyHolder({ db, digest, now }: Deps, outside: Outside) {
+export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outside) {
   const checkKey = createKeyCheck({
     findToken: value => findTokenByDigest(db, value),
     findUser: id => findUser(db, id),
@@ -29,6 +29,8 @@ export function createKeyHolder({ db, digest, now }: Deps, outside: Outside) {
     now,
   })
   return async (asking: Asking, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
+    // What was answered a moment ago counts already.
+    await ledger.barrier()
     const token = await checkKey(credentialOf(asking), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(asking.address, allowed))

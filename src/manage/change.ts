@@ -27,7 +27,7 @@ export const answerPlace = ({ userId, path, key }: Repeat) => ({
 })
 
 /** Writes happen in one transaction each, and at most once for an `Idempotency-Key` (contract 4, repeating). */
-export function createChange({ db, now, keyring }: Deps) {
+export function createChange({ db, now, keyring, announce }: Deps) {
   const running = new Set<string>()
 
   function repeatOf(request: FastifyRequest, route: Route) {
@@ -43,9 +43,9 @@ export function createChange({ db, now, keyring }: Deps) {
   /** The transaction of one call: the change, its audit record and, for a repeatable call, the answer. */
   const transact =
     (request: FastifyRequest, repeat: ReturnType<typeof repeatOf>): Change =>
-    work =>
-      db.transaction().execute(async trx => {
-        const notes: AuditNote[] = []
+    async work => {
+      const notes: AuditNote[] = []
+      const answer = await db.transaction().execute(async trx => {
         const told = await work({
           trx,
           audit: note => {
@@ -63,6 +63,10 @@ export function createChange({ db, now, keyring }: Deps) {
         for (const note of notes) await auditRecord(trx, request, note, now())
         return told
       })
+      // Takes effect before the 200 is out: the next request on any connection sees it.
+      await announce(notes.map(({ target }) => target))
+      return answer
+    }
 
   return {
     async repeatable(request: FastifyRequest, route: Route, handle: (change: Change) => Promise<unknown>) {

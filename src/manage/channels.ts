@@ -29,6 +29,7 @@ import { createChannelModelHandlers } from './channel-models.ts'
 import { mustFindChannel, mustLockChannel, tellChannels, tellOne } from './channel-rows.ts'
 import { createChannelSeals } from './channel-seals.ts'
 import { createChannelTagHandlers, setStatus } from './channel-tags.ts'
+import { createChannelTestHandlers } from './channel-tests.ts'
 import { type ChannelTold, tellChannel } from './channel-told.ts'
 import type { channelContract } from './contract/channels.ts'
 import type { Query } from './contract/route.ts'
@@ -252,14 +253,6 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         return setStatus(changing, rows, body.status)
       }),
 
-    testChannels: async () => {
-      throw notReady()
-    },
-    testChannel: async ({ params }) => {
-      await mustFindChannel(db, params.id)
-      throw notReady()
-    },
+    ...createChannelTestHandlers(deps),
   }
 }
-
-const notReady = () => new Refusal('not_ready', 'this gateway cannot send test requests yet')

@@ -5,7 +5,20 @@ import type { Identify } from '../identity/identify.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import type { Passwords } from '../identity/passwords.ts'
 import type { Throttle } from '../identity/throttle.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import type { Db, Engine } from '../store/store.ts'
+
+/** What a test request through a channel found out. */
+export type TestResult = {
+  readonly id: number
+  readonly name: string
+  readonly model: string
+  readonly isGood: boolean
+  readonly latencyMs: number
+  readonly firstTokenMs: number | null
+  readonly status: number | null
+  readonly error: string | null
+}
 
 /** What the management API is given when it is built. */
 export type Deps = {
@@ -18,6 +31,18 @@ export type Deps = {
   readonly throttle: Throttle
   readonly clientAddress: ClientAddress
   readonly outbound: Outbound
+  /** What running requests hold, and how the store is brought up to what the relay knows. */
+  readonly ledger: Pick<Ledger, 'barrier' | 'surrender' | 'heldOf'>
+  /** Tells the relay what was changed, by the targets of audit records; done before the change answers 200. */
+  readonly announce: (targets: readonly string[]) => Promise<void>
+  /** Channels as the relay uses them. */
+  readonly channels: {
+    test(
+      id: number,
+      options: { readonly model?: string | undefined; readonly isStream?: boolean | undefined },
+    ): Promise<TestResult>
+    enabledIds(): readonly number[]
+  }
   readonly basePath: string
   readonly version: string
   readonly startTime: number

@@ -23,7 +23,13 @@ const DEFAULT_NAME = 'default'
 const MAX_ACCESS_TOKENS = 1_000
 
 /** What everybody may do with their own account (spec 4.3). */
-export function createSelfHandlers({ db, now, passwords, digest }: Deps): Handlers<typeof selfContract> {
+export function createSelfHandlers({
+  db,
+  now,
+  passwords,
+  digest,
+  ledger,
+}: Deps): Handlers<typeof selfContract> {
   async function issue(trx: Trx, userId: number, name: string, expiredTime: number) {
     const token = newAccessToken()
     const created_time = now()
@@ -39,7 +45,10 @@ export function createSelfHandlers({ db, now, passwords, digest }: Deps): Handle
   }
 
   return {
-    getSelf: async ({ actor }) => tellUser(await mustFindUser(db, actor.id)),
+    getSelf: async ({ actor }) => {
+      await ledger.surrender({ kind: 'user', ownerId: actor.id })
+      return tellUser(await mustFindUser(db, actor.id))
+    },
 
     updateSelf: async ({ actor, body, change }) => {
       const current = await mustFindUser(db, actor.id)

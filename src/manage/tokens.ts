@@ -49,7 +49,13 @@ function readExpiry(given: number | undefined, now: number): number {
 }
 
 /** The tokens of the caller (spec 2.1, 4.1). */
-export function createTokenHandlers({ db, now, keyring, digest }: Deps): Handlers<typeof tokenContract> {
+export function createTokenHandlers({
+  db,
+  now,
+  keyring,
+  digest,
+  ledger,
+}: Deps): Handlers<typeof tokenContract> {
   const tell = (row: TokenWithAccount, wholeKey?: string) => ({
     id: row.id,
     user_id: row.user_id,
@@ -112,7 +118,11 @@ export function createTokenHandlers({ db, now, keyring, digest }: Deps): Handler
       return pageTold(await listTokens(db, actor.id, filter, paging), paging, row => tell(row))
     },
 
-    getToken: async ({ actor, params }) => tell(await mustFind(db, actor.id, params.id)),
+    getToken: async ({ actor, params }) => {
+      const { id } = await mustFind(db, actor.id, params.id)
+      await ledger.surrender({ kind: 'token', ownerId: id })
+      return tell(await mustFind(db, actor.id, id))
+    },
 
     createToken: async ({ actor, body, change }) =>
       change(async ({ trx, audit }) => {
@@ -144,8 +154,9 @@ export function createTokenHandlers({ db, now, keyring, digest }: Deps): Handler
         return tell(row, key)
       }),
 
-    updateToken: async ({ actor, query, body: given, change }) =>
-      change(async ({ trx, audit }) => {
+    updateToken: async ({ actor, query, body: given, change }) => {
+      await ledger.surrender({ kind: 'token', ownerId: given.id })
+      return change(async ({ trx, audit }) => {
         const body: Partial<typeof given> & { id: number } = query.status_only
           ? { id: given.id, status: given.status }
           : given
@@ -185,7 +196,8 @@ export function createTokenHandlers({ db, now, keyring, digest }: Deps): Handler
           after: tell(after),
         })
         return tell(after)
-      }),
+      })
+    },
 
     deleteToken: async ({ actor, params, change }) =>
       change(async ({ trx, audit }) => {

@@ -127,7 +127,7 @@ type Move = {
 type Override = Omit<Move, 'amount'> & { readonly units: number }
 
 /** The users of the instance, for administrators (spec 4.3, contract 2.4). */
-export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeof userContract> {
+export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handlers<typeof userContract> {
   function mustOutrank(actor: Actor, target: Pick<UserRow, 'role'>): void {
     if (!outranks(actor.role, target.role as Role))
       throw new Refusal(
@@ -233,7 +233,10 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
   return {
     listUsers: list,
     searchUsers: list,
-    getUser: async ({ params }) => tellUser(await mustFindUser(db, params.id)),
+    getUser: async ({ params }) => {
+      await ledger.surrender({ kind: 'user', ownerId: params.id })
+      return tellUser(await mustFindUser(db, params.id))
+    },
 
     createUser: async ({ actor, body, change }) => {
       const role = body.role ?? ROLE.user
@@ -263,6 +266,7 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
       mustOutrank(actor, await mustFindUser(db, body.id))
       if (body.role !== undefined) mustGrant(actor, body.role)
       const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
+      await ledger.surrender({ kind: 'user', ownerId: body.id })
       return change(async ({ trx, audit }) => {
         const before = await mustHoldUser(trx, body.id)
         // Once more inside the transaction: the target may have been promoted since.
@@ -304,8 +308,9 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
         return undefined
       }),
 
-    manageUser: async call =>
-      call.change(async changing => {
+    manageUser: async call => {
+      await ledger.surrender({ kind: 'user', ownerId: call.body.id })
+      return call.change(async changing => {
         const before = await mustHoldUser(changing.trx, call.body.id)
         mustOutrank(call.actor, before)
         await ACTIONS[call.body.action](changing, call, before)
@@ -318,6 +323,7 @@ export function createUserHandlers({ db, now, passwords }: Deps): Handlers<typeo
           after,
         })
         return after
-      }),
+      })
+    },
   }
 }

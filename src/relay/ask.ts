@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
+import { repeatedKey, topLevel } from '../wire/json-edit.ts'
 import { readBody } from './body.ts'
 import type { OperationSpec, Work } from './operations/operation.ts'
 
@@ -19,6 +20,10 @@ export async function readRequest(
   const parsed = parse(bytes)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')
+  // Whoever reads it next must find the same value that we route and bill by.
+  const repeated = repeatedKey(topLevel(bytes))
+  if (repeated !== undefined)
+    throw new Refusal('invalid_json', `the body names "${repeated.slice(0, 100)}" twice`)
   return spec.read(parsed as Record<string, unknown>, bytes)
 }
 

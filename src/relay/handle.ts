@@ -1,24 +1,130 @@
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
-import { relayError } from '../http/errors.ts'
+import { internalError } from '../http/errors.ts'
 import { newRequestId } from '../http/request-id.ts'
+import { type Admitted, admit, createAdmitted, credentialOf } from './admit.ts'
+import { answerJson, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
+import { readRequest } from './ask.ts'
+import { firstAnswer } from './attempt.ts'
+import { conclude } from './conclude.ts'
+import { mustBeLive } from './directory.ts'
+import type { Errand, RelayDeps } from './errand.ts'
+import { listFormat, tellModel, tellModels } from './models.ts'
+import { OPERATIONS } from './operations/index.ts'
+import type { OperationSpec } from './operations/operation.ts'
+import { priceWork } from './price.ts'
 
-/** Balances in the form of the common billing endpoints are kept by the management API. */
-const BILLING = /^\/+(v1\/+)?dashboard\/+billing\//
-
-/** `/v1`: what it does not offer is a 404 in the relay's own shape, never a page. */
-export function createRelay({ manage }: { manage: RequestListener }): RequestListener {
-  return (request, response) => {
-    if (BILLING.test(request.url ?? '')) return manage(request, response)
-    const path = (request.url ?? '').split('?')[0]
-    const { status, body } = relayError(
-      new Refusal('not_found', `nothing lives at ${request.method} ${path}`),
-    )
-    response.writeHead(status, {
-      'content-type': 'application/json; charset=utf-8',
-      'x-request-id': newRequestId(Date.now()),
-      'access-control-allow-origin': '*',
+/** The walk of one request: each room is entered once, here, in this order. */
+async function walk(
+  deps: RelayDeps,
+  spec: OperationSpec,
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+) {
+  const startedMs = deps.nowMs()
+  const admitted = await identify(deps, request)
+  const work = await readRequest(request, spec, deps.maxBodyBytes)
+  const route = admit(deps, admitted, work)
+  const priced = priceWork(deps.catalog, route, work)
+  const ticket = admitted.enter(work.countedInput)
+  try {
+    const hold = await deps.ledger.hold({
+      rid: requestId,
+      userId: admitted.caller.userId,
+      tokenId: admitted.caller.tokenId,
+      tokenName: admitted.caller.tokenName,
+      model: work.model,
+      amount: priced.bound,
+      isStream: work.isStream,
+      address: admitted.address,
     })
-    response.end(JSON.stringify(body))
+    const errand: Errand = { deps, spec, work, route, priced, hold, response, requestId, startedMs, admitted }
+    try {
+      const answered = await firstAnswer(errand)
+      await conclude(errand, answered, ticket)
+    } finally {
+      hold.release() // gives back whatever was not settled
+    }
+  } finally {
+    ticket.end(0) // counts once: an answer has told its tokens already
+  }
+}
+
+/** Who is calling, before a byte of the body is read. */
+async function identify(deps: RelayDeps, request: IncomingMessage): Promise<Admitted> {
+  if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
+  if (deps.isOverloaded()) throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
+  const credential = credentialOf(request)
+  const found = deps.directory.find(credential)
+  const caller = mustBeLive(found instanceof Promise ? await found : found, Math.floor(deps.nowMs() / 1000))
+  return createAdmitted(deps, caller, deps.clientAddress(request).address)
+}
+
+const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
+const BILLING = /^\/(v1\/)?dashboard\/billing\//
+
+/** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
+export function createRelay(deps: RelayDeps): RequestListener {
+  const fail = (response: ServerResponse, error: unknown, requestId: string) => {
+    const refusal = error instanceof Refusal ? error : internalError(requestId)
+    if (refusal !== error) deps.onFailure(error as Error, requestId)
+    if (response.headersSent) response.destroy()
+    else answerRefusal(response, refusal, requestId)
+  }
+
+  async function listModels(
+    request: IncomingMessage,
+    response: ServerResponse,
+    id: string | undefined,
+    requestId: string,
+  ) {
+    const { caller } = await identify(deps, request)
+    const table = deps.catalog.table()
+    const names = table.served().filter(name => caller.models?.has(name) ?? true)
+    const format = listFormat(request)
+    const listed = (name: string) => ({
+      id: name,
+      ownedBy: deps.ownerOf(table.ownerTypes(name)[0]),
+      endpointTypes: deps.endpointTypes(name),
+    })
+    const created = 1_700_000_000
+    if (id === undefined)
+      return answerJson(
+        response,
+        200,
+        commonHeaders(requestId),
+        tellModels(format, names.map(listed), created),
+      )
+    if (!names.includes(id)) throw new Refusal('model_not_found', `there is no model "${id}" for this token`)
+    answerJson(response, 200, commonHeaders(requestId), tellModel(format, listed(id), created))
+  }
+
+  return (request, response) => {
+    const path =
+      (request.url ?? '/')
+        .split('?')[0]
+        ?.replace(/\/{2,}/g, '/')
+        .replace(/(.)\/$/, '$1') ?? '/'
+    if (BILLING.test(path)) return deps.manage(request, response)
+    const requestId = newRequestId(deps.nowMs())
+    if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
+    const models = MODELS.exec(path)
+    const spec = Object.hasOwn(OPERATIONS, path) ? OPERATIONS[path] : undefined
+    const run = () => {
+      if (models) {
+        if (request.method !== 'GET') throw new Refusal('method_not_allowed', `${path} takes GET`)
+        return listModels(
+          request,
+          response,
+          models[1] === undefined ? undefined : decodeURIComponent(models[1]),
+          requestId,
+        )
+      }
+      if (!spec) throw notServed(request)
+      if (request.method !== 'POST') throw new Refusal('method_not_allowed', `${path} takes POST`)
+      return walk(deps, spec, request, response, requestId)
+    }
+    Promise.try(run).catch(error => fail(response, error, requestId))
   }
 }

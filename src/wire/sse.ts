@@ -75,6 +75,8 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       scan(frames, false)
       if (failure !== undefined && frames.length === 0) throw failure
       keepRest()
+      // A chunk that is done with must not live on here until the next one comes.
+      source = NOTHING
       return frames
     },
 
@@ -85,8 +87,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       scan(frames, true)
       if (lineStart < source.length) takeLine(frames, source.length, source.length)
       if (frameStart < source.length) give(frames, source.length, false)
-      kept = NOTHING
-      keptLength = 0
+      drop()
       return frames
     },
   }

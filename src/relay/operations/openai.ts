@@ -61,7 +61,13 @@ export const chat: OperationSpec = {
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
       dress: (channel, sent) =>
-        dressed(bytes, facts.model, sent, channel, facts.stream && !facts.includeUsage ? streamOptions(parsed) : {}),
+        dressed(
+          bytes,
+          facts.model,
+          sent,
+          channel,
+          facts.stream && !facts.includeUsage ? streamOptions(parsed) : {},
+        ),
       readWhole: (body, channel) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
       meter: channel =>
         createStreamMeter({
@@ -85,10 +91,20 @@ export const completions: OperationSpec = {
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => facts.maxOutput * facts.choices,
       dress: (channel, sent) =>
-        dressed(bytes, facts.model, sent, channel, facts.stream && !facts.includeUsage ? streamOptions(parsed) : {}),
+        dressed(
+          bytes,
+          facts.model,
+          sent,
+          channel,
+          facts.stream && !facts.includeUsage ? streamOptions(parsed) : {},
+        ),
       readWhole: (body, channel) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
       meter: channel =>
-        createStreamMeter({ includeUsage: facts.includeUsage, choices: facts.n, usageOptions: usageOptionsOf(channel) }),
+        createStreamMeter({
+          includeUsage: facts.includeUsage,
+          choices: facts.n,
+          usageOptions: usageOptionsOf(channel),
+        }),
     }
   },
 }

@@ -63,12 +63,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('held', whole, column => column.notNull())
       .addColumn('request_count', whole, column => column.notNull())
       .addPrimaryKeyConstraint('accounts_key', ['kind', 'owner_id'])
-      // The last line of defence: whatever a program does, a balance does not go below zero.
-      .addCheckConstraint('accounts_held', sql`held >= 0`)
-      .addCheckConstraint(
-        'accounts_left',
-        sql`unlimited = 1 or kind = 'token' or credited - posted - held >= 0`,
-      ),
+      .addCheckConstraint('accounts_held', sql`held >= 0`),
   )
 
   await strict(

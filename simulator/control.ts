@@ -1,0 +1,53 @@
+import type { IncomingMessage } from 'node:http'
+import { readBody } from './body.ts'
+import { FAULTS, type Faults } from './faults.ts'
+import { isObject } from './json.ts'
+import { Refusal } from './refusal.ts'
+import type { RequestLog } from './requests.ts'
+
+/** Paths under it are about the simulator, not a provider's. */
+export const CONTROL_PREFIX = '/sim/'
+
+type Rooms = { readonly faults: Faults; readonly requests: RequestLog }
+
+/** Answers a test that wants to change or to see what the simulator does; nothing if it left while asking. */
+export async function control(
+  request: IncomingMessage,
+  path: string,
+  { faults, requests }: Rooms,
+): Promise<object | undefined> {
+  if (!isLoopback(request.socket.remoteAddress)) {
+    throw new Refusal('not_local', `${path} is open to this machine only.`)
+  }
+  const { method = '' } = request
+  if (path === '/sim/requests' && method === 'GET') return requests.report()
+  if (path === '/sim/faults' && method === 'GET') {
+    return { fault: faults.current(), known: Object.keys(FAULTS) }
+  }
+  if (path === '/sim/faults' && method === 'POST') {
+    const body = await readBody(request)
+    if (body.kind !== 'read') return undefined
+    faults.switchTo(decodeSwitch(body.text))
+    return { fault: faults.current() }
+  }
+  if (path === '/sim/requests' || path === '/sim/faults') {
+    throw new Refusal('wrong_method', `${path} does not take ${method}.`)
+  }
+  throw new Refusal('unknown_path', `There is nothing at ${path}.`)
+}
+
+export function isLoopback(address: string | undefined): boolean {
+  return address === '::1' || /^(::ffff:)?127\./.test(address ?? '')
+}
+
+function decodeSwitch(text: string): string | null {
+  let asked: unknown
+  try {
+    asked = JSON.parse(text)
+  } catch {
+    throw new Refusal('bad_json', 'The body of the request is not valid JSON.')
+  }
+  const fault = isObject(asked) ? asked.fault : undefined
+  if (fault === null || typeof fault === 'string') return fault
+  throw new Refusal('wrong_type', "'fault' must be the name of a fault, or null.", 'fault')
+}

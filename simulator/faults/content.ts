@@ -1,0 +1,72 @@
+import type { Frame } from '../formats/format.ts'
+import type { Spoil } from './fault.ts'
+import {
+  BIG,
+  bodyOf,
+  filler,
+  firstHalf,
+  frameOf,
+  insert,
+  instead,
+  TOKENS_BEFORE_FAULT,
+  take,
+  tokensOf,
+  withBody,
+  withHeaders,
+} from './frames.ts'
+
+// Answers whose status is 200 and whose body is not what it should be.
+
+const PAGE =
+  '<!doctype html><html><head><title>Welcome</title></head><body><h1>It works!</h1></body></html>\n'
+
+export const html: Spoil = script => instead(script, { status: 200, type: 'text/html', body: PAGE })
+
+export const empty: Spoil = script => instead(script, { status: 200, type: 'application/json', body: '' })
+
+export const array: Spoil = script =>
+  instead(script, { status: 200, type: 'application/json', body: '[{"message":"a list is no answer"}]' })
+
+/** One event that no parser understands, between two good ones; a whole answer breaks off inside its JSON. */
+export const badJson: Spoil = script => {
+  if (!script.isStream) return withBody(script, firstHalf(script)[0]?.data ?? '')
+  const bad = frameOf('data: {"id":"chatcmpl-broken","choices":[{"index":0,"delta":{"content":\n\n')
+  return { ...script, frames: insert(script.frames, TOKENS_BEFORE_FAULT, bad) }
+}
+
+/** A line that seems never to end; in a whole answer, a member of 100 MB before all others. */
+export const bigLine: Spoil = script => {
+  const before = '{"padding":"'
+  if (script.isStream) {
+    const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [frameOf(`data: ${before}`)], filler())
+    return { ...script, frames, isFinished: false }
+  }
+  const rest = `",${bodyOf(script).subarray(1)}`
+  const head = withHeaders(script.head, { 'content-length': before.length + BIG + Buffer.byteLength(rest) })
+  const last = { data: rest, tokens: tokensOf(script) }
+  return { ...script, head, frames: chain([frameOf(before)], filler(), [last]) }
+}
+
+/** Lines, but never the blank one that would make an event of them. */
+export const noBlank: Spoil = script => {
+  if (!script.isStream) return script
+  return { ...script, frames: unblanked(script.frames) }
+}
+
+/** The provider fails in the middle, and says so where the next token should be. */
+export const errorInStream: Spoil = (script, { format }) => {
+  const body = format.encodeFailure({ status: 500, message: 'The simulator was told to fail in the middle.' })
+  if (!script.isStream) return instead(script, { status: 200, type: 'application/json', body })
+  const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [frameOf(`data: ${body}\n\n`)])
+  return { ...script, frames, isFinished: false }
+}
+
+function* chain(...parts: readonly Iterable<Frame>[]): Generator<Frame> {
+  for (const part of parts) yield* part
+}
+
+function* unblanked(frames: Iterable<Frame>): Generator<Frame> {
+  for (const { data, tokens } of frames) {
+    yield { data: Buffer.from(data).toString('utf8').replaceAll('\n\n', '\n'), tokens }
+  }
+}

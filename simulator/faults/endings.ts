@@ -1,0 +1,85 @@
+import type { Frame } from '../formats/format.ts'
+import type { Script } from '../script.ts'
+import type { Spoil } from './fault.ts'
+import { firstHalf, frameOf, instead, take, tokensOf, withHeaders } from './frames.ts'
+
+// Answers that stop too early, too late or never.
+
+const DRIP_MS = 1_000
+
+/** Accepts, and never answers. */
+export const hang: Spoil = script => ({ ...nothing(script), ending: 'silence' })
+
+export const reset: Spoil = script => ({ ...nothing(script), ending: 'reset' })
+
+export const cut: Spoil = (script, { numbers: [tokens = 0] }) => ({
+  ...partOf(script, tokens),
+  ending: 'cut',
+})
+
+export const stall: Spoil = (script, { numbers: [tokens = 0] }) => ({
+  ...partOf(script, tokens),
+  ending: 'silence',
+})
+
+/** A clean end of HTTP, in the middle of the answer. */
+export const eof: Spoil = (script, { numbers: [tokens = 0] }) => {
+  const part = partOf(script, tokens)
+  if (script.isStream) return part
+  const [half = frameOf('')] = part.frames
+  return { ...part, head: withHeaders(part.head, { 'content-length': half.data.length }) }
+}
+
+/** What comes before the first token, and then the connection is gone. */
+export const preamble: Spoil = script => {
+  const frames = script.isStream ? opening(script.frames) : [{ data: '', tokens: tokensOf(script) }]
+  return { ...script, frames, ending: 'cut', isFinished: false }
+}
+
+export const drip: Spoil = script => ({ ...script, frames: bytesOf(script.frames), paceMs: DRIP_MS })
+
+export const slow: Spoil = (script, { numbers: [waitMs = 0] }) => ({ ...script, waitMs })
+
+/** Answers while the client is still sending, and reads none of what it sends. */
+export const early: Spoil = (script, { format }) => {
+  const body = format.encodeFailure({ status: 413, message: 'The simulator will not read so large a body.' })
+  const length = `content-length: ${Buffer.byteLength(body)}`
+  const lines = [
+    'HTTP/1.1 413 Payload Too Large',
+    'content-type: application/json',
+    length,
+    'connection: close',
+  ]
+  const raw = `${lines.join('\r\n')}\r\n\r\n`
+  return {
+    ...instead(script, { status: 413, type: 'application/json', body }),
+    head: { raw },
+    ending: 'linger',
+  }
+}
+
+function nothing(script: Script): Script {
+  return { ...script, head: undefined, frames: [], isFinished: false }
+}
+
+/** A stream has its tokens one by one; a whole answer, generated before it is sent, is cut in half. */
+function partOf(script: Script, tokens: number): Script {
+  const frames = script.isStream ? take(script.frames, tokens) : firstHalf(script)
+  return { ...script, frames, isFinished: false }
+}
+
+function* opening(frames: Iterable<Frame>): Generator<Frame> {
+  for (const frame of frames) {
+    if (frame.tokens > 0) return
+    yield frame
+  }
+}
+
+function* bytesOf(frames: Iterable<Frame>): Generator<Frame> {
+  for (const { data, tokens } of frames) {
+    const bytes = Buffer.from(data)
+    for (let at = 0; at < bytes.length; at += 1) {
+      yield { data: bytes.subarray(at, at + 1), tokens: at === bytes.length - 1 ? tokens : 0 }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import type { Script } from '../script.ts'
+import type { Scene, Spoil } from './fault.ts'
+import { BIG, filler, frameOf, instead, withHeaders } from './frames.ts'
+
+// Answers that say that something is wrong, and redirects, which say so of the address.
+
+const RETRY_DATE_MS = 30_000
+const JSON_TYPE = 'application/json'
+// Prime to 100, so that the failures are scattered and every hundred requests have their exact share of them.
+const FLAKY_STRIDE = 37
+
+export const status: Spoil = (script, scene) => failure(script, scene)
+
+export const statusRetry: Spoil = (script, scene) => failure(script, scene, String(scene.numbers[1]))
+
+export const statusRetryDate: Spoil = (script, scene) =>
+  failure(script, scene, new Date(scene.time.getTime() + RETRY_DATE_MS).toUTCString())
+
+export const statusRetryGarbage: Spoil = (script, scene) => failure(script, scene, 'when the moon is full')
+
+/** Out of money rather than too fast: no use to come again soon. */
+export const statusQuota: Spoil = (script, { format, numbers: [code = 429] }) => {
+  const message = 'The simulator was told that your account is used up.'
+  const body = format.encodeFailure({ status: code, message, isOutOfQuota: true })
+  return instead(script, { status: code, type: JSON_TYPE, body })
+}
+
+/** A refusal that repeats the key, as careless providers do. */
+export const errorKey: Spoil = (script, { format, key = '' }) => {
+  const body = format.encodeFailure({ status: 401, message: `Incorrect API key provided: ${key}.` })
+  return instead(script, { status: 401, type: JSON_TYPE, body })
+}
+
+export const bigError: Spoil = (script, { format }) => {
+  const mark = '@'
+  const [before = '', after = ''] = format.encodeFailure({ status: 500, message: mark }).split(mark)
+  function* frames() {
+    yield frameOf(before)
+    yield* filler()
+    yield frameOf(after)
+  }
+  const told = instead(script, { status: 500, type: JSON_TYPE, body: '' })
+  const head = withHeaders(told.head, { 'content-length': before.length + BIG + after.length })
+  return { ...told, head, frames: frames() }
+}
+
+/** Fails in so many of a hundred requests. */
+export const flaky: Spoil = (script, scene) => {
+  const [percent = 0] = scene.numbers
+  const isBad = ((scene.turn + 1) * FLAKY_STRIDE) % 100 < percent
+  return isBad ? failure(script, { ...scene, numbers: [500] }) : script
+}
+
+export const redirect: Spoil = (script, { headers, url }) => {
+  const given = headers['x-sim-redirect-to']
+  const location = typeof given === 'string' ? given : `http://${headers.host}${url}`
+  const told = instead(script, { status: 302, type: 'text/plain', body: `Found elsewhere: ${location}\n` })
+  return { ...told, head: withHeaders(told.head, { location }) }
+}
+
+function failure(script: Script, { format, numbers: [code = 500] }: Scene, retryAfter?: string): Script {
+  const body = format.encodeFailure({ status: code, message: `The simulator was told to fail with ${code}.` })
+  const told = instead(script, { status: code, type: JSON_TYPE, body })
+  if (retryAfter === undefined) return told
+  return { ...told, head: withHeaders(told.head, { 'retry-after': retryAfter }) }
+}

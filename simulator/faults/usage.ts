@@ -1,0 +1,96 @@
+import type { Frame } from '../formats/format.ts'
+import { isObject, type JsonObject } from '../json.ts'
+import type { Script } from '../script.ts'
+import type { Spoil } from './fault.ts'
+import { bodyOf, withBody } from './frames.ts'
+
+// Answers that are right but for what they say they cost. The count file keeps telling the truth.
+
+/** What `badusage` puts in the place of every number, one after the other from request to request. */
+export const BAD_NUMBERS: readonly unknown[] = [-7, 2.5, 1e18, '12']
+
+export const noUsage: Spoil = script => edit(script, json => withoutUsage(json))
+
+export const zeroUsage: Spoil = script => edit(script, json => renumber(json, () => 0))
+
+export const badUsage: Spoil = (script, { turn }) =>
+  edit(script, json => renumber(json, () => BAD_NUMBERS[turn % BAD_NUMBERS.length]))
+
+export const overuse: Spoil = (script, { numbers: [times = 1] }) =>
+  edit(script, json => renumber(json, value => value * times))
+
+/** Every chunk tells what was used until then; a whole answer has the member twice, and the last one is right. */
+export const dupUsage: Spoil = script => {
+  if (script.isStream) return { ...script, frames: withRunningUsage(script) }
+  const { usage, ...rest } = JSON.parse(bodyOf(script).toString('utf8')) as JsonObject
+  if (!isObject(usage)) return script
+  const halved = renumber({ usage }, value => Math.floor(value / 2))
+  return withBody(
+    script,
+    `${JSON.stringify({ ...halved, ...rest }).slice(0, -1)},"usage":${JSON.stringify(usage)}}`,
+  )
+}
+
+type Edit = (json: JsonObject) => JsonObject | undefined
+
+/** Changes every JSON object of the answer that speaks of usage; one that becomes nothing is left out. */
+function edit(script: Script, change: Edit): Script {
+  if (script.isStream) return { ...script, frames: editFrames(script.frames, change) }
+  const body = bodyOf(script).toString('utf8')
+  const changed = change(JSON.parse(body) as JsonObject)
+  return withBody(script, changed === undefined ? body : JSON.stringify(changed))
+}
+
+function* editFrames(frames: Iterable<Frame>, change: Edit): Generator<Frame> {
+  for (const frame of frames) {
+    const json = eventOf(frame)
+    if (json === undefined || !('usage' in json)) {
+      yield frame
+      continue
+    }
+    const changed = change(json)
+    if (changed !== undefined) yield { data: encodeEvent(changed), tokens: frame.tokens }
+  }
+}
+
+function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
+  const prompt = bill?.promptTokens ?? 0
+  let tokens = 0
+  for (const frame of frames) {
+    tokens += frame.tokens
+    const json = eventOf(frame)
+    const usage = { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens }
+    yield json === undefined
+      ? frame
+      : {
+          data: encodeEvent({ ...json, usage: isObject(json.usage) ? json.usage : usage }),
+          tokens: frame.tokens,
+        }
+  }
+}
+
+function withoutUsage({ usage, ...rest }: JsonObject): JsonObject | undefined {
+  // The chunk that came for the sake of usage alone goes with it.
+  const isForUsage = isObject(usage) && Array.isArray(rest.choices) && rest.choices.length === 0
+  return isForUsage ? undefined : rest
+}
+
+function renumber(json: JsonObject, change: (value: number) => unknown): JsonObject {
+  const renumbered = (value: unknown): unknown => {
+    if (typeof value === 'number') return change(value)
+    if (!isObject(value)) return value
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, renumbered(member)]))
+  }
+  return { ...json, usage: renumbered(json.usage) }
+}
+
+const EVENT_START = 'data: {'
+
+function eventOf({ data }: Frame): JsonObject | undefined {
+  if (typeof data !== 'string' || !data.startsWith(EVENT_START)) return undefined
+  return JSON.parse(data.slice('data: '.length)) as JsonObject
+}
+
+function encodeEvent(json: JsonObject): string {
+  return `data: ${JSON.stringify(json)}\n\n`
+}

@@ -1,0 +1,74 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { hintOf } from './count.ts'
+
+const REMEMBERED = 50
+/** Paths beyond so many are counted together: whoever tries them all must not fill the memory. */
+const PATH_LIMIT = 1_000
+const OTHER_PATHS = '(other)'
+
+const SECRET_HEADERS = new Set([
+  'authorization',
+  'proxy-authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'cookie',
+])
+
+/** A request that came in; what its body asks for is written down once that is known. */
+export type Visit = {
+  readonly method: string
+  readonly path: string
+  readonly key: string | undefined
+  readonly headers: IncomingHttpHeaders
+  model: string | null
+  fault: string | null
+}
+
+export type RequestLog = ReturnType<typeof createRequestLog>
+
+/** Remembers who asked for what, so that a test can see where a gateway sent its requests. */
+export function createRequestLog() {
+  const counts = new Map<string, Map<string, number>>()
+  const last: Visit[] = []
+  let total = 0
+
+  return {
+    note(came: Pick<Visit, 'method' | 'path' | 'key' | 'headers'>): Visit {
+      const { method, path, key, headers } = came
+      const visit: Visit = { method, path, key, headers, model: null, fault: null }
+      last[total % REMEMBERED] = visit
+      total += 1
+      const counted = counts.has(path) || counts.size < PATH_LIMIT ? path : OTHER_PATHS
+      const ofPath = counts.get(counted) ?? new Map<string, number>()
+      counts.set(counted, ofPath)
+      const hint = hintOf(key ?? '')
+      ofPath.set(hint, (ofPath.get(hint) ?? 0) + 1)
+      return visit
+    },
+    report() {
+      const start = total > REMEMBERED ? total % REMEMBERED : 0
+      return {
+        total,
+        counts: [...counts].flatMap(([path, ofPath]) =>
+          [...ofPath].map(([keyHint, requests]) => ({ path, key_hint: keyHint, requests })),
+        ),
+        /** Oldest first. */
+        last: [...last.slice(start), ...last.slice(0, start)].map(describe),
+      }
+    },
+  }
+}
+
+function describe({ method, path, key, headers, model, fault }: Visit) {
+  const shown = Object.entries(headers).map(([name, value]) => {
+    return [name, SECRET_HEADERS.has(name) ? mask(String(value)) : value]
+  })
+  return { method, path, key_hint: hintOf(key ?? ''), model, fault, headers: Object.fromEntries(shown) }
+}
+
+/** The scheme, if there is one, and the last four characters. */
+function mask(value: string): string {
+  const [scheme = ''] = /^(bearer|basic) +/i.exec(value) ?? []
+  return `${scheme}…${hintOf(value.slice(scheme.length))}`
+}

@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { readBody } from './body.ts'
+import { CONTROL_PREFIX, control } from './control.ts'
+import { type CountFile, hintOf } from './count.ts'
+import { deliver, sendJson, type Tally } from './deliver.ts'
+import { type Chosen, createFaults } from './faults.ts'
+import type { Format, Reply } from './formats/format.ts'
+import { fallback, findRoute, type Match } from './formats.ts'
+import { modelIn, peekModel } from './json.ts'
+import { Refusal } from './refusal.ts'
+import { createRequestLog, type Visit } from './requests.ts'
+import { honest, type Script } from './script.ts'
+import { bound, steer } from './steering.ts'
+
+export type Service = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
+export type ServiceOptions = {
+  readonly latencyMs?: number
+  readonly paceMs?: number
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+  /** Told of a failure of the simulator itself; the client gets a 500 as well, if it still can. */
+  readonly onFailure?: (error: unknown) => void
+}
+
+/** A request on its walk. */
+type Asked = {
+  readonly id: string
+  readonly path: string
+  readonly request: IncomingMessage
+  readonly match: Match | undefined
+  readonly format: Format
+  readonly key: string | undefined
+  readonly visit: Visit
+}
+
+/** What should be sent, and what goes wrong with it. */
+type Outcome = { readonly script: Script; readonly chosen: Chosen | undefined }
+
+export function createService(options: ServiceOptions, count: CountFile): Service {
+  const { now = Date.now, onFailure = rethrow } = options
+  const defaults = {
+    latencyMs: bound('latencyMs', options.latencyMs ?? 0),
+    paceMs: bound('paceMs', options.paceMs ?? 0),
+  }
+  const run = randomBytes(5).toString('hex')
+  const faults = createFaults()
+  const requests = createRequestLog()
+  let served = 0
+
+  return async function serve(request, response) {
+    served += 1
+    const id = `${run}${served.toString(36).padStart(6, '0')}`
+    response.setHeader('x-request-id', `req_${id}`)
+    const { method = '', url = '/', headers } = request
+    const path = url.split('?', 1)[0] ?? url
+    const match = findRoute(method, path)
+    const format = match?.format ?? fallback
+    try {
+      if (path.startsWith(CONTROL_PREFIX)) {
+        const told = await control(request, path, { faults, requests })
+        if (told !== undefined) sendJson(response, 200, JSON.stringify(told))
+        return
+      }
+      const key = format.keyOf(headers)
+      const visit = requests.note({ method, path, key, headers })
+      await attend({ id, path, request, match, format, key, visit }, response)
+    } catch (error) {
+      refuse(response, format, error)
+    }
+  }
+
+  /** The walk of a request: route, key, body, answer, fault, delivery. */
+  async function attend(asked: Asked, response: ServerResponse): Promise<void> {
+    const outcome = await decide(asked)
+    if (outcome === undefined) return
+    const { headers } = asked.request
+    const script =
+      outcome.chosen === undefined ? outcome.script : spoil(outcome.script, outcome.chosen, asked)
+    const model = script.bill?.model
+    const timing = {
+      latencyMs: steer('latencyMs', headers, model) ?? defaults.latencyMs,
+      paceMs: steer('paceMs', headers, model) ?? defaults.paceMs,
+    }
+    await deliver(response, script, { timing, tally: tallyFor(script, asked) })
+  }
+
+  /** Nothing, if the client left before it had asked. */
+  async function decide(asked: Asked): Promise<Outcome | undefined> {
+    const { id, request, match, path, format, key, visit } = asked
+    const { method = '', headers } = request
+    const imposed = faults.ofRequest(headers)
+    if (imposed?.fault.isEarly === true) return { script: honest(NOTHING), chosen: imposed }
+    let text = ''
+    try {
+      const { route, params } = existing(match, method, path)
+      if (key === undefined) throw new Refusal('no_key', 'There is no API key in the request.')
+      if (method === 'POST') {
+        const body = await readBody(request, isEarly)
+        if (body.kind === 'left') return undefined
+        if (body.kind === 'unwanted') {
+          visit.model = peekModel(body.start)
+          return { script: honest(NOTHING), chosen: faults.ofModel(visit.model) }
+        }
+        text = body.text
+      }
+      const reply = route.answer({ id, time: new Date(now()), headers, params, body: text })
+      if (reply.kind === 'free') return { script: honest(reply), chosen: imposed }
+      visit.model = reply.bill.model
+      return { script: honest(reply), chosen: imposed ?? faults.ofModel(reply.bill.model) }
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      visit.model ??= modelIn(text)
+      // A fault for everybody strikes those too who would have been refused.
+      if (imposed === undefined) throw error
+      const reply = { kind: 'free', body: format.encodeRefusal(error) } as const
+      return { script: honest(reply, error.status), chosen: imposed }
+    }
+  }
+
+  function spoil(script: Script, chosen: Chosen, { request, visit, format, key }: Asked): Script {
+    visit.fault = chosen.name
+    const { headers, url = '/' } = request
+    return faults.spoil(chosen, script, { format, key, headers, url, time: new Date(now()) })
+  }
+
+  function isEarly(start: Buffer): boolean {
+    return faults.ofModel(peekModel(start))?.fault.isEarly === true
+  }
+
+  function tallyFor({ bill, isStream }: Script, { request, path, key = '' }: Asked): Tally {
+    if (bill === undefined) return () => {}
+    const named = request.headers['x-client-request-id']
+    return (completionTokens, isFinished) =>
+      count.append({
+        time: new Date(now()).toISOString(),
+        id: bill.id,
+        client_request_id: typeof named === 'string' ? named : null,
+        key_hint: hintOf(key),
+        path,
+        model: bill.model,
+        stream: isStream,
+        prompt_tokens: bill.promptTokens,
+        completion_tokens: completionTokens,
+        finished: isFinished,
+      })
+  }
+
+  function refuse(response: ServerResponse, format: Format, error: unknown): void {
+    const isOurs = !(error instanceof Refusal)
+    const refusal = isOurs ? new Refusal('broken', 'The simulator itself failed.') : error
+    if (response.headersSent) response.destroy()
+    else if (!response.destroyed) sendJson(response, refusal.status, format.encodeRefusal(refusal))
+    if (isOurs) onFailure(error)
+  }
+}
+
+/** Stands for the answer where a fault does not wait for the request that one would be made of. */
+const NOTHING: Reply = { kind: 'free', body: '' }
+
+function existing(match: Match | undefined, method: string, path: string) {
+  if (match === undefined) throw new Refusal('unknown_path', `There is nothing at ${path}.`)
+  const { route, params } = match
+  if (route === undefined) throw new Refusal('wrong_method', `${path} does not take ${method}.`)
+  return { route, params }
+}
+
+function rethrow(error: unknown): never {
+  throw error
+}

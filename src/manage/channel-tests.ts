@@ -1,0 +1,41 @@
+import type { Handlers } from './call.ts'
+import { mustFindChannel } from './channel-rows.ts'
+import type { channelContract } from './contract/channels.ts'
+import type { Deps, TestResult } from './deps.ts'
+
+type TestHandlers = Pick<Handlers<typeof channelContract>, 'testChannel' | 'testChannels'>
+
+const AT_ONCE = 10
+
+const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error }: TestResult) => ({
+  success: isGood,
+  message: error ?? '',
+  time: Math.round(latencyMs) / 1000,
+  data: { id, name, model, latency_ms: latencyMs, first_token_ms: firstTokenMs, status, error },
+})
+
+/** Several at a time, in order; a provider that hangs holds up its own place only. */
+async function inTurns<In, Out>(items: readonly In[], run: (item: In) => Promise<Out>): Promise<Out[]> {
+  const results: Out[] = []
+  let next = 0
+  const work = async () => {
+    for (let index = next++; index < items.length; index = next++)
+      results[index] = await run(items[index] as In)
+  }
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
+  return results
+}
+
+/** Test requests through channels (spec 4.2). They charge nobody; a failed test is an answer, not an error. */
+export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers {
+  return {
+    async testChannel({ params, query }) {
+      await mustFindChannel(db, params.id)
+      return tell(await channels.test(params.id, { model: query.model, isStream: query.stream }))
+    },
+    async testChannels() {
+      const results = await inTurns(channels.enabledIds(), id => channels.test(id, {}))
+      return results.map(tell)
+    },
+  }
+}

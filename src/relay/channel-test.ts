@@ -1,0 +1,118 @@
+import { Refusal } from '../domain/errors.ts'
+import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
+import { type Catalog, createAddressBook, type RelayChannel } from './catalog.ts'
+import { deliverNowhere } from './drain.ts'
+import { chat, embeddings } from './operations/openai.ts'
+import type { OperationSpec, Work } from './operations/operation.ts'
+import { passedError } from './passed.ts'
+import type { Outcome, Upstream } from './upstream.ts'
+
+export type TestOptions = {
+  readonly model?: string | undefined
+  readonly isStream?: boolean | undefined
+  readonly key?: RoutedKey
+}
+
+/** What a test request found out. It charges nobody. */
+export type TestResult = {
+  readonly id: number
+  readonly name: string
+  readonly model: string
+  readonly isGood: boolean
+  readonly latencyMs: number
+  readonly firstTokenMs: number | null
+  readonly status: number | null
+  readonly error: string | null
+  readonly key: RoutedKey
+}
+
+/** Room enough for a model that thinks before it answers. */
+const MAX_TOKENS = 512
+const FALLBACK_MODEL = 'gpt-4o-mini'
+const isEmbedding = (model: string) => /embed|m3e|bge-/i.test(model) && !/rerank/i.test(model)
+
+function questionOf(
+  model: string,
+  isStream: boolean,
+): { spec: OperationSpec; body: Record<string, unknown> } {
+  if (isEmbedding(model)) return { spec: embeddings, body: { model, input: ['hello world'] } }
+  const messages = [{ role: 'user', content: 'hi' }]
+  return {
+    spec: chat,
+    body: { model, messages, max_tokens: MAX_TOKENS, ...(isStream ? { stream: true } : {}) },
+  }
+}
+
+/** Asks a channel something small, the way a request would be asked: mapping, overrides, address and key included. */
+export function createChannelTest({
+  catalog,
+  upstream,
+  nowMs,
+}: {
+  catalog: Catalog
+  upstream: Upstream
+  nowMs(): number
+}) {
+  const addressOf = createAddressBook()
+
+  async function judge(outcome: Outcome, work: Work, channel: RelayChannel, startedMs: number) {
+    if (outcome.kind === 'failure')
+      return { status: null, error: `${outcome.reason}: ${outcome.message}`, firstTokenMs: null }
+    if (outcome.kind === 'stream') {
+      const firstTokenMs = nowMs() - startedMs
+      const error = await deliverNowhere(outcome.flow, work.meter(channel))
+      return { status: outcome.status, error: error ?? null, firstTokenMs }
+    }
+    const { status, body } = outcome
+    if (status < 200 || status >= 300)
+      return { status, error: passedError(outcome, channel).message, firstTokenMs: null }
+    return { status, error: work.readWhole(body, channel).fault ?? null, firstTokenMs: null }
+  }
+
+  return async function testChannel(
+    id: number,
+    { model: asked, isStream = false, key }: TestOptions,
+  ): Promise<TestResult> {
+    const channel = catalog.table().channel(id)
+    if (!channel) throw new Refusal('not_found', 'there is no such channel')
+    const model = asked ?? (channel.testModel || channel.models[0] || FALLBACK_MODEL)
+    const used = key ?? channel.keys.find(({ status }) => status === 1) ?? channel.keys[0] ?? NO_KEY
+    const sent = sentModel(channel, model)
+    const { spec, body } = questionOf(model, isStream)
+    const work = spec.read(body, Buffer.from(JSON.stringify(body)))
+    const named = { id, name: channel.name, model, key: used }
+    const address = addressOf(channel, {
+      operation: spec.operation,
+      format: spec.format,
+      isStream: work.isStream,
+      model: sent,
+      key: used,
+    })
+    if (!address)
+      return {
+        ...named,
+        isGood: false,
+        latencyMs: 0,
+        firstTokenMs: null,
+        status: null,
+        error: 'the provider does not offer this',
+      }
+    const startedMs = nowMs()
+    const { outcome } = upstream.exchange({
+      url: address.url,
+      headers: {
+        'content-type': 'application/json',
+        'accept-encoding': 'identity',
+        'user-agent': 'sluice',
+        ...address.headers,
+      },
+      body: work.dress(channel, sent),
+      timeouts: channel.timeouts,
+      isStream: work.isStream,
+    })
+    const found = await judge(await outcome, work, channel, startedMs)
+    return { ...named, ...found, isGood: found.error === null, latencyMs: nowMs() - startedMs }
+  }
+}
+
+export type ChannelTest = ReturnType<typeof createChannelTest>
