@@ -17,6 +17,8 @@ import { shippedPrice } from './providers/prices/shipped.ts'
 import { openCatalog, type RelayChannel } from './relay/catalog.ts'
 import { createChannelTest, type TestOptions, type TestResult } from './relay/channel-test.ts'
 import { createDirectory } from './relay/directory.ts'
+import type { RelayDeps } from './relay/errand.ts'
+import { createExplain } from './relay/explain.ts'
 import { createRelay } from './relay/handle.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createUpstream } from './relay/upstream.ts'
@@ -161,7 +163,7 @@ export async function buildRelay({
   )
   priceTimer.unref()
 
-  const listener = createRelay({
+  const deps = {
     directory,
     catalog,
     ledger,
@@ -178,7 +180,7 @@ export async function buildRelay({
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
     onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'a request failed'),
     manage,
-  })
+  } satisfies RelayDeps
 
   /** What each kind of target means to the relay; the change answers 200 only when this is done. */
   const NEWS: Readonly<Record<string, (ids: readonly number[]) => Promise<void>>> = {
@@ -213,8 +215,9 @@ export async function buildRelay({
   }
 
   return {
-    listener,
+    listener: createRelay(deps),
     ledger,
+    routes: { explain: createExplain(deps) },
     announce,
     channels: {
       test,

@@ -100,8 +100,14 @@ export async function openGround(config: Config, { mustExist = false } = {}) {
 
 export type Ground = Awaited<ReturnType<typeof openGround>>
 
-export const operationsOf = (config: Config, { store, keyring, digest, passwords }: Ground) =>
+/** What commands do; `announce` tells a running relay of it. */
+export const operationsOf = (
+  config: Config,
+  { store, keyring, digest, passwords }: Ground,
+  announce: (targets: readonly string[]) => Promise<void> = async () => {},
+) =>
   createOperations({
+    announce,
     db: store.db,
     engine: store.engine,
     keyring,
@@ -156,6 +162,8 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
       ledger: relay.ledger,
       announce: relay.announce,
       channels: relay.channels,
+      routes: relay.routes,
+      verify: operationsOf(config, ground).verify,
       basePath: config.basePath,
       version,
       startTime: now(),
@@ -182,6 +190,7 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
   })
 
   return {
+    announce: relay.announce,
     listen: () => listen(server, config.port, config.host),
     async stop(): Promise<void> {
       isStopping = true

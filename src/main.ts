@@ -63,7 +63,7 @@ async function start({ demo: isDemo, ...options }: StartOptions): Promise<number
   if (rootPassword && !demo)
     print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
   const server = await buildServer(config, log, ground)
-  const operations = operationsOf(config, ground)
+  const operations = operationsOf(config, ground, server.announce)
   const control = await serveControl(config.dataDir, operations)
   const signalled = untilSignalled()
   const port = await server.listen()

@@ -149,6 +149,9 @@ const GOOD: Readonly<Record<string, (things: Things) => object>> = {
     status: 2,
   }),
 
+  closeSuspense: () => ({ action: 'write_off', reason: 'decided' }),
+  explainRoute: () => ({ model: 'gpt-4o', operation: 'chat' }),
+
   createPrice: () => ({
     model: 'a-model',
     input: 1.5,
@@ -216,7 +219,7 @@ function assertRefused({ status, text, body }: Hit, sent: string): void {
 }
 
 /** A failed sign-in is written down, and nothing else is when a call is refused. */
-const kept = ({ audit: _audit, chains: _chains, ...tables }: Record<string, string>) => tables
+const withoutAudit = ({ audit: _audit, chains: _chains, ...tables }: Record<string, string>) => tables
 
 /** These send a request to whatever address they are given, so only what is refused before that is tried. */
 const ASKS_A_PROVIDER = new Set(['fetchModels'])
@@ -251,7 +254,7 @@ const CREDENTIALS = [
   'Bearer undefined',
   'Basic cm9vdDpyb290',
   'Digest username="root"',
-  `Bearer ${ROOT_TOKEN} `.slice(0, -2),
+  `Bearer ${ROOT_TOKEN.slice(0, -1)}`,
   `Bearer ${ROOT_TOKEN}x`,
   `Bearer ${ROOT_TOKEN.toUpperCase()}`,
   `Bearer ${ROOT_TOKEN}, Bearer ${ROOT_TOKEN}`,
@@ -339,7 +342,7 @@ for (const engine of ENGINES) {
           (hit, body) => assertRefused(hit, shown(body)),
         )
         assert.deepEqual(await tableDigests(gateway.db), untouched, 'a refused body was written')
-        if (!ASKS_A_PROVIDER.has(name)) await sendOdd(route, odd.slice(0, counts.odd))
+        if (!ASKS_A_PROVIDER.has(name)) await sendOdd(name, route, odd.slice(0, counts.odd))
       })
     }
 
@@ -352,13 +355,15 @@ for (const engine of ENGINES) {
     })
 
     /** What the contract does not forbid may still be refused, and then it too changes nothing. */
-    async function sendOdd(route: Route, bodies: readonly Body[]) {
+    async function sendOdd(name: string, route: Route, bodies: readonly Body[]) {
+      const written = name === 'login' ? withoutAudit : (tables: Record<string, string>) => tables
       let last = await tableDigests(gateway.db)
       for (const body of bodies) {
         const { status, text } = await inject(bodyShot(route, body))
         assert.ok(status < 500, `${status} ${text} for ${shown(body)}`)
         const now = await tableDigests(gateway.db)
-        if (status >= 400) assert.deepEqual(kept(now), kept(last), `refused but written: ${shown(body)}`)
+        if (status >= 400)
+          assert.deepEqual(written(now), written(last), `refused but written: ${shown(body)}`)
         last = now
       }
     }

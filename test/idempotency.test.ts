@@ -4,11 +4,13 @@ import { setTimeout } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { Refusal } from '../src/domain/errors.ts'
 import { createKeyring } from '../src/identity/keyring.ts'
+import type { Changing } from '../src/manage/call.ts'
 import { createChange } from '../src/manage/change.ts'
 import type { Route } from '../src/manage/contract/route.ts'
-import type { Deps } from '../src/manage/deps.ts'
 import { insertLog } from '../src/store/logs.ts'
 import { ENGINES, type Gateway, type Reply, startGateway } from './support/gateway.ts'
+
+type Work = (changing: Changing) => Promise<unknown>
 
 const DAY_S = 24 * 3_600
 const seconds = () => Math.floor(Date.now() / 1000)
@@ -232,7 +234,8 @@ for (const engine of ENGINES) {
           db: gateway.db,
           now: seconds,
           keyring: createKeyring(['a secret that only this test knows of']),
-        } as unknown as Deps)
+          announce: async () => {},
+        })
       const request = {
         id: 'req_test',
         url: '/api/test',
@@ -243,19 +246,19 @@ for (const engine of ENGINES) {
       const route: Route = { method: 'POST', path: '/api/test', access: 'user', summary: '' }
       const rows = () =>
         gateway.db.selectFrom('logs').select('content').where('content', 'like', 'by the %').execute()
-      const work = (who: string) => (change: (work: never) => Promise<unknown>) =>
-        change((async ({ trx }: { trx: never }) => {
+      const work = (who: string) => (change: (work: Work) => Promise<unknown>) =>
+        change(async ({ trx }) => {
           await insertLog(trx, { created_time: 0, type: 4, user_id: 1, content: `by the ${who}` })
           return who
-        }) as never)
+        })
 
       const slower = node().repeatable(request, route, async change => {
-        assert.equal(await node().repeatable(request, route, work('faster') as never), 'faster')
-        return work('slower')(change as never)
+        assert.equal(await node().repeatable(request, route, work('faster')), 'faster')
+        return work('slower')(change)
       })
       await assert.rejects(slower, error => error instanceof Refusal && error.code === 'idempotency_conflict')
       assert.deepEqual(await rows(), [{ content: 'by the faster' }])
-      assert.equal(await node().repeatable(request, route, work('late') as never), 'faster')
+      assert.equal(await node().repeatable(request, route, work('late')), 'faster')
     })
 
     const auditHead = () =>

@@ -154,6 +154,7 @@ const operationsOn = (opened: Ground, { dataDir }: ServerOptions, isSecretKept: 
     db: opened.store.db,
     engine: opened.store.engine,
     now: () => 0,
+    announce: async () => {},
     dataDir,
     isSecretKept,
   })

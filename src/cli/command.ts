@@ -18,6 +18,8 @@ export type OperationDeps = {
   readonly digest: Digest
   readonly passwords: Passwords
   readonly now: () => number
+  /** Tells a running relay what was changed, as audit records name it. */
+  readonly announce: (targets: readonly string[]) => Promise<void>
   readonly dataDir: string
   /** The secret lives in the data directory, not in the environment. */
   readonly isSecretKept: boolean

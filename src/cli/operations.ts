@@ -57,6 +57,7 @@ export function createOperations(deps: OperationDeps) {
       await endSessions(trx, user.id, now())
       await record(trx, 'user.password', `user:${user.id}`)
     })
+    await deps.announce([`user:${user.id}`])
     return { password }
   }
 

@@ -27,7 +27,12 @@ export const answerPlace = ({ userId, path, key }: Repeat) => ({
 })
 
 /** Writes happen in one transaction each, and at most once for an `Idempotency-Key` (contract 4, repeating). */
-export function createChange({ db, now, keyring, announce }: Deps) {
+export function createChange({
+  db,
+  now,
+  keyring,
+  announce,
+}: Pick<Deps, 'db' | 'now' | 'keyring' | 'announce'>) {
   const running = new Set<string>()
 
   function repeatOf(request: FastifyRequest, route: Route) {

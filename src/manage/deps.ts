@@ -6,7 +6,16 @@ import type { Keyring } from '../identity/keyring.ts'
 import type { Passwords } from '../identity/passwords.ts'
 import type { Throttle } from '../identity/throttle.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Operation } from '../providers/index.ts'
+import type { Plan } from '../routing/plan.ts'
+import type { RoutedChannel } from '../routing/table.ts'
 import type { Db, Engine } from '../store/store.ts'
+
+/** The plan for a request that is not sent. */
+export type Explained = Plan<RoutedChannel> & {
+  readonly servedAs: string | undefined
+  readonly price: { readonly model: string; readonly version: string } | undefined
+}
 
 /** What a test request through a channel found out. */
 export type TestResult = {
@@ -35,6 +44,12 @@ export type Deps = {
   readonly ledger: Pick<Ledger, 'barrier' | 'surrender' | 'heldOf'>
   /** Tells the relay what was changed, by the targets of audit records; done before the change answers 200. */
   readonly announce: (targets: readonly string[]) => Promise<void>
+  /** Recomputes chains and balances. */
+  readonly verify: (options: {
+    readonly auditOnly?: boolean
+  }) => Promise<{ ok: boolean; lines: readonly string[] }>
+  /** How a request would go, without sending it. */
+  readonly routes: { explain(model: string, operation: Operation): Explained }
   /** Channels as the relay uses them. */
   readonly channels: {
     test(

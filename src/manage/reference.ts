@@ -25,6 +25,11 @@ const CHAPTERS = [
   { name: 'Prices', words: ['price', 'pricing'], description: 'What models cost, and the versions of that.' },
   { name: 'Logs and usage', words: ['log', 'usage'], description: 'What was used, by whom, for how much.' },
   {
+    name: 'Ledger and routing',
+    words: ['ledger', 'route'],
+    description: 'Whether the books hold, what is in doubt, how a request would go.',
+  },
+  {
     name: 'Settings',
     words: ['setting', 'option'],
     description: 'What Root can change while the gateway runs.',

@@ -6,6 +6,7 @@ import { createChannelHandlers } from './channels.ts'
 import { aliasContract } from './contract/aliases.ts'
 import { auditContract } from './contract/audit.ts'
 import { channelContract } from './contract/channels.ts'
+import { ledgerContract } from './contract/ledger.ts'
 import { logContract } from './contract/logs.ts'
 import { priceContract } from './contract/prices.ts'
 import { pricingContract } from './contract/pricing.ts'
@@ -16,6 +17,7 @@ import { tokenContract } from './contract/tokens.ts'
 import { usageContract } from './contract/usage.ts'
 import { selfContract, signInContract, userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
+import { createLedgerHandlers } from './ledger.ts'
 import { createLogHandlers } from './logs.ts'
 import { createPriceHandlers } from './prices.ts'
 import { createPricingHandlers } from './pricing.ts'
@@ -39,6 +41,7 @@ export const contract = {
   ...aliasContract,
   ...settingContract,
   ...auditContract,
+  ...ledgerContract,
   ...priceContract,
   ...pricingContract,
   ...logContract,
@@ -59,6 +62,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createAliasHandlers(deps),
       ...createSettingHandlers(deps),
       ...createAuditHandlers(deps),
+      ...createLedgerHandlers(deps),
       ...createPriceHandlers(deps),
       ...createPricingHandlers(deps),
       ...createLogHandlers(deps),

@@ -111,18 +111,55 @@ export async function post(trx: Trx, posting: Posting): Promise<boolean> {
   return true
 }
 
-async function appendEntry(trx: Trx, { userId, tokenId, ...posting }: Posting): Promise<void> {
+export type Charge = Omit<Posting, 'kind'> & {
+  readonly tokenId: number
+  readonly channelId: number
+  readonly requestId: string
+}
+
+/** Charges user and token after the fact. Refused, and nothing written, when one of them has less free than that. */
+export async function charge(
+  trx: Trx,
+  given: Charge,
+): Promise<{ isCharged: true } | { isCharged: false; short: AccountKind; free: number }> {
+  const accounts: readonly Account[] = [
+    { kind: 'user', ownerId: given.userId },
+    { kind: 'token', ownerId: given.tokenId },
+  ]
+  for (const { kind, ownerId } of accounts) {
+    const account = await trx
+      .updateTable('accounts')
+      .set(row => ({ posted: row('posted', '+', given.amount) }))
+      .where('kind', '=', kind)
+      .where('owner_id', '=', ownerId)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    const free = account.credited - account.posted - account.held
+    if (account.unlimited === 0 && free < 0)
+      return { isCharged: false, short: kind, free: free + given.amount }
+  }
+  await appendEntry(trx, { ...given, kind: 'settle' })
+  return { isCharged: true }
+}
+
+type Entry = Omit<Posting, 'kind'> & {
+  readonly kind: EntryKind
+  readonly channelId?: number
+  readonly requestId?: string
+}
+
+async function appendEntry(trx: Trx, { userId, tokenId, ...posting }: Entry): Promise<void> {
   const entry = {
     chain: STORE_CHAIN,
     time: posting.time,
     kind: posting.kind,
     user_id: userId,
     token_id: tokenId ?? null,
-    channel_id: null,
+    channel_id: posting.channelId ?? null,
     amount: posting.amount,
     actor: posting.actor,
     reason: posting.reason,
-    request_id: null,
+    request_id: posting.requestId ?? null,
   }
   const { seq, hash } = await appendLink(trx, STORE_CHAIN, next => entryFields({ ...entry, seq: next }))
   await trx

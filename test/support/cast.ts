@@ -28,9 +28,25 @@ export type Member = (typeof MEMBERS)[number]
 
 export const isMember = (caller: Caller): caller is Member => MEMBERS.some(member => member === caller)
 
-export type Kind = 'token' | 'access token' | 'session' | 'user' | 'channel' | 'alias' | 'price'
+export type Kind = 'token' | 'access token' | 'session' | 'user' | 'channel' | 'alias' | 'price' | 'doubt'
 
 export const UNKNOWN_ID = 900_000_000_001
+
+/** Something a provider may have billed for, as a request that was cut off leaves it behind. */
+export const newDoubt = (db: Gateway['db']) =>
+  db
+    .insertInto('suspense')
+    .values({
+      time: 1,
+      request_id: randomUUID(),
+      user_id: 1,
+      token_id: 0,
+      channel_id: 1,
+      amount: 2_000,
+      reason: 'cut',
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
 
 /** The people of the table, and their things. */
 export async function assemble(gateway: Gateway) {
@@ -162,6 +178,7 @@ export async function assemble(gateway: Gateway) {
       (await made(ROOT_TOKEN, '/api/alias/', { name: `alias-${randomUUID()}`, target: 'gpt-4o' })).id,
     price: async () =>
       (await made(ROOT_TOKEN, '/api/price/', { model: `model-${randomUUID()}`, input: 1 })).id,
+    doubt: async () => (await newDoubt(db)).id,
   }
 
   const ids = (rows: readonly { id: number }[]) => rows.map(row => row.id).sort()

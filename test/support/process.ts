@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { Report } from '../../src/cli/command.ts'
+import { callControl } from '../../src/cli/control.ts'
 import { openStore, type Store } from '../../src/store/store.ts'
 import { createApi, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 
@@ -104,6 +106,13 @@ export async function lookInto<T>(
   } finally {
     await store.close()
   }
+}
+
+/** Has a running server judge its own books, as `sluice verify` does. */
+export async function verifyThroughSocket({ dataDir }: Pick<ServerOptions, 'dataDir'>): Promise<Report> {
+  const answer = await callControl(dataDir, 'verify', {})
+  if (!answer) throw new Error('nobody answers at the socket')
+  return answer.result as Report
 }
 
 /** The lines of a log; texts for people, which stand between them, left out. */

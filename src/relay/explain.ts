@@ -1,0 +1,30 @@
+import type { Operation } from '../providers/index.ts'
+import { type Plan, plan } from '../routing/plan.ts'
+import { offers, type RelayChannel } from './catalog.ts'
+import type { RelayDeps } from './errand.ts'
+import { SPECS } from './operations/index.ts'
+
+export type Explanation = Plan<RelayChannel> & {
+  /** The name the channels list; undefined when none lists the asked one. */
+  readonly servedAs: string | undefined
+  readonly price: { readonly model: string; readonly version: string } | undefined
+}
+
+/** The plan for a request as it stands now, from the same code that walks it, with nothing sent. */
+export const createExplain =
+  ({ catalog, health, rates, random }: Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'>) =>
+  (model: string, operation: Operation): Explanation => {
+    const route = catalog.table().resolve(model)
+    if (!route) return { servedAs: undefined, price: undefined, steps: [], passedOver: [] }
+    const format = SPECS.find(spec => spec.operation === operation)?.format ?? 'openai-chat'
+    const found = catalog.priceOf(route.names)
+    const made = plan({
+      route,
+      health,
+      fullForS: channel => rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
+      refusal: channel => (offers(channel, operation, format, route.model) ? undefined : 'not_offered'),
+      random,
+      attempts: catalog.settings().attempts,
+    })
+    return { ...made, servedAs: route.model, price: found && { model: found.model, version: found.version } }
+  }
