@@ -103,6 +103,8 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly speaks?: (model: string) => readonly Format[]
   /** Whether an answer whose status says otherwise is in truth trouble of the key or its credit. */
   readonly isKeyTrouble?: (status: number, body: unknown) => boolean
+  /** How its counts differ from the common meaning: reasoning stands beside `completion_tokens`, not inside it. */
+  readonly usage?: { readonly reasoningOutside: boolean }
   /** What a key of this vendor looks like, for people. */
   readonly keyHint: string
 }

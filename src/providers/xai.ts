@@ -18,5 +18,6 @@ export const xai = {
   models: { path: '/v1/models', names: openaiModels },
   // A wrong key is a 400 whose code is that of any wrong argument: only the sentence tells.
   isKeyTrouble: (status, body) => status === 400 && String(memberOf(body, 'error')).includes('API key'),
+  usage: { reasoningOutside: true },
   keyHint: 'xai-…',
 } satisfies Provider

@@ -92,6 +92,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
   let exchange: Exchange | undefined
   let hasLeft = response.destroyed
   let last: RelayChannel | undefined
+  let begun: ReturnType<typeof begin>
   const onClose = () => {
     hasLeft = true
     exchange?.abort()
@@ -102,7 +103,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
     for (const step of steps) {
       if (hasLeft) break
       const { channel } = step
-      const begun = begin(errand, step)
+      begun = begin(errand, step)
       if (!begun) continue
       last = channel
       await hold.attempt(channel.id, errand.priced.costOf(channel, countedUsage(work.countedInput, 0)))
@@ -156,6 +157,11 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       trace.failures.push(failed)
       if (!failed.isRetryable) break
     }
+  } catch (error) {
+    // The books could not note the attempt: nobody was asked, and nobody waits any more.
+    begun?.end({ kind: 'client' })
+    early.close()
+    throw error
   } finally {
     response.off('close', onClose)
     if (hasLeft) early.close()
@@ -223,6 +229,7 @@ function judge(
   answer: Whole,
 ): { reading: WholeReading } | AttemptFailure {
   if (answer.status < 200 || answer.status >= 300) return statusFailure(channel, answer, deps.nowMs())
+  if (work.isStream) return invalidAnswer(channel, 'the answer is no stream of events')
   const reading = work.readWhole(answer.body, channel)
   return reading.fault === undefined ? { reading } : invalidAnswer(channel, reading.fault)
 }

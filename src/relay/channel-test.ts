@@ -66,6 +66,7 @@ export function createChannelTest({
     const { status, body } = outcome
     if (status < 200 || status >= 300)
       return { status, error: passedError(outcome, channel).message, firstTokenMs: null }
+    if (work.isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
     return { status, error: work.readWhole(body, channel).fault ?? null, firstTokenMs: null }
   }
 

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
-import { countedUsage, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
+import { countedUsage, EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
 import { relayError } from '../http/errors.ts'
 import type { Doubt, UsageLog } from '../ledger/record.ts'
 import type { Outcome } from '../routing/health.ts'
@@ -15,7 +15,7 @@ import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
 import type { StreamMeter } from './operations/operation.ts'
-import { passedError } from './passed.ts'
+import { passedError, passedEvent } from './passed.ts'
 
 /** Where the counts of a settlement come from. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
@@ -178,6 +178,8 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
         isExtending = true
         hold
           .extend(soFar)
+          // Twice as much saves asking again soon; what is owed already is enough to go on.
+          .then(ok => ok || hold.extend(soFar - hold.held()))
           .then(ok => {
             isRefused = !ok
           })
@@ -208,11 +210,15 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     ...(fault === undefined ? {} : { error: fault.message }),
   })
   if (response.destroyed) return
-  // The provider's own words, if it spoke of an error itself; ours, if the stream just stopped.
-  if (fault === undefined || meter.ending() === 'error') {
+  if (fault === undefined) {
     for (const bytes of meter.closing()) response.write(bytes)
     response.end()
-  } else endWithError(response, fault)
+    return
+  }
+  // The provider's own words, if it spoke of an error itself; ours, if the stream just stopped.
+  const { error } = meter.reading
+  const isTold = error !== undefined && delivery.ending !== 'stopped'
+  endWithError(response, isTold ? passedEvent(error, channel).body : relayError(fault).body)
 }
 
 function streamFault(delivery: Delivery, meter: StreamMeter): Refusal | undefined {
@@ -233,15 +239,19 @@ function healthOf({ ending }: Delivery, fault: Refusal | undefined): Outcome {
 }
 
 /** A broken stream ends in an error event, never in `[DONE]`. */
-function endWithError(response: ServerResponse, refusal: Refusal): void {
-  response.end(`data: ${JSON.stringify(relayError(refusal).body)}\n\n`)
+function endWithError(response: ServerResponse, body: unknown): void {
+  response.end(`data: ${JSON.stringify(body)}\n\n`)
 }
 
 /** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
 async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Promise<void> {
   const { work } = errand
-  if (trace.attempts.length === 0) return
-  await settle(errand, { channel, usage: countedUsage(work.countedInput, 0), source: 'input_only', trace })
+  const last = trace.attempts.at(-1)
+  if (last === undefined) return
+  // Attempts that had failed before the client left cost it nothing.
+  const isOwed = last.status === 'left'
+  const usage = isOwed ? countedUsage(work.countedInput, 0) : EMPTY
+  await settle(errand, { channel, usage, source: isOwed ? 'input_only' : 'zero', trace })
 }
 
 async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<void> {
@@ -250,10 +260,10 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<v
   early.close()
   const passed = answer && passedError(answer, channel)
   const error = passed?.message ?? refusal.message
-  await settle(errand, { channel, usage: countedUsage(0, 0), source: 'zero', trace, error })
+  await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error })
   if (response.destroyed) return
   if (early.isOpen()) {
-    response.end(`data: ${JSON.stringify(passed?.body ?? relayError(refusal).body)}\n\n`)
+    endWithError(response, passed?.body ?? relayError(refusal).body)
     return
   }
   if (!passed) return answerRefusal(response, refusal, requestId)

@@ -63,7 +63,7 @@ export function deliver({ response, flow, meter, abort, onProgress, nowMs }: Del
     } catch (error) {
       finish({
         ending: 'cut',
-        failure: { kind: 'failure', reason: 'invalid', message: (error as Error).message },
+        failure: { kind: 'failure', reason: 'invalid', message: (error as Error).message, wasSent: true },
       })
       return false
     }

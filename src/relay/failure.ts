@@ -32,14 +32,17 @@ export function readRetryAfter(header: string | string[] | undefined, nowMs: num
   return Number.isFinite(seconds) ? Math.min(MAX_RETRY_S, Math.max(0, Math.ceil(seconds))) : undefined
 }
 
-export function connectionFailure(channel: RelayChannel, { reason, message }: Failure): AttemptFailure {
+export function connectionFailure(
+  channel: RelayChannel,
+  { reason, message, wasSent }: Failure,
+): AttemptFailure {
   return {
     channel,
     kind: reason,
     status: 0,
     message,
     retryAfterS: undefined,
-    isInDoubt: reason !== 'connect',
+    isInDoubt: wasSent && reason !== 'connect',
     health: { kind: reason === 'connect' ? 'connect' : reason === 'timeout' ? 'timeout' : '5xx' },
     isRetryable: true,
     answer: undefined,
@@ -48,7 +51,7 @@ export function connectionFailure(channel: RelayChannel, { reason, message }: Fa
 
 /** An answer that says it is good and is not. */
 export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFailure =>
-  connectionFailure(channel, { kind: 'failure', reason: 'invalid', message })
+  connectionFailure(channel, { kind: 'failure', reason: 'invalid', message, wasSent: true })
 
 function parsed(body: Buffer): unknown {
   try {

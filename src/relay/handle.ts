@@ -61,6 +61,16 @@ async function identify(deps: RelayDeps, request: IncomingMessage): Promise<Admi
   return createAdmitted(deps, caller, deps.clientAddress(request).address)
 }
 
+/** A name that is badly escaped is no model's. */
+function modelIn(escaped: string | undefined): string | undefined {
+  if (escaped === undefined) return undefined
+  try {
+    return decodeURIComponent(escaped)
+  } catch {
+    throw new Refusal('model_not_found', 'there is no such model')
+  }
+}
+
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const BILLING = /^\/(v1\/)?dashboard\/billing\//
 
@@ -114,12 +124,7 @@ export function createRelay(deps: RelayDeps): RequestListener {
     const run = () => {
       if (models) {
         if (request.method !== 'GET') throw new Refusal('method_not_allowed', `${path} takes GET`)
-        return listModels(
-          request,
-          response,
-          models[1] === undefined ? undefined : decodeURIComponent(models[1]),
-          requestId,
-        )
+        return listModels(request, response, modelIn(models[1]), requestId)
       }
       if (!spec) throw notServed(request)
       if (request.method !== 'POST') throw new Refusal('method_not_allowed', `${path} takes POST`)

@@ -8,9 +8,12 @@ const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
 
 /** Keys and hosts are ours, not the client's; the rest of what a provider says helps whoever asked. */
 function cleaned(text: string, channel: RelayChannel): string {
-  let clean = text.slice(0, MAX_MESSAGE)
+  // Cut last: half a key at the edge would no longer be known as one.
+  let clean = text
   for (const { value } of channel.keys) if (value.length >= 4) clean = clean.replaceAll(value, '[redacted]')
-  return clean.replace(HOST, '[address]')
+  const { hostname } = URL.parse(channel.baseUrl) ?? { hostname: '' }
+  if (hostname !== '') clean = clean.replaceAll(hostname, '[address]')
+  return clean.replace(HOST, '[address]').slice(0, MAX_MESSAGE)
 }
 
 const objectOf = (value: unknown): Record<string, unknown> =>
@@ -20,23 +23,31 @@ const objectOf = (value: unknown): Record<string, unknown> =>
 
 const textIn = (value: unknown) => (typeof value === 'string' ? value : undefined)
 
-/** What a provider refused, in the common shape with the provider's own status, type and code (contract 3). */
-export function passedError({ status, body }: Whole, channel: RelayChannel): PassedError {
-  let parsed: unknown
+function parse(body: Buffer): unknown {
   try {
-    parsed = JSON.parse(body.toString('utf8'))
+    return JSON.parse(body.toString('utf8'))
   } catch {
-    parsed = undefined
+    return undefined
   }
+}
+
+/** What a provider refused, in the common shape with the provider's own status, type and code (contract 3). */
+export const passedError = ({ status, body }: Whole, channel: RelayChannel): PassedError =>
+  told({ parsed: parse(body), status, otherwise: `the provider answered ${status}` }, channel)
+
+/** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
+export const passedEvent = (error: unknown, channel: RelayChannel): PassedError =>
+  told({ parsed: { error }, status: 200, otherwise: 'the provider reported an error' }, channel)
+
+type Words = { readonly parsed: unknown; readonly status: number; readonly otherwise: string }
+
+function told({ parsed, status, otherwise }: Words, channel: RelayChannel): PassedError {
   const outer = objectOf(parsed)
   const inner = objectOf(outer.error)
-  const told =
-    textIn(inner.message) ??
-    textIn(outer.message) ??
-    textIn(outer.error) ??
-    textIn(outer.detail) ??
-    `the provider answered ${status}`
-  const message = cleaned(told, channel)
+  const words =
+    textIn(inner.message) ?? textIn(outer.message) ?? textIn(outer.error) ?? textIn(outer.detail) ?? otherwise
+  const message = cleaned(words, channel)
+  const clean = (value: unknown) => (typeof value === 'string' ? cleaned(value, channel) : undefined)
   const code = inner.code ?? outer.code ?? null
   return {
     status,
@@ -44,9 +55,9 @@ export function passedError({ status, body }: Whole, channel: RelayChannel): Pas
     body: {
       error: {
         message,
-        type: textIn(inner.type) ?? textIn(outer.type) ?? 'invalid_request_error',
-        param: textIn(inner.param) ?? null,
-        code: typeof code === 'string' || typeof code === 'number' ? code : null,
+        type: clean(inner.type) ?? clean(outer.type) ?? 'invalid_request_error',
+        param: clean(inner.param) ?? null,
+        code: typeof code === 'number' ? code : (clean(code) ?? null),
       },
     },
   }

@@ -15,7 +15,7 @@ export type Ask = {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
   readonly timeouts: Timeouts
-  /** A streamed answer is handed over with its first bytes; any other is received whole first. */
+  /** A streamed answer is handed over with its first event; any other is received whole first. */
   readonly isStream: boolean
 }
 
@@ -24,6 +24,8 @@ export type Failure = {
   readonly kind: 'failure'
   readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid'
   readonly message: string
+  /** False where no connection was had, so that the provider cannot have done the work. */
+  readonly wasSent: boolean
 }
 export type Whole = {
   readonly kind: 'whole'
@@ -56,6 +58,7 @@ export type Exchange = { readonly outcome: Promise<Outcome>; abort(): void }
 
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
+const MAX_PRELUDE_BYTES = 64 * 1024
 const MAX_HEADER_BYTES = 16 * 1024
 const KEEP_ALIVE_MS = 30_000
 const CONNECTIONS = 512
@@ -84,7 +87,11 @@ const TIMEOUT_ERRORS = new Set([
   'ETIMEDOUT',
 ])
 
-function failureOf(error: Error & { code?: string }): Failure {
+/** Comments and pages of HTML begin no answer; a line of data does, or the name of an event. */
+const EVENT_BEGUN = /(?:^|[\r\n])(?:\u00ef\u00bb\u00bf)?(?:data|event):/
+const EVENT_LINE = new RegExp(`${EVENT_BEGUN.source}[^\\r\\n]*[\\r\\n]`)
+
+function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure {
   const code = error.code ?? ''
   const reason = TIMEOUT_ERRORS.has(code)
     ? 'timeout'
@@ -93,7 +100,7 @@ function failureOf(error: Error & { code?: string }): Failure {
       : /HTTPParser|UND_ERR_RES|HPE_/.test(`${error.name}${code}`)
         ? 'invalid'
         : 'cut'
-  return { kind: 'failure', reason, message: code || error.name }
+  return { kind: 'failure', reason, message: code || error.name, wasSent }
 }
 
 /** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
@@ -128,14 +135,9 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     let size = 0
     let ended: Failure | 'end' | undefined
 
-    const first = setTimeout(
-      () => stop({ kind: 'failure', reason: 'timeout', message: 'first byte' }),
-      timeouts.firstByteMs,
-    )
+    const first = setTimeout(() => stop('timeout', 'first byte'), timeouts.firstByteMs)
     const total =
-      timeouts.totalMs > 0
-        ? setTimeout(() => stop({ kind: 'failure', reason: 'timeout', message: 'total' }), timeouts.totalMs)
-        : undefined
+      timeouts.totalMs > 0 ? setTimeout(() => stop('timeout', 'total'), timeouts.totalMs) : undefined
 
     function finish(ending: Failure | 'end'): void {
       if (isOver) return
@@ -147,13 +149,12 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
         if (ending === 'end') receiver.end()
         else receiver.fail(ending)
       } else if (ending !== 'end') resolve(ending)
-      else if (handsOver()) resolve({ kind: 'stream', status, headers: answerHeaders, flow })
       else resolve({ kind: 'whole', status, headers: answerHeaders, body: Buffer.concat(waiting, size) })
     }
 
-    function stop(failure: Failure): void {
-      finish(failure)
-      controller?.abort(new Error(failure.message))
+    function stop(reason: Failure['reason'], message: string): void {
+      finish({ kind: 'failure', reason, message, wasSent: controller !== undefined })
+      controller?.abort(new Error(message))
     }
 
     const flow: Flow = {
@@ -169,6 +170,19 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
 
     const handsOver = () => isStream && status >= 200 && status < 300
     let isHandedOver = false
+
+    /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
+    function handOver(): void {
+      const prelude = Buffer.concat(waiting, size).toString('latin1')
+      const isFull = size > MAX_PRELUDE_BYTES
+      if (!(isFull ? EVENT_BEGUN : EVENT_LINE).test(prelude)) {
+        if (isFull) stop('invalid', 'no event')
+        return
+      }
+      isHandedOver = true
+      clearTimeout(first)
+      resolve({ kind: 'stream', status, headers: answerHeaders, flow })
+    }
 
     poolOf(url.origin, timeouts.connectMs).dispatch(
       {
@@ -197,19 +211,15 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
           waiting.push(chunk)
           size += chunk.length
           if (handsOver()) {
-            if (isHandedOver) return
-            isHandedOver = true
-            clearTimeout(first)
-            resolve({ kind: 'stream', status, headers: answerHeaders, flow })
+            if (!isHandedOver) handOver()
           } else if (status >= 400 && size > MAX_ERROR_BYTES) {
             // Enough of an error to tell; the rest is not worth receiving.
             finish('end')
             controller?.abort(new Error('enough'))
-          } else if (size > MAX_WHOLE_BYTES)
-            stop({ kind: 'failure', reason: 'invalid', message: 'more than 32 MiB' })
+          } else if (size > MAX_WHOLE_BYTES) stop('invalid', 'more than 32 MiB')
         },
         onResponseEnd: () => finish('end'),
-        onResponseError: (_controller, error) => finish(failureOf(error)),
+        onResponseError: (_controller, error) => finish(failureOf(error, controller !== undefined)),
       },
     )
 
@@ -218,8 +228,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       abort(): void {
         if (isOver) return
         isAborted = true
-        finish({ kind: 'failure', reason: 'cut', message: 'aborted' })
-        controller?.abort(new Error('aborted'))
+        stop('cut', 'aborted')
       },
     }
   }

@@ -46,8 +46,7 @@ const streamOptions = (parsed: Body) => ({
   stream_options: { ...(parsed.stream_options as Body | null | undefined), include_usage: true },
 })
 
-const usageOptionsOf = ({ provider }: RelayChannel) =>
-  'usage' in provider ? (provider.usage as { reasoningOutside?: boolean }) : {}
+const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
 export const chat: OperationSpec = {
   operation: 'chat',
