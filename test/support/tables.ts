@@ -11,10 +11,21 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   sessions: ['last_seen_time'],
 }
 
-/** Every row of every table, whatever the engine: what a thief of the database would read. */
-export async function allRows(db: AnyDb): Promise<Map<string, Row[]>> {
+const namesOf = new WeakMap<AnyDb, readonly string[]>()
+
+/** Asked once: an open store's tables stay the same, and the question is a dear one. */
+async function tableNames(db: AnyDb): Promise<readonly string[]> {
+  const known = namesOf.get(db)
+  if (known) return known
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
   const names = tables.map(table => table.name).sort()
+  namesOf.set(db, names)
+  return names
+}
+
+/** Every row of every table, whatever the engine: what a thief of the database would read. */
+export async function allRows(db: AnyDb): Promise<Map<string, Row[]>> {
+  const names = await tableNames(db)
   const read = async (name: string) => (await sql<Row>`select * from ${sql.table(name)}`.execute(db)).rows
   return new Map(await Promise.all(names.map(async name => [name, await read(name)] as const)))
 }

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type EngineName, type Reply, startGateway } from './gateway.ts'
+
+/** Nanodollars a token of every model that `serve` makes. */
+export const INPUT_NANOS = 1_000
+export const OUTPUT_NANOS = 2_000
+const NANOS_PER_UNIT = 2_000
+
+/** Its last four characters are what the simulator tells of it. */
+export const PROVIDER_KEY = 'provider-canary-key-7351'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** A gateway in front of the simulator, with what a test needs to spoil the answers and to look at the books. */
+export async function openRelay(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
+  const gateway = await startGateway({ engine, env })
+  const upstream = (await gateway.simulator()).url
+  let made = 0
+
+  async function must(reply: Promise<Reply>) {
+    const { status, body, text } = await reply
+    assert.equal(status, 200, text)
+    return body.data
+  }
+
+  async function addChannel(fields: Fields, mode = 'single'): Promise<number> {
+    const channel = { name: 'simulated', type: 1, key: PROVIDER_KEY, base_url: upstream, ...fields }
+    return (await must(gateway.api('POST', '/api/channel/', { mode, channel }))).id
+  }
+
+  /** A model of its own that these simulated models answer, a channel for each, in this order. */
+  async function serve(sent: string | readonly string[], fields: Fields = {}, price: Fields = {}) {
+    const model = `case-${++made}`
+    const channels: number[] = []
+    for (const [index, name] of [sent].flat().entries())
+      channels.push(
+        await addChannel({
+          name: `${model}-${index}`,
+          models: [model],
+          model_mapping: { [model]: name },
+          priority: 100 - index,
+          ...fields,
+        }),
+      )
+    const rates = { model, input: INPUT_NANOS / 1000, output: OUTPUT_NANOS / 1000, max_output_tokens: 1000 }
+    const { per_call } = price
+    await must(
+      gateway.api(
+        'POST',
+        '/api/price/',
+        per_call === undefined ? { ...rates, ...price } : { model, per_call },
+      ),
+    )
+    return { model, channels }
+  }
+
+  async function newToken(fields: Fields = {}, accessToken?: string) {
+    const body = { name: 'app', remain_quota: 500_000, ...fields }
+    const data = await must(
+      gateway.api('POST', '/api/token/', body, accessToken === undefined ? {} : { token: accessToken }),
+    )
+    return { id: data.id as number, key: data.key as string }
+  }
+
+  const chat = (key: string | null, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
+    gateway.api('POST', '/v1/chat/completions', body, { token: key, headers })
+
+  /** The usage and error rows of a token once there are so many; the books follow an answer within a second. */
+  async function rowsOf(tokenId: number, atLeast = 1) {
+    for (let turn = 0; ; turn++) {
+      const rows = await gateway.db
+        .selectFrom('logs')
+        .selectAll()
+        .where('token_id', '=', tokenId)
+        .where('type', 'in', [2, 5])
+        .orderBy('id')
+        .execute()
+      if (rows.length >= atLeast || turn === 100) {
+        assert.ok(rows.length >= atLeast, `${rows.length} rows instead of ${atLeast}`)
+        return rows.map(row => ({ ...row, cost: Number(row.cost), other: JSON.parse(row.other) }))
+      }
+      await delay(20)
+    }
+  }
+
+  return {
+    gateway,
+    upstream,
+    api: gateway.api,
+    must,
+    addChannel,
+    serve,
+    newToken,
+    chat,
+    rowsOf,
+    /** The one row that a token's only request left. */
+    async rowOf(tokenId: number) {
+      const rows = await rowsOf(tokenId)
+      const [row] = rows
+      assert.ok(row)
+      assert.equal(rows.length, 1)
+      return row
+    },
+    async usedBy(tokenId: number): Promise<number> {
+      return (await must(gateway.api('GET', `/api/token/${tokenId}`))).used_quota
+    },
+    units: (nanos: number) => Math.ceil(nanos / NANOS_PER_UNIT),
+    suspenseOf: (tokenId: number) =>
+      gateway.db.selectFrom('suspense').selectAll().where('token_id', '=', tokenId).orderBy('id').execute(),
+    set: (settings: Fields) => must(gateway.api('PUT', '/api/setting/', settings)),
+    /** How many requests the simulator has seen for a model of its own. */
+    async seen(sent: string): Promise<{ key_hint: string; headers: Record<string, string> }[]> {
+      const report = (await (await fetch(`${upstream}/sim/requests`)).json()) as {
+        last: { model: string; key_hint: string; headers: Record<string, string> }[]
+      }
+      return report.last.filter(({ model }) => model === sent)
+    },
+    async seenInAll(): Promise<number> {
+      return ((await (await fetch(`${upstream}/sim/requests`)).json()) as { total: number }).total
+    },
+  }
+}
+
+export type Relay = Awaited<ReturnType<typeof openRelay>>
