@@ -37,7 +37,8 @@ export type Hold = {
   release(): void
 }
 
-const APPLY_EVERY_MS = 50
+/** Reading one account applies at once; everything else may lag this much behind. */
+const APPLY_EVERY_MS = 200
 const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 512
 /** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */

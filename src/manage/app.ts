@@ -9,7 +9,7 @@ import Fastify, {
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { type ErrorAnswer, internalError, managementError, relayError } from '../http/errors.ts'
-import { newRequestId } from '../http/request-id.ts'
+import { createRequestIds } from '../http/request-id.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
 import type { Deps } from './deps.ts'
 import { serveHome } from './home.ts'
@@ -42,6 +42,7 @@ function refusalOf(error: Error & { statusCode?: number; code?: string }): Refus
 
 /** The management API, its document and its pages, ready to be handed requests. */
 export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promise<FastifyInstance> {
+  const newRequestId = createRequestIds()
   const app: FastifyInstance = Fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),

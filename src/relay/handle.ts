@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { internalError } from '../http/errors.ts'
-import { newRequestId } from '../http/request-id.ts'
+import { createRequestIds } from '../http/request-id.ts'
 import { type Admitted, admit, createAdmitted, credentialOf } from './admit.ts'
 import { answerJson, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
 import { readRequest } from './ask.ts'
@@ -76,6 +76,7 @@ const BILLING = /^\/(v1\/)?dashboard\/billing\//
 
 /** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
 export function createRelay(deps: RelayDeps): RequestListener {
+  const newRequestId = createRequestIds()
   const fail = (response: ServerResponse, error: unknown, requestId: string) => {
     const refusal = error instanceof Refusal ? error : internalError(requestId)
     if (refusal !== error) deps.onFailure(error as Error, requestId)
