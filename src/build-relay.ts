@@ -13,7 +13,7 @@ import { createJournal, type JournalDatabase } from './ledger/journal.ts'
 import { openLedger } from './ledger/ledger.ts'
 import { endpointTypes } from './manage/endpoint-types.ts'
 import { providerOf } from './providers/index.ts'
-import { shippedPrice } from './providers/prices/shipped.ts'
+import { shippedModels, shippedPrice } from './providers/prices/shipped.ts'
 import { openCatalog, type RelayChannel } from './relay/catalog.ts'
 import { createChannelTest, type TestOptions, type TestResult } from './relay/channel-test.ts'
 import { createDirectory } from './relay/directory.ts'
@@ -106,6 +106,8 @@ export async function buildRelay({
     nowMs: Date.now,
     onFailure: (error, message) => log.error({ err: error }, message),
   })
+  // Built on first use, which must not be somebody's request.
+  shippedModels()
   const directory = createDirectory({ find: findCaller({ db, digest }) })
   const catalog = await openCatalog(
     createCatalogSource({

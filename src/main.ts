@@ -56,7 +56,9 @@ async function start({ demo: isDemo, ...options }: StartOptions): Promise<number
   const demo = isDemo ? createDemo(isKept ? given.dataDir : undefined) : undefined
   if (demo) process.once('exit', demo.close)
   const config = { ...given, dataDir: demo?.dataDir ?? given.dataDir }
-  const log = createLog(config.logLevel, stdout.isTTY)
+  // A demo's words are for a person: the lines of its own set-up would bury them.
+  const level = isDemo && !process.env.SLUICE_LOG ? 'warn' : config.logLevel
+  const log = createLog(level, stdout.isTTY)
   const ground = await openGround(config)
   const rootPassword = ground.printed?.rootPassword
   // Before anything else that can fail: it is not told a second time.

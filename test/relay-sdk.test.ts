@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { countTokens } from '../simulator/tokens.ts'
 import { INPUT_NANOS, openRelay, PROVIDER_KEY, type Relay } from './support/relay.ts'
@@ -217,8 +218,9 @@ describe('the openai SDK through the gateway', () => {
       const { id, sdk } = await open()
       await relay.api('PUT', '/api/token/', { id, status: 2 })
       await throws(askFor(sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')
-      const expired = await open({ expired_time: Math.floor(Date.now() / 1000) + 3_600 })
-      await relay.api('PUT', '/api/token/', { id: expired.id, expired_time: 1_000_000_000 })
+      const expiry = Math.floor(Date.now() / 1000) + 1
+      const expired = await open({ expired_time: expiry })
+      await delay(expiry * 1000 - Date.now() + 20)
       await throws(askFor(expired.sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')
       await relay.api('DELETE', `/api/token/${id}`)
       await throws(askFor(sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')

@@ -23,9 +23,6 @@ import { pageTold } from './page.ts'
 /** Clocks differ a little: a moment that has just passed is now, an earlier one a mistake. */
 const GRACE_S = 60
 
-/** Builds the product's price table, which takes tens of milliseconds, before a request needs it. */
-export const warmPrices = (): void => void shippedModels()
-
 const tellVersion = (row: PriceVersion) => {
   const price = JSON.parse(row.price) as Price
   return {

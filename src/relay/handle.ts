@@ -117,9 +117,9 @@ export function createRelay(deps: RelayDeps): RequestListener {
         .split('?')[0]
         ?.replace(/\/{2,}/g, '/')
         .replace(/(.)\/$/, '$1') ?? '/'
-    if (BILLING.test(path)) return deps.manage(request, response)
     const requestId = newRequestId(deps.nowMs())
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
+    if (BILLING.test(path)) return deps.manage(request, response)
     const models = MODELS.exec(path)
     const spec = Object.hasOwn(OPERATIONS, path) ? OPERATIONS[path] : undefined
     const run = () => {

@@ -117,7 +117,7 @@ export type Charge = Omit<Posting, 'kind'> & {
   readonly requestId: string
 }
 
-/** Charges user and token after the fact. Refused, and nothing written, when one of them has less free than that. */
+/** Charges user and token after the fact. When one has less free than that, the caller must give up the transaction. */
 export async function charge(
   trx: Trx,
   given: Charge,
