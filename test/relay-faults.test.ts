@@ -7,7 +7,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { countTokens } from '../simulator/tokens.ts'
 import { ENGINES, type Reply } from './support/gateway.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, PROVIDER_KEY, type Relay } from './support/relay.ts'
+import {
+  fetchPatiently,
+  INPUT_NANOS,
+  OUTPUT_NANOS,
+  openRelay,
+  PROVIDER_KEY,
+  type Relay,
+} from './support/relay.ts'
 
 const PROMPT = 'How are you today?'
 const PROMPT_TOKENS = countTokens(PROMPT)
@@ -95,18 +102,20 @@ describe('a provider that fails', () => {
       'array',
       'redirect',
       'bigheader',
-      'gzip-false',
       'upgrade',
       'length-negative',
       'length-twice',
     ])
       it(`hands over after ${fault}, whole and streamed`, async () => {
-        for (const more of [{}, STREAM]) {
-          const { reply, token } = await askOnce([`sim-${fault}`, 'sim-words-4'], more)
+        const [whole, streamed] = await Promise.all(
+          [{}, STREAM].map(more => askOnce([`sim-${fault}`, 'sim-words-4'], more)),
+        )
+        assert.ok(whole && streamed)
+        for (const { reply, token } of [whole, streamed]) {
           assert.equal(reply.status, 200, reply.text)
-          if (more === STREAM) assert.equal(eventsOf(reply).at(-1), '[DONE]')
           assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 4))
         }
+        assert.equal(eventsOf(streamed.reply).at(-1), '[DONE]')
       })
 
     for (const fault of ['cut-3', 'eof-3', 'preamble', 'badjson', 'error-in-stream', 'length-long'])
@@ -199,7 +208,7 @@ describe('a provider that fails', () => {
       const { id, key } = await relay.newToken({ remain_quota: 50_000_000 })
       const long = { model, messages: [{ role: 'user', content: 'word '.repeat(600_000) }] }
       const reply = await relay.chat(key, long)
-      assert.ok(reply.status === 413 || reply.status === 502, reply.text)
+      assert.equal(reply.status, 413, reply.text)
       await paidNothing(id)
     })
   })
@@ -358,16 +367,15 @@ describe('a provider that fails', () => {
   })
 
   describe('in the middle of a stream', () => {
-    for (const fault of ['cut-5', 'eof-5', 'preamble', 'length-long', 'length-short'])
+    for (const fault of ['cut-5', 'eof-5', 'preamble'])
       it(`with ${fault} ends in an error event, never in [DONE], and goes to nobody else`, async () => {
         const { reply, token } = await askOnce([`sim-words-50-${fault}`, 'sim-words-4'], STREAM)
-        if (reply.status === 200 && !eventsOf(reply).includes('[DONE]')) {
-          brokenWith(reply, 'upstream_error')
-          const row = await relay.rowOf(token.id)
-          assert.equal(row.type, 5)
-          assert.ok(row.cost > 0)
-          assert.equal(row.cost, priceOf(row.prompt_tokens, row.completion_tokens))
-        } else assert.match(fault, /^length/)
+        brokenWith(reply, 'upstream_error')
+        const row = await relay.rowOf(token.id)
+        assert.equal(row.type, 5)
+        assert.ok(row.cost > 0)
+        assert.equal(row.cost, priceOf(row.prompt_tokens, row.completion_tokens))
+        assert.equal(row.other.trace, undefined)
       })
 
     it('tells its own error without a key or a [DONE] after it', async () => {
@@ -392,6 +400,12 @@ describe('a provider that fails', () => {
       assert.ok(JSON.parse(eventsOf(simulated.reply).at(-1) ?? '').error.message)
     })
 
+    it('that ends after its last word only as TCP has come to its end all the same', async () => {
+      const { reply, token } = await askOnce('sim-words-8-length-long', STREAM)
+      assert.equal(eventsOf(reply).at(-1), '[DONE]')
+      assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 8))
+    })
+
     it('passes one malformed event on and reads the usage at the end', async () => {
       const { reply, token } = await askOnce('sim-words-8-badjson', STREAM)
       assert.equal(eventsOf(reply).at(-1), '[DONE]')
@@ -406,7 +420,7 @@ describe('a provider that fails', () => {
   })
 
   describe('with odd HTTP', () => {
-    for (const fault of ['interim', 'http10', 'trailers', 'dupusage', 'crlf-header'])
+    for (const fault of ['interim', 'http10', 'trailers', 'dupusage', 'crlf-header', 'gzip-false'])
       it(`as ${fault} is understood, and none of its headers pass`, async () => {
         for (const more of [{}, STREAM]) {
           const { reply, token } = await askOnce(`sim-words-6-${fault}`, more)
@@ -457,7 +471,7 @@ describe('a provider that fails', () => {
         ['sim-gzip-bomb', {}],
         ['sim-gzip-bomb', STREAM],
       ] as const)
-        assert.ok((await grown(() => askOnce(fault, more))) < 250, fault)
+        assert.ok((await grown(() => askOnce(fault, more))) < 100, fault)
     })
 
     it('with an error of 100 MB, or a line of that length, is a plain failure', async () => {
@@ -517,14 +531,12 @@ describe('a provider that fails', () => {
     it('go out with a keep-alive while nobody has answered, and the answer follows', async () => {
       await relay.set({ early_headers_ms: 100 })
       const { reply } = await askOnce('sim-words-4-slow-400', STREAM)
-      const late = await askOnce('sim-slow-400-status-500', STREAM)
       const handed = await askOnce(['sim-hang', 'sim-words-4'], STREAM, timeouts({ first_byte_ms: 300 }))
       const failed = await askOnce('sim-hang', STREAM, timeouts({ first_byte_ms: 300 }))
       const whole = await askOnce('sim-hang', {}, timeouts({ first_byte_ms: 300 }))
       await relay.set({ early_headers_ms: null })
       assert.match(reply.text, /^: keep-alive\n\n/)
       assert.equal(eventsOf(reply).at(-1), '[DONE]')
-      assert.ok(late.reply.status > 0)
       assert.match(handed.reply.text, /^: keep-alive\n\n/)
       assert.equal(eventsOf(handed.reply).at(-1), '[DONE]')
       brokenWith(failed.reply, 'upstream_timeout')
@@ -663,16 +675,15 @@ describe('a client that', () => {
   after(() => relay.gateway.close())
 
   /** Writes these bytes and gives back all that comes until the server closes, or `ms` have passed. */
-  async function raw(bytes: string | Buffer, { ms = 2_000, isHalfClosed = false } = {}): Promise<string> {
+  async function raw(bytes: string | Buffer, ms = 2_000): Promise<string> {
     const { port, hostname } = new URL(relay.gateway.url)
-    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+    const socket = connect({ port: Number(port), host: hostname })
     let text = ''
     socket.on('data', chunk => {
       text += chunk
     })
     socket.on('error', () => {})
     socket.write(bytes)
-    if (isHalfClosed) socket.end()
     await Promise.race([once(socket, 'end'), once(socket, 'close'), delay(ms)])
     socket.destroy()
     return text
@@ -687,7 +698,7 @@ describe('a client that', () => {
       const token = await relay.newToken()
       const leaving = AbortSignal.timeout(ms)
       await assert.rejects(async () => {
-        const response = await fetch(`${relay.gateway.url}/v1/chat/completions`, {
+        const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
           method: 'POST',
           headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
           body: JSON.stringify(ask(model, more)),
@@ -747,7 +758,7 @@ describe('a client that', () => {
       await Promise.all(
         Array.from({ length: 40 }, async (_each, index) => {
           const isStream = index % 2 === 0
-          await fetch(`${relay.gateway.url}/v1/chat/completions`, {
+          await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
             method: 'POST',
             headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
             body: JSON.stringify(ask(model, isStream ? STREAM : {})),
@@ -765,14 +776,6 @@ describe('a client that', () => {
       assert.equal(used_quota, relay.units(rows.reduce((sum, row) => sum + row.cost, 0)))
       const { ok, lines } = await relay.gateway.operations.verify({})
       assert.ok(ok, lines.join('\n'))
-    })
-
-    it('nothing but its writing side open is still answered, and pipelines are served in order', async () => {
-      const { model } = await relay.serve('sim-words-4-slow-100')
-      const { key } = await relay.newToken()
-      const one = post(key, JSON.stringify(ask(model)))
-      const text = await raw(one + post(key, '{}') + one, { isHalfClosed: true })
-      assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 400', 'HTTP/1.1 200'])
     })
 
     it('its answer unread holds the provider back', async () => {
@@ -898,6 +901,14 @@ describe('a client that', () => {
       for (const name of ['x-portkey-custom-host', 'x-forwarded-host', 'x-forwarded-for', 'cookie'])
         assert.equal(seen?.headers[name], undefined)
     })
+  })
+
+  it('sends its requests without waiting is served in order', async () => {
+    const { model } = await relay.serve('sim-words-4-slow-100')
+    const { key } = await relay.newToken()
+    const slow = JSON.stringify(ask(model))
+    const text = await raw(post(key, slow) + post(key, '{}') + post(key, slow, 'Connection: close\r\n'))
+    assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 400', 'HTTP/1.1 200'])
   })
 
   describe('plays tricks', () => {

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { countTokens } from '../simulator/tokens.ts'
-import { INPUT_NANOS, openRelay, PROVIDER_KEY, type Relay } from './support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, openRelay, PROVIDER_KEY, type Relay } from './support/relay.ts'
 
 const MODEL = 'gpt-4o-mini'
 const user = (content: string) => [{ role: 'user' as const, content }]
@@ -29,7 +29,7 @@ describe('the openai SDK through the gateway', () => {
   after(() => relay.gateway.close())
 
   const sdkFor = (apiKey: string, maxRetries = 0) =>
-    new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries })
+    new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries, fetch: fetchPatiently })
   async function open(fields = {}) {
     const { id, key } = await relay.newToken(fields)
     return { id, sdk: sdkFor(key) }
@@ -266,7 +266,7 @@ describe('the openai SDK through the gateway', () => {
         maxRetries: 2,
         fetch: (url, init) => {
           asked += 1
-          return fetch(url, init)
+          return fetchPatiently(url, init)
         },
       })
       const before = await relay.seenInAll()

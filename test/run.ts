@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
 
@@ -21,6 +23,8 @@ const child = spawn(process.execPath, ['--test', '--test-concurrency=2', '--test
   env: {
     ...process.env,
     [POSTGRES_VARIABLE]: postgres.url,
+    // The program is started a few hundred times: what was compiled once need not be compiled again.
+    NODE_COMPILE_CACHE: join(tmpdir(), 'sluice-test-compiled'),
     ...(values.campaign ? { SLUICE_CAMPAIGN: '1' } : {}),
   },
 })

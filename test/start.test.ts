@@ -904,7 +904,7 @@ describe('the demo', () => {
     const demo = launch(['start', '--demo', '--port', '0'], { env: { TMPDIR: temporary } })
     const stdout = await until('the demo to be ready', () => {
       if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
-      return demo.stdout().includes('sluice is ready') ? demo.stdout() : undefined
+      return demo.stdout().includes('Ctrl-C') ? demo.stdout() : undefined
     })
     const told = (name: string) => new RegExp(`^ +${name} +(\\S+)$`, 'm').exec(stdout)?.[1] ?? ''
     const address = told('Console').replace(/\/$/, '')

@@ -23,6 +23,9 @@ const BODY_TIMEOUT_MS = 60_000
 function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0)
   if (declared > maxBytes) return Promise.reject(tooLarge(maxBytes))
+  const left = () => new Refusal('request_timeout', 'the client left before its request was whole')
+  // It may have left while its credential was looked up; nothing would be heard of it any more.
+  if (request.destroyed) return Promise.reject(left())
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -49,7 +52,7 @@ function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
     }
     const onCut = () => {
       finish()
-      reject(new Refusal('request_timeout', 'the client left before its request was whole'))
+      reject(left())
     }
     request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
   })

@@ -54,6 +54,14 @@ export async function openCatalog(source: CatalogSource) {
   let settings = await source.settings()
   let table: Table<RelayChannel> = createTable([...channels.values()], aliases)
 
+  /** One at a time: of two that read at once, the one that read first might be heard last. */
+  let turn: Promise<void> = Promise.resolve()
+  const inTurn = (refresh: () => Promise<void>): Promise<void> => {
+    const done = turn.then(refresh)
+    turn = done.catch(() => {})
+    return done
+  }
+
   const rebuild = () => {
     table = createTable([...channels.values()], aliases)
   }
@@ -71,31 +79,36 @@ export async function openCatalog(source: CatalogSource) {
       }
       return undefined
     },
-    async refreshChannels(ids: readonly number[]): Promise<void> {
-      const found = new Map((await source.channelsOf(ids)).map(channel => [channel.id, channel]))
-      const next = new Map(channels)
-      for (const id of ids) {
-        const channel = found.get(id)
-        if (channel) next.set(id, channel)
-        else next.delete(id)
-      }
-      channels = next
-      rebuild()
-    },
-    async refreshAllChannels(): Promise<void> {
-      channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
-      rebuild()
-    },
-    async refreshAliases(): Promise<void> {
-      aliases = await source.aliases()
-      rebuild()
-    },
-    async refreshPrices(): Promise<void> {
-      prices = await source.prices()
-    },
-    async refreshSettings(): Promise<void> {
-      settings = await source.settings()
-    },
+    refreshChannels: (ids: readonly number[]): Promise<void> =>
+      inTurn(async () => {
+        const found = new Map((await source.channelsOf(ids)).map(channel => [channel.id, channel]))
+        const next = new Map(channels)
+        for (const id of ids) {
+          const channel = found.get(id)
+          if (channel) next.set(id, channel)
+          else next.delete(id)
+        }
+        channels = next
+        rebuild()
+      }),
+    refreshAllChannels: (): Promise<void> =>
+      inTurn(async () => {
+        channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
+        rebuild()
+      }),
+    refreshAliases: (): Promise<void> =>
+      inTurn(async () => {
+        aliases = await source.aliases()
+        rebuild()
+      }),
+    refreshPrices: (): Promise<void> =>
+      inTurn(async () => {
+        prices = await source.prices()
+      }),
+    refreshSettings: (): Promise<void> =>
+      inTurn(async () => {
+        settings = await source.settings()
+      }),
   }
 }
 

@@ -10,6 +10,27 @@ const NANOS_PER_UNIT = 2_000
 /** Its last four characters are what the simulator tells of it. */
 export const PROVIDER_KEY = 'provider-canary-key-7351'
 
+const OVERLOADED_WAIT_MS = 200
+
+/** As a client should: on a busy machine the gateway may turn work away for a moment, before it has done any of it. */
+export async function fetchPatiently(url: string | URL | Request, init?: RequestInit): Promise<Response> {
+  for (;;) {
+    const response = await fetch(url, init)
+    if (response.status !== 503) return response
+    const { error } = (await response.clone().json()) as { error: { code: string } }
+    if (error.code !== 'overloaded') return response
+    await delay(OVERLOADED_WAIT_MS)
+  }
+}
+
+async function patiently(ask: () => Promise<Reply>): Promise<Reply> {
+  for (;;) {
+    const reply = await ask()
+    if (reply.body?.error?.code !== 'overloaded') return reply
+    await delay(OVERLOADED_WAIT_MS)
+  }
+}
+
 type Fields = Readonly<Record<string, unknown>>
 
 /** A gateway in front of the simulator, with what a test needs to spoil the answers and to look at the books. */
@@ -64,7 +85,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
   }
 
   const chat = (key: string | null, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
-    gateway.api('POST', '/v1/chat/completions', body, { token: key, headers })
+    patiently(() => gateway.api('POST', '/v1/chat/completions', body, { token: key, headers }))
 
   /** The usage and error rows of a token once there are so many; the books follow an answer within a second. */
   async function rowsOf(tokenId: number, atLeast = 1) {
@@ -87,7 +108,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
   return {
     gateway,
     upstream,
-    api: gateway.api,
+    api: (...asked: Parameters<typeof gateway.api>) => patiently(() => gateway.api(...asked)),
     must,
     addChannel,
     serve,

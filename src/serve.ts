@@ -1,0 +1,66 @@
+import { stdout } from 'node:process'
+import { buildServer, openGround, operationsOf } from './build.ts'
+import { EXIT, type StartOptions } from './cli/cli.ts'
+import { serveControl } from './cli/control.ts'
+import type { Config } from './config.ts'
+import { createDemo } from './demo.ts'
+import { createLog } from './log.ts'
+import { version } from './version.ts'
+
+type Serving = {
+  /** Read before anything is made, so that a wrong setting leaves no trace. */
+  readonly given: Config
+  readonly options: StartOptions
+  readonly env: Readonly<Record<string, string | undefined>>
+  print(line: string): void
+}
+
+/** Resolves at the first signal; a second one ends the process at once, and loses nothing: every write is whole. */
+const untilSignalled = () =>
+  new Promise<NodeJS.Signals>(resolve => {
+    let count = 0
+    for (const signal of ['SIGTERM', 'SIGINT'] as const)
+      process.on(signal, () => {
+        count += 1
+        if (count > 1) process.exit(EXIT.ok)
+        resolve(signal)
+      })
+  })
+
+/** Starts the gateway, serves until it is told to stop, and answers the exit code. */
+export async function serve({ given, options, env, print }: Serving): Promise<number> {
+  const isDemo = options.demo
+  const isKept = Boolean(options.data ?? env.SLUICE_DATA)
+  const demo = isDemo ? createDemo(isKept ? given.dataDir : undefined) : undefined
+  if (demo) process.once('exit', demo.close)
+  const config = { ...given, dataDir: demo?.dataDir ?? given.dataDir }
+  // A demo's words are for a person: the lines of its own set-up would bury them.
+  const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel
+  const log = createLog(level, stdout.isTTY)
+  const ground = await openGround(config)
+  const rootPassword = ground.printed?.rootPassword
+  // Before anything else that can fail: it is not told a second time.
+  if (rootPassword && !demo)
+    print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
+  const server = await buildServer(config, log, ground)
+  const operations = operationsOf(config, ground, server.announce)
+  const control = await serveControl(config.dataDir, operations)
+  const signalled = untilSignalled()
+  const port = await server.listen()
+  const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
+
+  if (demo) await demo.furnish({ address, operations, rootPassword, print })
+  log.info({ address, version, engine: ground.store.engine }, 'sluice is ready')
+  if (config.databaseUrl !== undefined && config.keyring === undefined)
+    log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')
+  if (config.workers > 1) log.warn('SLUICE_WORKERS: this version relays in one process')
+
+  const signal = await signalled
+  log.info({ signal, drain_s: config.drainS }, 'stopping: no new connections, running requests finish')
+  await server.stop()
+  control.close()
+  await ground.close()
+  demo?.close()
+  log.info('stopped')
+  return EXIT.ok
+}
