@@ -10,6 +10,7 @@ Stands in for AI model providers: answers as they do, thinks nothing, counts hon
   --latency-ms N     wait before the first byte of an answer (default 0, at most 60000)
   --pace-ms N        wait between two chunks of a stream (default 0, at most 60000)
   --count-file PATH  append a JSON line for every billed request
+  --with-parent      end when standard input does: with whoever started it, however that ends
   --help             this text
 `
 
@@ -23,6 +24,7 @@ function readFlags() {
       'latency-ms': { type: 'string', default: '0' },
       'pace-ms': { type: 'string', default: '0' },
       'count-file': { type: 'string' },
+      'with-parent': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
@@ -35,7 +37,7 @@ function readFlags() {
     onFailure: error => console.error(error),
     ...(countFile === undefined ? {} : { countFile }),
   }
-  return { wantsHelp: values.help, options }
+  return { wantsHelp: values.help, endsWithParent: values['with-parent'], options }
 }
 
 function numberOf(flag: string, text: string, most: number): number {
@@ -53,17 +55,18 @@ function flagsOrUsage() {
   }
 }
 
-async function run(options: SimulatorOptions): Promise<void> {
+async function run(options: SimulatorOptions, endsWithParent: boolean): Promise<void> {
   const simulator = await startSimulator(options)
+  if (endsWithParent) process.stdin.resume().once('close', () => void simulator.close())
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void simulator.close())
   console.log(`simulator listening on ${simulator.url}`)
 }
 
-const { wantsHelp, options } = flagsOrUsage()
+const { wantsHelp, endsWithParent, options } = flagsOrUsage()
 if (wantsHelp) {
   process.stdout.write(HELP)
 } else {
-  await run(options).catch((error: Error) => {
+  await run(options, endsWithParent).catch((error: Error) => {
     console.error(`the simulator cannot start: ${error.message}`)
     process.exitCode = 1
   })

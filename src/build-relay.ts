@@ -33,7 +33,7 @@ import type { Store } from './store/store.ts'
 
 const JOURNAL_BUSY_MS = 1_000
 /** New work is refused while the event loop lags behind this much: what runs must not suffer. */
-const OVERLOAD_LAG_MS = 250
+const OVERLOAD_LAG_MS = 1_000
 const LAG_EVERY_MS = 500
 const PRICES_EVERY_MS = 1_000
 const RECOVERY_EVERY_MS = 15_000

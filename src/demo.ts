@@ -20,9 +20,9 @@ type Furnishing = {
 
 /** Starts the simulator as a process of its own and waits for the address it prints. */
 function startSimulator(): Promise<{ url: string; child: ChildProcess }> {
-  const child = spawn(process.execPath, [programFile(import.meta.url, '../simulator/main').pathname], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const file = programFile(import.meta.url, '../simulator/main').pathname
+  // Its standard input is ours to close, which also happens when this process is killed.
+  const child = spawn(process.execPath, [file, '--with-parent'], { stdio: ['pipe', 'pipe', 'inherit'] })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', code => reject(new Error(`the simulated provider ended with ${code}`)))

@@ -88,7 +88,7 @@ describe('the fields of a chat request', () => {
       stream_options: null,
     }
     for (const body of [CHAT, { ...CHAT, ...none }]) {
-      const { textBytes, media, ...facts } = factsOf(readChatRequest(body))
+      const { textBytes, overhead, media, ...facts } = factsOf(readChatRequest(body))
       assert.deepEqual(facts, expected)
     }
   })

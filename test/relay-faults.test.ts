@@ -631,6 +631,17 @@ for (const engine of ENGINES)
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
     })
 
+    it('knows a price as soon as it is set, however many are set at once', async () => {
+      const { key } = await relay.newToken()
+      const replies = await Promise.all(
+        Array.from({ length: 12 }, async () => {
+          const { model } = await relay.serve('sim-words-4')
+          return relay.chat(key, ask(model))
+        }),
+      )
+      for (const { status, text } of replies) assert.equal(status, 200, text)
+    })
+
     it('bills by the mapped name of the channel that answered', async () => {
       const model = `mapped-${engine}`
       for (const [index, [sent, input]] of (

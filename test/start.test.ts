@@ -947,7 +947,9 @@ describe('the demo', () => {
 
   it('cleans up when it is told to stop twice, and when it cannot start', async () => {
     const temporary = newDirectory()
-    const demo = launch(['start', '--demo', '--port', '0'], { env: { TMPDIR: temporary } })
+    const demo = launch(['start', '--demo', '--port', '0'], {
+      env: { TMPDIR: temporary, SLUICE_LOG: 'info' },
+    })
     await until('the demo to be ready', () => {
       if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
       return demo.stdout().includes('sluice is ready') ? true : undefined

@@ -10,6 +10,8 @@ export type ChatFacts = PromptSize & {
   /** Tokens that each choice may have; undefined where the request sets no limit. */
   readonly maxOutput: number | undefined
   readonly includeUsage: boolean
+  /** How many of `textBytes` stand for what vendors may add, and not for what the client wrote. */
+  readonly overhead: number
 }
 
 const MAX_CHOICES = 128
@@ -36,7 +38,7 @@ export function readChatRequest(parsed: unknown): RequestReading<ChatFacts> {
     if (fields.fault() !== undefined) return undefined
     const { textBytes, media } = sizeOf(body)
     const added = addedTokens(messages.length, countTools(body))
-    return { model, stream, n, maxOutput, includeUsage, textBytes: textBytes + added, media }
+    return { model, stream, n, maxOutput, includeUsage, textBytes: textBytes + added, overhead: added, media }
   })
 }
 

@@ -57,7 +57,7 @@ export const chat: OperationSpec = {
       model: facts.model,
       isStream: facts.stream,
       inputTokens: inputBound(facts),
-      countedInput: Math.ceil(countedInput(facts)),
+      countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
       dress: (channel, sent) =>
         dressed(
