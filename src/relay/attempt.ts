@@ -1,7 +1,8 @@
+import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
 import { countedUsage } from '../domain/usage.ts'
 import type { Attempt } from '../routing/health.ts'
-import { retryAfterS, type Step, walk } from '../routing/plan.ts'
+import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { type Address, createAddressBook, offers, type RelayChannel } from './catalog.ts'
 import { type Early, openEarly } from './early.ts'
@@ -70,8 +71,11 @@ function headersOf({ response, requestId, work }: Errand, address: Address): Rec
 
 /** Why a channel cannot be asked this at all, whatever its health. */
 const refusalOf =
-  ({ spec, priced, route }: Errand) =>
+  ({ deps, spec, priced, route }: Errand) =>
   (channel: RelayChannel) => {
+    // Deleted or disabled since this request was admitted: nothing more goes there.
+    if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
+      return PASSED_OVER.disabled
     if (!offers(channel, spec.operation, spec.format, route.model)) return 'not_offered'
     return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
   }

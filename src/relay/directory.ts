@@ -61,6 +61,8 @@ export function createDirectory({ find }: DirectoryDeps) {
     find(credential: string): Caller | Promise<Caller | undefined> {
       return callers.get(credential) ?? load(credential)
     },
+    /** Whether what is known of a caller is still what was known when it was let in. */
+    isCurrent: (credential: string, caller: Caller) => callers.get(credential) === caller,
     forgetToken(id: number): void {
       edition += 1
       for (const [credential, caller] of callers) if (caller.tokenId === id) callers.delete(credential)

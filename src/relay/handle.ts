@@ -23,8 +23,11 @@ async function walk(
   requestId: string,
 ) {
   const startedMs = deps.nowMs()
-  const admitted = await identify(deps, request)
+  const identified = await identify(deps, request)
   const work = await readRequest(request, spec, deps.maxBodyBytes)
+  // A body may take its time: whoever was let in before it is looked at again if there was news meanwhile.
+  const isCurrent = deps.directory.isCurrent(credentialOf(request), identified.caller)
+  const admitted = isCurrent ? identified : await identify(deps, request)
   const route = admit(deps, admitted, work)
   const priced = priceWork(deps.catalog, route, work)
   const ticket = admitted.enter(work.countedInput)
