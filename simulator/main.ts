@@ -57,8 +57,13 @@ function flagsOrUsage() {
 
 async function run(options: SimulatorOptions, endsWithParent: boolean): Promise<void> {
   const simulator = await startSimulator(options)
-  if (endsWithParent) process.stdin.resume().once('close', () => void simulator.close())
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void simulator.close())
+  const stop = () => {
+    // An open standard input would keep the process alive after its server is closed.
+    if (endsWithParent) process.stdin.destroy()
+    void simulator.close()
+  }
+  if (endsWithParent) process.stdin.resume().once('close', stop)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
   console.log(`simulator listening on ${simulator.url}`)
 }
 
