@@ -46,6 +46,14 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
     .column('username_key')
     .where(sql.ref('deleted_time'), 'is', null)
     .execute()
+  // Narrow, for counting and paging; the wide one below is for searching. SQLite would search by this one too, and slower.
+  if (engine === 'postgres')
+    await db.schema
+      .createIndex('users_live_ids')
+      .on('users')
+      .column('id')
+      .where(sql.ref('deleted_time'), 'is', null)
+      .execute()
   await db.schema
     .createIndex('users_live')
     .on('users')
