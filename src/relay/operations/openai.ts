@@ -48,32 +48,46 @@ const streamOptions = (parsed: Body) => ({
 
 const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
+type Generation = PromptSize & {
+  readonly model: string
+  readonly stream: boolean
+  readonly includeUsage: boolean
+  /** Choices that are sent back: an answer is whole when each of them has finished. */
+  readonly n: number
+}
+
+/** What chat and plain completions have in common: text is generated, whole or as a stream. */
+const generating = (facts: Generation, parsed: Body, bytes: Buffer) => ({
+  model: facts.model,
+  isStream: facts.stream,
+  inputTokens: inputBound(facts),
+  dress: (channel: RelayChannel, sent: string) =>
+    dressed(
+      bytes,
+      facts.model,
+      sent,
+      channel,
+      facts.stream && !facts.includeUsage ? streamOptions(parsed) : {},
+    ),
+  readWhole: (body: Buffer, channel: RelayChannel) =>
+    readWhole(body, { usageOptions: usageOptionsOf(channel) }),
+  meter: (channel: RelayChannel) =>
+    createStreamMeter({
+      includeUsage: facts.includeUsage,
+      choices: facts.n,
+      usageOptions: usageOptionsOf(channel),
+    }),
+})
+
 export const chat: OperationSpec = {
   operation: 'chat',
   format: 'openai-chat',
   read(parsed, bytes): Work {
     const facts = mustRead(readChatRequest(parsed))
     return {
-      model: facts.model,
-      isStream: facts.stream,
-      inputTokens: inputBound(facts),
+      ...generating(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
-      dress: (channel, sent) =>
-        dressed(
-          bytes,
-          facts.model,
-          sent,
-          channel,
-          facts.stream && !facts.includeUsage ? streamOptions(parsed) : {},
-        ),
-      readWhole: (body, channel) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
-      meter: channel =>
-        createStreamMeter({
-          includeUsage: facts.includeUsage,
-          choices: facts.n,
-          usageOptions: usageOptionsOf(channel),
-        }),
     }
   },
 }
@@ -84,26 +98,9 @@ export const completions: OperationSpec = {
   read(parsed, bytes): Work {
     const facts = mustRead(readCompletionRequest(parsed))
     return {
-      model: facts.model,
-      isStream: facts.stream,
-      inputTokens: inputBound(facts),
+      ...generating(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => facts.maxOutput * facts.choices,
-      dress: (channel, sent) =>
-        dressed(
-          bytes,
-          facts.model,
-          sent,
-          channel,
-          facts.stream && !facts.includeUsage ? streamOptions(parsed) : {},
-        ),
-      readWhole: (body, channel) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
-      meter: channel =>
-        createStreamMeter({
-          includeUsage: facts.includeUsage,
-          choices: facts.n,
-          usageOptions: usageOptionsOf(channel),
-        }),
     }
   },
 }
