@@ -1,4 +1,5 @@
 import { invalidField } from '../domain/errors.ts'
+import { limitsStored } from '../domain/limits.ts'
 import { hasControl } from '../domain/text.ts'
 import { type AddressPolicy, refuseUrl } from '../http/upstream-address.ts'
 import { type ChannelField, type Provider, providerOf, typeEntry } from '../providers/index.ts'
@@ -6,7 +7,6 @@ import type { ChannelChange } from '../store/channels.ts'
 import type { ChannelRow } from '../store/schema.ts'
 import { HEADER_VALUE, type ObjectField, readChannelObject } from './channel-objects.ts'
 import type { ChannelGiven } from './contract/channel-fields.ts'
-import { limitsStored } from './limits.ts'
 
 /** Reads what a caller says of a channel into what is stored of it. */
 

@@ -1,8 +1,8 @@
 import { KEY_STATUS } from '../domain/channel-key.ts'
+import { limitsTold } from '../domain/limits.ts'
 import { unitsUsed } from '../domain/money.ts'
 import type { ChannelKey } from '../store/channel-keys.ts'
 import type { ChannelRow } from '../store/schema.ts'
-import { limitsTold } from './limits.ts'
 
 const object = (text: string) => JSON.parse(text) as Record<string, unknown>
 

@@ -1,18 +1,12 @@
 import { type FieldFault, invalid } from '../domain/errors.ts'
 import { isSettingKey, readSetting, SETTINGS, type SettingKey, type Settings } from '../domain/setting.ts'
-import { clearSetting, listSettings, writeSetting } from '../store/settings.ts'
+import { clearSetting, listSettings, readSettings, writeSetting } from '../store/settings.ts'
 import type { Db } from '../store/store.ts'
 import type { Call, Handlers } from './call.ts'
 import type { settingContract } from './contract/settings.ts'
 import type { Deps } from './deps.ts'
 
 const KEYS = Object.keys(SETTINGS) as SettingKey[]
-
-/** Every setting with the value in force. */
-export async function readSettings(db: Db): Promise<Settings> {
-  const stored = new Map((await listSettings(db)).map(row => [row.key, JSON.parse(row.value)]))
-  return Object.fromEntries(KEYS.map(key => [key, stored.get(key) ?? SETTINGS[key].default])) as Settings
-}
 
 /** Settings that Root changes while the gateway runs (contract 2.6). */
 export function createSettingHandlers({ db, now }: Deps): Handlers<typeof settingContract> {

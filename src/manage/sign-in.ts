@@ -5,12 +5,12 @@ import { fold } from '../domain/text.ts'
 import { newSessionId } from '../identity/credentials.ts'
 import { SESSION_ABSOLUTE_S } from '../identity/identify.ts'
 import { endSessions, findSession, insertSession } from '../store/sessions.ts'
+import { readSettings } from '../store/settings.ts'
 import { findUserByName, touchLogin } from '../store/users.ts'
 import type { Call, Handlers } from './call.ts'
 import type { signInContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
 import { isSameOrigin, SESSION_COOKIE } from './serve.ts'
-import { readSettings } from './settings.ts'
 import { createAccount, mustFindUser, tellUser } from './users.ts'
 
 const MAX_USER_AGENT = 256

@@ -1,8 +1,8 @@
 import { UNITS_PER_USD } from '../domain/money.ts'
+import { readSettings } from '../store/settings.ts'
 import type { Handlers } from './call.ts'
 import type { statusContract } from './contract/status.ts'
 import type { Deps } from './deps.ts'
-import { readSettings } from './settings.ts'
 
 const GROUPS = { default: { ratio: 1, desc: 'Everybody' } }
 

@@ -1,5 +1,6 @@
 import { actorLabel } from '../domain/actor.ts'
 import { invalidField, notFound, Refusal } from '../domain/errors.ts'
+import { limitsStored, limitsTold } from '../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../domain/money.ts'
 import { mask } from '../domain/text.ts'
 import { NEVER, TOKEN_STATUS, tokenStatus } from '../domain/token.ts'
@@ -21,7 +22,6 @@ import {
 import type { Handlers } from './call.ts'
 import type { tokenContract } from './contract/tokens.ts'
 import type { Deps } from './deps.ts'
-import { limitsStored, limitsTold } from './limits.ts'
 import { pageTold } from './page.ts'
 
 /** No list of one user's grows without end. */

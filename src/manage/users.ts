@@ -1,5 +1,6 @@
 import { type Actor, actorLabel } from '../domain/actor.ts'
 import { invalidField, notFound, Refusal } from '../domain/errors.ts'
+import { limitsStored, limitsTold } from '../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../domain/money.ts'
 import { outranks, ROLE, type Role, roleName } from '../domain/role.ts'
 import { lockAccount, openAccount, post, setUnlimited } from '../store/accounts.ts'
@@ -21,7 +22,6 @@ import type { Changing, Handlers } from './call.ts'
 import type { Query } from './contract/route.ts'
 import type { userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
-import { limitsStored, limitsTold } from './limits.ts'
 import { pageTold } from './page.ts'
 
 export const tellUser = (row: UserWithAccount) => ({

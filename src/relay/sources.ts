@@ -1,6 +1,6 @@
+import { limitsTold } from '../domain/limits.ts'
 import type { Price } from '../domain/price.ts'
 import type { Role } from '../domain/role.ts'
-import { SETTINGS, type Settings } from '../domain/setting.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import { providerOf } from '../providers/index.ts'
@@ -9,21 +9,16 @@ import { listEnabledAliases } from '../store/aliases.ts'
 import { pricesInForce } from '../store/prices.ts'
 import { listRelayChannels } from '../store/relay-channels.ts'
 import type { ChannelKeyRow, ChannelRow } from '../store/schema.ts'
-import { listSettings } from '../store/settings.ts'
+import { readSettings } from '../store/settings.ts'
 import type { Db } from '../store/store.ts'
 import { findTokenByDigest } from '../store/tokens.ts'
 import { findUser } from '../store/users.ts'
 import type { CatalogSource, RelayChannel } from './catalog.ts'
-import type { Caller, Limits } from './directory.ts'
+import type { Caller } from './directory.ts'
 import type { Timeouts } from './upstream.ts'
 
 /** Contract 4, channel time-outs. */
 const TIMEOUTS = { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 600_000 } as const
-
-function readLimits(stored: string): Limits {
-  const { rpm = null, tpm = null, concurrency = null } = JSON.parse(stored) as Partial<Limits>
-  return { rpm, tpm, concurrency }
-}
 
 function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
   const set = { ...TIMEOUTS, ...(setting.timeouts as Partial<typeof TIMEOUTS> | undefined) }
@@ -62,8 +57,8 @@ export const findCaller =
       expiredTime: token.expired_time,
       models: token.model_limits_enabled === 1 ? new Set(JSON.parse(token.models) as string[]) : undefined,
       allowIps: JSON.parse(token.allow_ips),
-      tokenLimits: readLimits(token.limits),
-      userLimits: readLimits(user.limits),
+      tokenLimits: limitsTold(token.limits),
+      userLimits: limitsTold(user.limits),
     }
   }
 
@@ -96,7 +91,7 @@ export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadab
         weight: row.weight,
         status: row.status as RelayChannel['status'],
         keys: readKeys(row.id, keys),
-        limits: readLimits(row.limits),
+        limits: limitsTold(row.limits),
         autoBan: row.auto_ban === 1,
         provider,
         baseUrl: row.base_url,
@@ -123,14 +118,7 @@ export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadab
         status: 1,
       })),
     prices: () => pricesInForce(db, now()),
-    async settings() {
-      const stored = new Map((await listSettings(db)).map(row => [row.key, JSON.parse(row.value)]))
-      const entries = Object.entries(SETTINGS).map(([key, setting]) => [
-        key,
-        stored.get(key) ?? setting.default,
-      ])
-      return Object.fromEntries(entries) as Settings
-    },
+    settings: () => readSettings(db),
     shippedPrice,
   }
 }

@@ -1,4 +1,12 @@
+import { SETTINGS, type Settings } from '../domain/setting.ts'
 import type { Db, Trx } from './store.ts'
+
+/** Every setting with the value in force. */
+export async function readSettings(db: Db): Promise<Settings> {
+  const stored = new Map((await listSettings(db)).map(row => [row.key, JSON.parse(row.value)]))
+  const entries = Object.entries(SETTINGS).map(([key, setting]) => [key, stored.get(key) ?? setting.default])
+  return Object.fromEntries(entries) as Settings
+}
 
 export const listSettings = (db: Db) => db.selectFrom('settings').selectAll().execute()
 
