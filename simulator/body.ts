@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from './refusal.ts'
 
-export const BODY_LIMIT = 64 * 1024 * 1024
+export const BODY_LIMIT = 128 * 1024 * 1024
 
-/** A body's text; or the client left while sending it; or nobody wanted the rest after having seen its start. */
+/** A body; or the client left while sending it; or nobody wanted the rest after having seen its start. */
 export type Body =
-  | { readonly kind: 'read'; readonly text: string }
+  | { readonly kind: 'read'; readonly bytes: Buffer }
   | { readonly kind: 'left' }
   | { readonly kind: 'unwanted'; readonly start: Buffer }
 
@@ -44,7 +44,7 @@ export function readBody(
     request.on('end', () => {
       // What is too large is read to its end all the same, unkept: a client still writing would miss the refusal.
       if (size > BODY_LIMIT) reject(new Refusal('too_large', `A body may have ${BODY_LIMIT} bytes at most.`))
-      else resolve({ kind: 'read', text: Buffer.concat(chunks, size).toString('utf8') })
+      else resolve({ kind: 'read', bytes: Buffer.concat(chunks, size) })
     })
     request.on('close', () => resolve({ kind: 'left' }))
   })

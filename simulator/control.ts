@@ -27,7 +27,7 @@ export async function control(
   if (path === '/sim/faults' && method === 'POST') {
     const body = await readBody(request)
     if (body.kind !== 'read') return undefined
-    faults.switchTo(decodeSwitch(body.text))
+    faults.switchTo(decodeSwitch(body.bytes.toString('utf8')))
     return { fault: faults.current() }
   }
   if (path === '/sim/requests' || path === '/sim/faults') {

@@ -12,6 +12,8 @@ export type CountLine = {
   readonly stream: boolean
   readonly prompt_tokens: number
   readonly completion_tokens: number
+  /** What else was charged, by kind. */
+  readonly units?: Readonly<Record<string, number>>
   /** Whether the answer was generated to its end. */
   readonly finished: boolean
 }

@@ -34,11 +34,13 @@ export type Script = {
 export function honest(reply: Reply, status = 200): Script {
   const rest = { ending: 'end', isFinished: true } as const
   if (reply.kind === 'stream') {
-    const headers = { 'content-type': reply.contentType, 'cache-control': 'no-cache' }
+    const length = reply.length === undefined ? {} : { 'content-length': reply.length }
+    const headers = { 'content-type': reply.contentType, 'cache-control': 'no-cache', ...length }
     return { bill: reply.bill, isStream: true, head: { status, headers }, frames: reply.frames, ...rest }
   }
+  const type = reply.kind === 'whole' ? reply.contentType : undefined
   const headers = {
-    'content-type': 'application/json',
+    'content-type': type ?? 'application/json',
     'content-length': Buffer.byteLength(reply.body),
   }
   const [bill, tokens] = reply.kind === 'whole' ? [reply.bill, reply.tokens] : [undefined, 0]

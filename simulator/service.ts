@@ -93,6 +93,7 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
     const imposed = faults.ofRequest(headers)
     if (imposed?.fault.isEarly === true) return { script: honest(NOTHING), chosen: imposed }
     let text = ''
+    let bytes: Buffer = Buffer.alloc(0)
     try {
       const { route, params } = existing(match, method, path)
       if (key === undefined) throw new Refusal('no_key', 'There is no API key in the request.')
@@ -103,9 +104,11 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
           visit.model = peekModel(body.start)
           return { script: honest(NOTHING), chosen: faults.ofModel(visit.model) }
         }
-        text = body.text
+        bytes = body.bytes
+        text = isForm(headers) ? '' : bytes.toString('utf8')
       }
-      const reply = route.answer({ id, time: new Date(now()), headers, params, body: text })
+      const query = new URLSearchParams((request.url ?? '').split('?')[1] ?? '')
+      const reply = route.answer({ id, time: new Date(now()), headers, params, body: text, bytes, query })
       if (reply.kind === 'free') return { script: honest(reply), chosen: imposed }
       visit.model = reply.bill.model
       return { script: honest(reply), chosen: imposed ?? faults.ofModel(reply.bill.model) }
@@ -143,6 +146,7 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
         stream: isStream,
         prompt_tokens: bill.promptTokens,
         completion_tokens: completionTokens,
+        ...(bill.units && { units: bill.units }),
         finished: isFinished,
       })
   }
@@ -158,6 +162,9 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
 
 /** Stands for the answer where a fault does not wait for the request that one would be made of. */
 const NOTHING: Reply = { kind: 'free', body: '' }
+
+const isForm = ({ 'content-type': type = '' }: IncomingMessage['headers']) =>
+  /^(multipart\/|audio\/|application\/octet-stream)/i.test(type)
 
 function existing(match: Match | undefined, method: string, path: string) {
   if (match === undefined) throw new Refusal('unknown_path', `There is nothing at ${path}.`)

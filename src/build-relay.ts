@@ -19,6 +19,7 @@ import { createChannelTest, type TestOptions, type TestResult } from './relay/ch
 import { createDirectory } from './relay/directory.ts'
 import type { RelayDeps } from './relay/errand.ts'
 import { createExplain } from './relay/explain.ts'
+import { openTempDir } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createUpstream } from './relay/upstream.ts'
@@ -174,6 +175,8 @@ export async function buildRelay({
     upstream,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
+    tempDir: openTempDir(config.dataDir),
+    desk: { settings: catalog.settings, isServed: model => catalog.table().resolve(model) !== undefined },
     isStopping,
     isOverloaded: () => lag.lagMs() > OVERLOAD_LAG_MS,
     nowMs: Date.now,

@@ -9,12 +9,22 @@ export type Inquiry = {
   readonly headers: IncomingHttpHeaders
   /** What the groups of the route's path matched. */
   readonly params: readonly string[]
-  /** The body's text; empty where the method has none. */
+  /** The body's text; empty where the method has none, and where it is a form. */
   readonly body: string
+  /** Its bytes. */
+  readonly bytes: Buffer
+  /** What stands after the question mark. */
+  readonly query: URLSearchParams
 }
 
 /** What a request costs apart from the answer's tokens, for the count file. */
-export type Bill = { readonly id: string; readonly model: string; readonly promptTokens: number }
+export type Bill = {
+  readonly id: string
+  readonly model: string
+  readonly promptTokens: number
+  /** What else is charged: characters, seconds, pictures, searches. */
+  readonly units?: Readonly<Record<string, number>>
+}
 
 /** A piece of a stream that leaves at once, and how many tokens of the answer it carries. */
 export type Frame = { readonly data: string | Uint8Array; readonly tokens: number }
@@ -22,10 +32,19 @@ export type Frame = { readonly data: string | Uint8Array; readonly tokens: numbe
 /** What to send back. How fast, to whom and whether they still listen is not the format's business. */
 export type Reply =
   | { readonly kind: 'free'; readonly body: string }
-  | { readonly kind: 'whole'; readonly body: string; readonly tokens: number; readonly bill: Bill }
+  | {
+      readonly kind: 'whole'
+      readonly body: string
+      readonly tokens: number
+      readonly bill: Bill
+      /** JSON, unless it says otherwise. */
+      readonly contentType?: string
+    }
   | {
       readonly kind: 'stream'
       readonly contentType: string
+      /** Of a file whose length is told beforehand. */
+      readonly length?: number
       /** Taken one by one as the client reads, so that nothing is generated for a client that has left. */
       readonly frames: Iterable<Frame>
       readonly bill: Bill

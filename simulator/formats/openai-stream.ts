@@ -30,3 +30,6 @@ export function wrapChunks(common: object, usage: object | undefined) {
   }
   return { head, tail, close }
 }
+
+/** One event on its own. */
+export const eventOf = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`

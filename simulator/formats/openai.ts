@@ -5,6 +5,11 @@ import type { Failure, Format, Inquiry, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletions } from './openai-completions.ts'
 import { answerEmbeddings } from './openai-embeddings.ts'
+import { answerImageEdits, answerImages } from './openai-images.ts'
+import { answerModeration } from './openai-moderation.ts'
+import { answerSpeech } from './openai-speech.ts'
+import { answerTranscription, answerTranslation } from './openai-transcription.ts'
+import { answerCohereRerank, answerRerank } from './rerank.ts'
 
 const RELEASED = 1_735_689_600
 
@@ -16,6 +21,14 @@ export const openai = {
     { method: 'POST', path: /^\/v1\/chat\/completions$/, answer: answerChat },
     { method: 'POST', path: /^\/v1\/completions$/, answer: answerCompletions },
     { method: 'POST', path: /^\/v1\/embeddings$/, answer: answerEmbeddings },
+    { method: 'POST', path: /^\/v1\/audio\/speech$/, answer: answerSpeech },
+    { method: 'POST', path: /^\/v1\/audio\/transcriptions$/, answer: answerTranscription },
+    { method: 'POST', path: /^\/v1\/audio\/translations$/, answer: answerTranslation },
+    { method: 'POST', path: /^\/v1\/moderations$/, answer: answerModeration },
+    { method: 'POST', path: /^\/v1\/rerank$/, answer: answerRerank },
+    { method: 'POST', path: /^\/v2\/rerank$/, answer: answerCohereRerank },
+    { method: 'POST', path: /^\/v1\/images\/generations$/, answer: answerImages },
+    { method: 'POST', path: /^\/v1\/images\/(?:edits|variations)$/, answer: answerImageEdits },
     { method: 'GET', path: /^\/v1\/models$/, answer: listModels },
     { method: 'GET', path: /^\/v1\/models\/(.+)$/, answer: showModel },
   ],

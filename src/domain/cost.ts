@@ -1,5 +1,5 @@
 import { nanosFromPicos, PICOS_PER_NANO, safe } from './money.ts'
-import type { Price, Tier } from './price.ts'
+import { CONDITIONS, type Price, type Tier, type Variant, type When } from './price.ts'
 import { isPerToken, type Rates, type TokenRate, type UnitRate } from './rate.ts'
 import {
   type Count,
@@ -50,6 +50,34 @@ export function cost(price: Price, usage: Usage): number {
   }
   if (isChargedByLength(rates, usage)) charges.push(lengthCharge(rates, usage.seconds))
   return total(charges)
+}
+
+const laidOver = ({ variants: _, ...price }: Price, variant: Variant | undefined): Price =>
+  variant === undefined ? price : { ...price, rates: { ...price.rates, ...variant.rates } }
+
+/** The price of what was made: that of the variant with the most conditions, all of them met; else the usual one. */
+export function priceAt(price: Price, made: When): Price {
+  const met = (price.variants ?? []).filter(({ when }) =>
+    CONDITIONS.every(name => when[name] === undefined || when[name] === made[name]),
+  )
+  const size = ({ when }: Variant) => Object.keys(when).length
+  return laidOver(
+    price,
+    met.reduce<Variant | undefined>(
+      (most, each) => (most === undefined || size(each) > size(most) ? each : most),
+      undefined,
+    ),
+  )
+}
+
+/** Every price that an answer may come to: what the request leaves open is the provider's choice. */
+export function pricesWithin(price: Price, asked: When = {}): readonly Price[] {
+  const open = (price.variants ?? []).filter(({ when }) =>
+    CONDITIONS.every(
+      name => when[name] === undefined || asked[name] === undefined || when[name] === asked[name],
+    ),
+  )
+  return [laidOver(price, undefined), ...open.map(variant => laidOver(price, variant))]
 }
 
 /** At most so many tokens of each direction, and so many of each other unit: 0 where it says nothing. */

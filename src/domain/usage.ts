@@ -70,6 +70,18 @@ export const totalOutput = (usage: Usage): number => sum(usage, OUTPUT_COUNTS)
 /** The usage of one call whose tokens were counted by us, who cannot tell the kinds apart. */
 export const countedUsage = (input: number, output: number): Usage => ({ ...EMPTY, input, output, calls: 1 })
 
+export const withoutTokens = (usage: Usage): Usage => ({
+  ...EMPTY,
+  characters: usage.characters,
+  seconds: usage.seconds,
+  images: usage.images,
+  searches: usage.searches,
+  calls: usage.calls,
+})
+
+/** Started seconds. */
+export const wholeSeconds = (seconds: number): number => Math.max(0, Math.ceil(seconds))
+
 function sum(usage: Usage, counts: readonly Count[]): number {
   let total = 0
   for (const count of counts) total += usage[count]

@@ -43,7 +43,7 @@ function stripBasePath(request: IncomingMessage, basePath: string): boolean {
   return true
 }
 
-const RELAY_PATH = /^\/+(v1|v1beta|dashboard)(\/|\?|$)/
+const RELAY_PATH = /^\/+(v1|v1beta|v2|dashboard)(\/|\?|$)/
 
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
 export function createHttpServer({ basePath, relay, manage, isReady }: Front): Server {

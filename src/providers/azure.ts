@@ -1,5 +1,6 @@
 import { keyHeader } from './auth.ts'
 import { baseUrlField } from './fields.ts'
+import { openaiPicturesInside, openaiTranscripts, openaiVoices } from './openai.ts'
 import type { Provider } from './provider.ts'
 
 // The path names the deployment; what a channel lists as models are therefore deployment names, and the
@@ -19,6 +20,10 @@ export const azure = {
   translation: { openai: deployment('audio/translations') },
   images: { openai: deployment('images/generations') },
   videos: { openai: '/openai/v1/videos' },
+  voices: openaiVoices,
+  // The name is the deployment's, and may say nothing of the model behind it.
+  transcripts: openaiTranscripts,
+  picturesInside: openaiPicturesInside,
   fields: [
     baseUrlField('Address of the resource: https://<resource>.openai.azure.com'),
     {

@@ -1,3 +1,4 @@
+import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../formats/media/transcript.ts'
 import { bearer } from './auth.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
@@ -17,6 +18,31 @@ const fields = [
   },
 ]
 
+/** Voices beyond the six of the specification are not known to every model; the vendor says so itself. */
+export const openaiVoices = {
+  names: [
+    'alloy',
+    'ash',
+    'ballad',
+    'cedar',
+    'coral',
+    'echo',
+    'fable',
+    'marin',
+    'nova',
+    'onyx',
+    'sage',
+    'shimmer',
+    'verse',
+  ],
+}
+
+/** Only the first of its models writes anything but JSON. */
+export const openaiTranscripts = (model: string): readonly TranscriptFormat[] =>
+  /^gpt-/.test(model) ? ['json'] : TRANSCRIPT_FORMATS
+
+export const openaiPicturesInside = (model: string) => /^(chat)?gpt-image/.test(model)
+
 export const openai = {
   type: 1,
   name: 'OpenAI',
@@ -33,6 +59,9 @@ export const openai = {
   rerank: { cohere: '/v1/rerank' },
   images: { openai: '/v1/images/generations' },
   videos: { openai: '/v1/videos' },
+  voices: openaiVoices,
+  transcripts: openaiTranscripts,
+  picturesInside: openaiPicturesInside,
   models: { path: '/v1/models', names: openaiModels },
   fields,
   keyHint: 'sk-…',

@@ -1,3 +1,9 @@
+import type { ImageDialect } from '../formats/media/image.ts'
+import type { ModerationDialect } from '../formats/media/moderation.ts'
+import type { RerankDialect } from '../formats/media/rerank.ts'
+import type { SpeechDialect, Voices } from '../formats/media/speech.ts'
+import type { TranscriptFormat, TranscriptionDialect } from '../formats/media/transcript.ts'
+
 /** What a channel of this vendor can be asked to do, in the words of the specification. */
 export const OPERATIONS = [
   'chat',
@@ -84,6 +90,21 @@ export type ModelList = {
 /** Values of placeholders by name. */
 export type Values = Readonly<Record<string, string>>
 
+/** How an operation is worded that a vendor does not speak in the common shape. */
+export type DialectOf = {
+  readonly speech: SpeechDialect
+  readonly transcription: TranscriptionDialect
+  readonly translation: TranscriptionDialect
+  readonly moderation: ModerationDialect
+  readonly rerank: RerankDialect
+  readonly images: ImageDialect
+}
+
+/** A vendor's dialects, by the format's name in its paths. */
+export type Dialects = {
+  readonly [operation in keyof DialectOf]?: { readonly [format in Format]?: DialectOf[operation] }
+}
+
 /** A vendor, as data. An absent key is a thing the vendor does not offer. */
 export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly type: number
@@ -105,6 +126,13 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly isKeyTrouble?: (status: number, body: unknown) => boolean
   /** How its counts differ from the common meaning: reasoning stands beside `completion_tokens`, not inside it. */
   readonly usage?: { readonly reasoningOutside: boolean }
+  readonly dialects?: Dialects
+  /** Absent: any name of a voice is passed on. */
+  readonly voices?: Voices
+  /** The forms in which a model writes transcripts; absent: all five of the specification. */
+  readonly transcripts?: (model: string) => readonly TranscriptFormat[]
+  /** Whether a model gives pictures themselves in any case, and refuses a `response_format`. */
+  readonly picturesInside?: (model: string) => boolean
   /** What a key of this vendor looks like, for people. */
   readonly keyHint: string
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { isAddressIn } from '../http/address.ts'
 import type { Rates, Remaining, Subject, Ticket } from '../routing/rates.ts'
-import type { Route } from '../routing/table.ts'
+import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, RelayChannel } from './catalog.ts'
 import type { Caller } from './directory.ts'
 import type { Work } from './operations/operation.ts'
@@ -69,7 +69,17 @@ export function admit(
     throw new Refusal('model_not_allowed', `the token may not use the model "${work.model}"`)
   const route = catalog.table().resolve(work.model)
   if (!route) throw new Refusal('model_not_found', `no channel serves the model "${work.model}"`)
+  mustFit(route, work)
   return route
+}
+
+/** A request that no channel of its model can take is the client's to change, so it is told why. */
+function mustFit({ tiers, model }: Route<RelayChannel>, { unfit }: Work): void {
+  if (!unfit) return
+  const channels = tiers.flatMap(tier => tier.channels)
+  const faults = channels.map(channel => unfit(channel, sentModel(channel, model)))
+  const [first] = faults
+  if (first && faults.every(fault => fault !== undefined)) throw first
 }
 
 /** `x-ratelimit-…` where a limit is set. */

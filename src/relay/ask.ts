@@ -3,20 +3,40 @@ import { Refusal } from '../domain/errors.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
 import { repeatedKey, topLevel } from '../wire/json-edit.ts'
 import { readBody } from './body.ts'
-import type { OperationSpec, Work } from './operations/operation.ts'
+import { readForm } from './form.ts'
+import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 
 const isJson = (contentType: string | undefined) =>
   contentType === undefined || /^\s*(application\/(?:[\w.+-]*\+)?json|text\/plain)\b/i.test(contentType)
+
+const isMultipart = (contentType: string | undefined) =>
+  contentType !== undefined && /^\s*multipart\/form-data\b/i.test(contentType)
+
+const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
+
+type Reading = { readonly maxBodyBytes: number; readonly tempDir: string; readonly desk: Desk }
 
 /** The request as its operation understands it. */
 export async function readRequest(
   request: IncomingMessage,
   spec: OperationSpec,
-  maxBytes: number,
+  { maxBodyBytes, tempDir, desk }: Reading,
 ): Promise<Work> {
   const contentType = request.headers['content-type']
-  if (!isJson(contentType)) throw new Refusal('unsupported_media_type', 'send the body as application/json')
-  const bytes = await readBody(request, maxBytes)
+  if (spec.readForm && isMultipart(contentType)) {
+    const form = await readForm(request, tempDir)
+    try {
+      return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
+    } catch (error) {
+      form.dispose()
+      throw error
+    }
+  }
+  if (!spec.read || !isJson(contentType)) {
+    const taken = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
+    throw new Refusal('unsupported_media_type', `send the body as ${taken.join(' or ')}`)
+  }
+  const bytes = await readBody(request, maxBodyBytes)
   const parsed = parse(bytes)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')
@@ -24,7 +44,7 @@ export async function readRequest(
   const repeated = repeatedKey(topLevel(bytes))
   if (repeated !== undefined)
     throw new Refusal('invalid_json', `the body names "${repeated.slice(0, 100)}" twice`)
-  return spec.read(parsed as Record<string, unknown>, bytes)
+  return spec.read(parsed as Record<string, unknown>, bytes, desk)
 }
 
 function parse(bytes: Buffer): unknown {

@@ -1,10 +1,10 @@
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
-import { countedUsage } from '../domain/usage.ts'
 import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
-import { type Address, createAddressBook, offers, type RelayChannel } from './catalog.ts'
+import { sentModel as modelOn } from '../routing/table.ts'
+import { type Address, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
 import { type Early, openEarly } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
 import {
@@ -15,6 +15,7 @@ import {
   statusFailure,
 } from './failure.ts'
 import type { WholeReading } from './operations/operation.ts'
+import { send } from './send.ts'
 import type { Exchange, Streamed, Whole } from './upstream.ts'
 
 type Begun = {
@@ -22,6 +23,8 @@ type Begun = {
   readonly health: Attempt
   readonly ticket: Ticket
   readonly exchange: Exchange
+  /** What the channel could not take of the request. */
+  readonly warnings: readonly string[]
 }
 
 export type Answered =
@@ -54,10 +57,11 @@ const addressOf = createAddressBook()
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 
 /** Ours by an allow-list, then what the channel's provider and its administrator add. */
-function headersOf({ response, requestId, work }: Errand, address: Address): Record<string, string> {
+function headersOf({ response, requestId, work, spec }: Errand, address: Address): Record<string, string> {
   const headers: Record<string, string> = {
     'content-type': 'application/json',
-    accept: work.isStream ? 'text/event-stream' : 'application/json',
+    // Whoever sends files, or is sent one, may be answered in other forms than JSON.
+    accept: work.isStream ? 'text/event-stream' : work.passes || spec.readForm ? '*/*' : 'application/json',
     'accept-encoding': 'identity',
     'user-agent': 'sluice',
     'x-client-request-id': requestId,
@@ -71,18 +75,19 @@ function headersOf({ response, requestId, work }: Errand, address: Address): Rec
 
 /** Why a channel cannot be asked this at all, whatever its health. */
 const refusalOf =
-  ({ deps, spec, priced, route }: Errand) =>
+  ({ deps, spec, priced, route, work }: Errand) =>
   (channel: RelayChannel) => {
     // Deleted or disabled since this request was admitted: nothing more goes there.
     if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
       return PASSED_OVER.disabled
-    if (!offers(channel, spec.operation, spec.format, route.model)) return 'not_offered'
+    const sent = modelOn(channel, route.model)
+    if (!formatOn(channel, spec, sent) || work.unfit?.(channel, sent)) return 'not_offered'
     return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
   }
 
 /** Walks the plan until a channel answers; everything before the first byte may be tried again elsewhere. */
 export async function firstAnswer(errand: Errand): Promise<Answered> {
-  const { deps, work, route, hold, response } = errand
+  const { deps, route, hold, response } = errand
   const { steps, passedOver } = walk({
     route,
     health: deps.health,
@@ -110,13 +115,14 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       begun = begin(errand, step)
       if (!begun) continue
       last = channel
-      await hold.attempt(channel.id, errand.priced.costOf(channel, countedUsage(work.countedInput, 0)))
+      await hold.attempt(channel.id, errand.priced.estimate(channel))
       if (hasLeft) {
         begun.end({ kind: 'client' })
         break
       }
       const sentMs = deps.nowMs()
-      exchange = deps.upstream.exchange(begun.ask())
+      const sent = begun.send()
+      exchange = sent.exchange
       const outcome = await exchange.outcome
       const note = (status: number | string) =>
         trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
@@ -134,13 +140,14 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           health: begun.health,
           ticket: begun.ticket,
           exchange,
+          warnings: sent.warnings,
           streamed: outcome,
           trace,
           early,
         }
       }
       const failure =
-        outcome.kind === 'failure' ? connectionFailure(channel, outcome) : judge(errand, channel, outcome)
+        outcome.kind === 'failure' ? connectionFailure(channel, outcome) : judge(errand, step, outcome)
       if ('reading' in failure && outcome.kind === 'whole') {
         note(outcome.status)
         early.close()
@@ -150,6 +157,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           health: begun.health,
           ticket: begun.ticket,
           exchange,
+          warnings: sent.warnings,
           answer: outcome,
           reading: failure.reading,
           trace,
@@ -194,13 +202,18 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
 function begin(errand: Errand, step: Step<RelayChannel>) {
   const { deps, spec, work } = errand
   const { channel, key, sentModel } = step
-  const address = addressOf(channel, {
-    operation: spec.operation,
-    format: spec.format,
-    isStream: work.isStream,
-    model: sentModel,
-    key,
-  })
+  const format = formatOn(channel, spec, sentModel)
+  const address =
+    format &&
+    addressOf(channel, {
+      operation: spec.operation,
+      format,
+      isStream: work.isStream,
+      model: sentModel,
+      key,
+      sibling: spec.sibling,
+      values: work.placeholders?.(channel),
+    })
   if (!address) return undefined
   const admission = deps.rates.admit(
     [{ kind: 'channel', id: channel.id, limits: channel.limits }],
@@ -212,13 +225,18 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
   return {
     health,
     ticket,
-    ask: () => ({
-      url: address.url,
-      headers: headersOf(errand, address),
-      body: work.dress(channel, sentModel),
-      timeouts: channel.timeouts,
-      isStream: work.isStream,
-    }),
+    send() {
+      const dressed = work.dress(channel, sentModel)
+      return send(deps.upstream, dressed, {
+        url: address.url,
+        headers: headersOf(errand, address),
+        timeouts: channel.timeouts,
+        isStream: work.isStream,
+        ...(work.isWholeTaken && { isWholeTaken: true }),
+        ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
+        ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
+      })
+    },
     end(outcome: Parameters<Attempt['end']>[0]): void {
       health.end(outcome)
       ticket.end(0)
@@ -229,11 +247,11 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
 /** A good answer, or what is wrong with it. */
 function judge(
   { deps, work }: Errand,
-  channel: RelayChannel,
+  { channel, sentModel: sent }: Step<RelayChannel>,
   answer: Whole,
 ): { reading: WholeReading } | AttemptFailure {
   if (answer.status < 200 || answer.status >= 300) return statusFailure(channel, answer, deps.nowMs())
-  if (work.isStream) return invalidAnswer(channel, 'the answer is no stream of events')
-  const reading = work.readWhole(answer.body, channel)
+  if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
+  const reading = work.readWhole(answer.body, channel, { answer, sent })
   return reading.fault === undefined ? { reading } : invalidAnswer(channel, reading.fault)
 }

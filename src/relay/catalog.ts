@@ -123,16 +123,21 @@ type Asking = {
   readonly isStream: boolean
   readonly model: string
   readonly key: RoutedKey
+  /** See OperationSpec. */
+  readonly sibling?: string | undefined
+  /** Values that one request brings: such an address is not worth keeping. */
+  readonly values?: Values | undefined
 }
 
 /** Addresses are worked out once for a channel, key and model; a channel that was changed is a new object here. */
 export function createAddressBook() {
   const books = new WeakMap<RelayChannel, Map<string, Address>>()
   return function addressOf(channel: RelayChannel, asking: Asking): Address | undefined {
-    const { operation, format, isStream, model, key } = asking
+    const { operation, format, isStream, model, key, sibling, values } = asking
+    if (values) return makeAddress(channel, asking)
     const known = books.get(channel) ?? new Map<string, Address>()
     books.set(channel, known)
-    const name = `${operation} ${format} ${isStream} ${key.index} ${model}`
+    const name = `${operation} ${sibling} ${format} ${isStream} ${key.index} ${model}`
     const found = known.get(name)
     if (found) return found
     const made = makeAddress(channel, asking)
@@ -143,13 +148,14 @@ export function createAddressBook() {
 
 function makeAddress(
   channel: RelayChannel,
-  { operation, format, isStream, model, key }: Asking,
+  { operation, format, isStream, model, key, sibling, values: brought }: Asking,
 ): Address | undefined {
   const { provider, baseUrl, setting, headerOverride } = channel
   const path = provider[operation]?.[format]
   if (path === undefined) return undefined
-  const values: Values = { ...fieldValues(provider, key.value, setting), model }
-  const address = fill(endpoint(provider, baseUrl, pathFor(path, isStream)), values)
+  const values: Values = { ...fieldValues(provider, key.value, setting), model, ...brought }
+  const call = siblingPath(pathFor(path, isStream), sibling)
+  const address = fill(endpoint(provider, baseUrl, call), values)
   if (address === undefined || !URL.canParse(address)) return undefined
   const overrides = Object.entries(headerOverride).map(
     ([header, value]) => [header.toLowerCase(), value.replaceAll('{api_key}', key.value)] as const,
@@ -160,6 +166,20 @@ function makeAddress(
   }
 }
 
-/** Whether a channel can be asked this way at all. */
-export const offers = (channel: RelayChannel, operation: Operation, format: Format, model: string) =>
-  channel.provider.exchange === undefined && formatsFor(channel.provider, operation, model).includes(format)
+/** The same path with another last part; what it is asked with stays. */
+const siblingPath = (path: string, sibling: string | undefined) =>
+  sibling === undefined ? path : path.replace(/[^/?]+(?=\?|$)/, sibling)
+
+/** What of an operation decides where it is asked. */
+type Asked = {
+  readonly operation: Operation
+  readonly format: Format
+  formatFor?(provider: Provider, model: string): Format | undefined
+}
+
+/** The format in which a channel is asked this; undefined when it cannot be asked at all. */
+export function formatOn({ provider }: RelayChannel, spec: Asked, model: string): Format | undefined {
+  if (provider.exchange !== undefined) return undefined
+  if (spec.formatFor) return spec.formatFor(provider, model)
+  return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
+}

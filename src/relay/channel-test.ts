@@ -1,10 +1,11 @@
 import { Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
-import { type Catalog, createAddressBook, type RelayChannel } from './catalog.ts'
+import { type Catalog, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
 import { deliverNowhere } from './drain.ts'
 import { chat, embeddings } from './operations/openai.ts'
-import type { OperationSpec, Work } from './operations/operation.ts'
+import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 import { passedError } from './passed.ts'
+import { send } from './send.ts'
 import type { Outcome, Upstream } from './upstream.ts'
 
 export type TestOptions = {
@@ -31,10 +32,11 @@ const MAX_TOKENS = 512
 const FALLBACK_MODEL = 'gpt-4o-mini'
 const isEmbedding = (model: string) => /embed|m3e|bge-/i.test(model) && !/rerank/i.test(model)
 
-function questionOf(
-  model: string,
-  isStream: boolean,
-): { spec: OperationSpec; body: Record<string, unknown> } {
+type Judging = { readonly channel: RelayChannel; readonly sent: string; readonly startedMs: number }
+
+type Question = OperationSpec & Required<Pick<OperationSpec, 'read'>>
+
+function questionOf(model: string, isStream: boolean): { spec: Question; body: Record<string, unknown> } {
   if (isEmbedding(model)) return { spec: embeddings, body: { model, input: ['hello world'] } }
   const messages = [{ role: 'user', content: 'hi' }]
   return {
@@ -54,8 +56,12 @@ export function createChannelTest({
   nowMs(): number
 }) {
   const addressOf = createAddressBook()
+  const desk: Desk = {
+    settings: catalog.settings,
+    isServed: model => catalog.table().resolve(model) !== undefined,
+  }
 
-  async function judge(outcome: Outcome, work: Work, channel: RelayChannel, startedMs: number) {
+  async function judge(outcome: Outcome, work: Work, { channel, sent, startedMs }: Judging) {
     if (outcome.kind === 'failure')
       return { status: null, error: `${outcome.reason}: ${outcome.message}`, firstTokenMs: null }
     if (outcome.kind === 'stream') {
@@ -67,7 +73,11 @@ export function createChannelTest({
     if (status < 200 || status >= 300)
       return { status, error: passedError(outcome, channel).message, firstTokenMs: null }
     if (work.isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
-    return { status, error: work.readWhole(body, channel).fault ?? null, firstTokenMs: null }
+    return {
+      status,
+      error: work.readWhole(body, channel, { answer: outcome, sent }).fault ?? null,
+      firstTokenMs: null,
+    }
   }
 
   return async function testChannel(
@@ -80,15 +90,19 @@ export function createChannelTest({
     const used = key ?? channel.keys.find(({ status }) => status === 1) ?? channel.keys[0] ?? NO_KEY
     const sent = sentModel(channel, model)
     const { spec, body } = questionOf(model, isStream)
-    const work = spec.read(body, Buffer.from(JSON.stringify(body)))
+    const work = spec.read(body, Buffer.from(JSON.stringify(body)), desk)
     const named = { id, name: channel.name, model, key: used }
-    const address = addressOf(channel, {
-      operation: spec.operation,
-      format: spec.format,
-      isStream: work.isStream,
-      model: sent,
-      key: used,
-    })
+    const format = formatOn(channel, spec, sent)
+    const address =
+      format &&
+      addressOf(channel, {
+        operation: spec.operation,
+        format,
+        isStream: work.isStream,
+        model: sent,
+        key: used,
+        values: work.placeholders?.(channel),
+      })
     if (!address)
       return {
         ...named,
@@ -99,7 +113,7 @@ export function createChannelTest({
         error: 'the provider does not offer this',
       }
     const startedMs = nowMs()
-    const { outcome } = upstream.exchange({
+    const { exchange } = send(upstream, work.dress(channel, sent), {
       url: address.url,
       headers: {
         'content-type': 'application/json',
@@ -107,11 +121,11 @@ export function createChannelTest({
         'user-agent': 'sluice',
         ...address.headers,
       },
-      body: work.dress(channel, sent),
       timeouts: channel.timeouts,
       isStream: work.isStream,
+      ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
     })
-    const found = await judge(await outcome, work, channel, startedMs)
+    const found = await judge(await exchange.outcome, work, { channel, sent, startedMs })
     return { ...named, ...found, isGood: found.error === null, latencyMs: nowMs() - startedMs }
   }
 }

@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
+import type { When } from '../domain/price.ts'
 import { ROLE } from '../domain/role.ts'
-import { countedUsage, EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
+import { EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
 import { relayError } from '../http/errors.ts'
 import type { Doubt, UsageLog } from '../ledger/record.ts'
 import type { Outcome } from '../routing/health.ts'
@@ -27,6 +28,8 @@ const tokensOf = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
 type Settling = {
   readonly channel: RelayChannel
   readonly usage: Usage
+  /** What a picture turned out to be. */
+  readonly made?: When
   readonly source: Source
   readonly trace: Trace
   readonly error?: string
@@ -36,12 +39,12 @@ type Settling = {
 }
 
 /** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
-const doubtsOf = ({ priced, work }: Errand, { failures }: Trace): Doubt[] =>
+const doubtsOf = ({ priced }: Errand, { failures }: Trace): Doubt[] =>
   failures
     .filter(({ isInDoubt }) => isInDoubt)
     .map(({ channel, message }) => ({
       channelId: channel.id,
-      amount: priced.costOf(channel, countedUsage(work.countedInput, 0)),
+      amount: priced.estimate(channel),
       reason: message,
     }))
     .filter(({ amount }) => amount > 0)
@@ -50,7 +53,7 @@ const doubtsOf = ({ priced, work }: Errand, { failures }: Trace): Doubt[] =>
 async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
   const { hold, priced, work, deps, startedMs, admitted, route } = errand
   const { channel, usage, source, trace, error, firstByteMs } = settling
-  const cost = priced.costOf(channel, usage)
+  const cost = priced.costOf(channel, usage, settling.made)
   const price = priced.priceFor(channel)
   const log: UsageLog = {
     tokenName: admitted.caller.tokenName,
@@ -81,7 +84,7 @@ async function settle(errand: Errand, settling: Settling): Promise<{ paid: numbe
   return { paid, cost }
 }
 
-/** The kinds of tokens beyond plain ones, where there were any. */
+/** What was counted beyond plain tokens, where there was any. */
 function detailsOf(usage: Usage): Record<string, number> {
   const named = {
     cache_tokens: usage.cachedInput,
@@ -91,6 +94,10 @@ function detailsOf(usage: Usage): Record<string, number> {
     audio_output: usage.audioOutput,
     image: usage.imageInput,
     image_output: usage.imageOutput,
+    characters: usage.characters,
+    seconds: usage.seconds,
+    images: usage.images,
+    searches: usage.searches,
   }
   return Object.fromEntries(Object.entries(named).filter(([, count]) => count > 0))
 }
@@ -101,9 +108,13 @@ const idOf = (headers: Readonly<Record<string, unknown>>) => {
 }
 
 /** What every good answer carries besides its own. */
-function answerHeaders({ requestId, admitted }: Errand, channel: RelayChannel): Record<string, string> {
+function answerHeaders(
+  { requestId, admitted }: Errand,
+  { step: { channel }, warnings }: Pick<Of<'stream'>, 'step' | 'warnings'>,
+): Record<string, string> {
   const forAdmins = admitted.caller.role >= ROLE.admin ? { 'x-sluice-channel': String(channel.id) } : {}
-  return { ...commonHeaders(requestId), ...rateHeaders(admitted.remaining()), ...forAdmins }
+  const warned = warnings.length > 0 ? { 'x-sluice-warnings': warnings.join('; ') } : {}
+  return { ...commonHeaders(requestId), ...rateHeaders(admitted.remaining()), ...forAdmins, ...warned }
 }
 
 /** Ends a request, however it went: in the books first, then to the client. */
@@ -125,11 +136,11 @@ type Of<Kind extends Answered['kind']> = Extract<Answered, { kind: Kind }>
 async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
   const { response, work, deps } = errand
   const { step, answer, reading, trace } = answered
-  const usage = reading.usage ?? countedUsage(work.countedInput, tokensOf(reading.outputBytes))
+  const usage = reading.usage ?? errand.priced.counted(step.channel, tokensOf(reading.outputBytes))
   answered.health.end({ kind: 'ok' })
   answered.ticket.end(totalInput(usage) + totalOutput(usage))
   ticket.end(totalInput(usage) + totalOutput(usage))
-  const body = work.undress?.(answer.body) ?? answer.body
+  const body = reading.answer?.body ?? work.undress?.(answer.body) ?? answer.body
   const { paid } = await settle(errand, {
     channel: step.channel,
     usage,
@@ -137,30 +148,34 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
     trace,
     firstByteMs: deps.nowMs() - errand.startedMs,
     upstreamRequestId: idOf(answer.headers),
+    ...(reading.made && { made: reading.made }),
   })
   if (response.destroyed) return
-  response.writeHead(answer.status, {
-    ...answerHeaders(errand, step.channel),
-    'content-type': String(answer.headers['content-type'] ?? 'application/json'),
-    'content-length': String(body.length),
-    'x-sluice-cost': usdText(paid),
-  })
+  // The head of a stream may be out already, where an answer in one piece is taken for one.
+  if (!response.headersSent)
+    response.writeHead(answer.status, {
+      ...answerHeaders(errand, answered),
+      'content-type':
+        reading.answer?.contentType ?? String(answer.headers['content-type'] ?? 'application/json'),
+      'content-length': String(body.length),
+      'x-sluice-cost': usdText(paid),
+    })
   response.end(body)
 }
 
 async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
-  const { response, work, deps, hold, priced, requestId, startedMs } = errand
+  const { response, work, deps, hold, priced, startedMs } = errand
   const { step, streamed, trace, early, exchange } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
   const meter = work.meter(channel)
+  const isSilent = isFile(errand, answered)
   early.close()
-  if (!early.isOpen())
-    response.writeHead(200, { ...streamHeaders(requestId), ...answerHeaders(errand, channel) })
+  if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
 
   const usageSoFar = () => {
     const { usage, textBytes, reasoningBytes } = meter.reading
-    return usage ?? countedUsage(work.countedInput, tokensOf(textBytes + reasoningBytes))
+    return usage ?? priced.counted(channel, tokensOf(textBytes + reasoningBytes))
   }
   let isExtending = false
   let isRefused = false
@@ -168,6 +183,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     response,
     flow: streamed.flow,
     meter,
+    isSilent,
     abort: exchange.abort,
     nowMs: deps.nowMs,
     onProgress() {
@@ -215,10 +231,29 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     response.end()
     return
   }
+  // A file has no place for words: it ends where it was cut, and the broken connection says so.
+  if (isSilent) {
+    response.destroy()
+    return
+  }
   // The provider's own words, if it spoke of an error itself; ours, if the stream just stopped.
   const { error } = meter.reading
   const isTold = error !== undefined && delivery.ending !== 'stopped'
   endWithError(response, isTold ? passedEvent(error, channel).body : relayError(fault).body)
+}
+
+/** Whether the answer is a file that passes byte by byte, rather than a stream of events. */
+const isFile = ({ work }: Errand, { step, streamed }: Of<'stream'>): boolean =>
+  work.passes?.(String(streamed.headers['content-type'] ?? ''), step.channel) ?? false
+
+const FILE_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges'] as const
+
+function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> {
+  const common = answerHeaders(errand, answered)
+  if (!isFile(errand, answered)) return { ...streamHeaders(errand.requestId), ...common }
+  const given = answered.streamed.headers
+  const told = FILE_HEADERS.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name]]] : []))
+  return { ...common, ...Object.fromEntries(told) }
 }
 
 function streamFault(delivery: Delivery, meter: StreamMeter): Refusal | undefined {
@@ -245,12 +280,11 @@ function endWithError(response: ServerResponse, body: unknown): void {
 
 /** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
 async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Promise<void> {
-  const { work } = errand
   const last = trace.attempts.at(-1)
   if (last === undefined) return
   // Attempts that had failed before the client left cost it nothing.
   const isOwed = last.status === 'left'
-  const usage = isOwed ? countedUsage(work.countedInput, 0) : EMPTY
+  const usage = isOwed ? errand.priced.counted(channel, 0) : EMPTY
   await settle(errand, { channel, usage, source: isOwed ? 'input_only' : 'zero', trace })
 }
 

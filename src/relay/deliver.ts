@@ -13,6 +13,8 @@ export type Delivering = {
   readonly response: ServerResponse
   readonly flow: Flow
   readonly meter: StreamMeter
+  /** Nothing may be said between the bytes of a file. */
+  readonly isSilent?: boolean
   abort(): void
   /** Called with the first bytes that go out, and after that at most once a second. False stops the stream. */
   onProgress(): boolean
@@ -26,7 +28,8 @@ const KEEP_ALIVE_MS = 15_000
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /** The one loop that owns both sockets of a stream: bytes, backpressure, departure, silence. */
-export function deliver({ response, flow, meter, abort, onProgress, nowMs }: Delivering): Promise<Delivery> {
+export function deliver(delivering: Delivering): Promise<Delivery> {
+  const { response, flow, meter, isSilent = false, abort, onProgress, nowMs } = delivering
   const { promise, resolve } = Promise.withResolvers<Delivery>()
   let isOver = false
   let lastProgressMs = 0
@@ -75,7 +78,7 @@ export function deliver({ response, flow, meter, abort, onProgress, nowMs }: Del
     if (stalledSinceMs !== 0 && now - stalledSinceMs > STALL_MS) {
       finish({ ending: 'left' })
       response.destroy()
-    } else if (stalledSinceMs === 0 && now - lastWriteMs >= KEEP_ALIVE_MS) {
+    } else if (!isSilent && stalledSinceMs === 0 && now - lastWriteMs >= KEEP_ALIVE_MS) {
       lastWriteMs = now
       response.write(KEEP_ALIVE)
     }

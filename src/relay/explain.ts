@@ -1,6 +1,7 @@
 import type { Operation } from '../providers/index.ts'
 import { type Plan, plan } from '../routing/plan.ts'
-import { offers, type RelayChannel } from './catalog.ts'
+import { sentModel } from '../routing/table.ts'
+import { formatOn, type RelayChannel } from './catalog.ts'
 import type { RelayDeps } from './errand.ts'
 import { SPECS } from './operations/index.ts'
 
@@ -16,13 +17,14 @@ export const createExplain =
   (model: string, operation: Operation): Explanation => {
     const route = catalog.table().resolve(model)
     if (!route) return { servedAs: undefined, price: undefined, steps: [], passedOver: [] }
-    const format = SPECS.find(spec => spec.operation === operation)?.format ?? 'openai-chat'
+    const spec = SPECS.find(each => each.operation === operation)
     const found = catalog.priceOf(route.names)
     const made = plan({
       route,
       health,
       fullForS: channel => rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
-      refusal: channel => (offers(channel, operation, format, route.model) ? undefined : 'not_offered'),
+      refusal: channel =>
+        spec && formatOn(channel, spec, sentModel(channel, route.model)) ? undefined : 'not_offered',
       random,
       attempts: catalog.settings().attempts,
     })

@@ -24,7 +24,21 @@ async function walk(
 ) {
   const startedMs = deps.nowMs()
   const identified = await identify(deps, request)
-  const work = await readRequest(request, spec, deps.maxBodyBytes)
+  const work = await readRequest(request, spec, deps)
+  try {
+    await walkOn({ deps, spec, work, request, response, requestId, startedMs, identified })
+  } finally {
+    work.dispose?.()
+  }
+}
+
+type Begun = Pick<Errand, 'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs'> & {
+  readonly request: IncomingMessage
+  readonly identified: Admitted
+}
+
+async function walkOn(begun: Begun): Promise<void> {
+  const { deps, spec, work, request, response, requestId, startedMs, identified } = begun
   // A body may take its time: whoever was let in before it is looked at again if there was news meanwhile.
   const isCurrent = deps.directory.isCurrent(credentialOf(request), identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request)

@@ -1,7 +1,7 @@
-import { cost, bound as costBound } from '../domain/cost.ts'
+import { cost, bound as costBound, priceAt, pricesWithin } from '../domain/cost.ts'
 import { Refusal } from '../domain/errors.ts'
-import type { Price } from '../domain/price.ts'
-import type { Usage } from '../domain/usage.ts'
+import type { Price, When } from '../domain/price.ts'
+import { countedUsage, type Usage, withoutTokens } from '../domain/usage.ts'
 import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from './catalog.ts'
 import type { Work } from './operations/operation.ts'
@@ -12,7 +12,12 @@ export type Priced = {
   readonly bound: number
   /** Undefined: this channel has none, and leaves the plan. */
   priceFor(channel: RelayChannel): CatalogPrice | undefined
-  costOf(channel: RelayChannel, usage: Usage): number
+  /** `made` tells what a picture turned out to be; absent: what it was asked to be. */
+  costOf(channel: RelayChannel, usage: Usage, made?: When): number
+  /** What a request is taken to have used up where its provider does not tell. */
+  counted(channel: RelayChannel, outputTokens: number): Usage
+  /** What an attempt may have cost if nothing more is heard of it. */
+  estimate(channel: RelayChannel): number
 }
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
@@ -20,12 +25,15 @@ const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 
 /** Where a price says nothing of the longest answer (contract 4, money). */
 const DEFAULT_MAX_OUTPUT = 8_192
 
-const boundOf = ({ price }: CatalogPrice, work: Work) =>
-  costBound(price, {
+const boundOf = ({ price }: CatalogPrice, work: Work) => {
+  const limits = {
     inputTokens: work.inputTokens,
     outputTokens: work.outputTokens(price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT),
     calls: 1,
-  })
+    ...work.units,
+  }
+  return Math.max(...pricesWithin(price, work.asked).map(each => costBound(each, limits)))
+}
 
 /** The asked name's price, else the alias target's, else that of the name a channel maps to. */
 export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Work): Priced {
@@ -50,9 +58,24 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
       'model_not_priced',
       `the model "${route.asked}" has no price; an administrator can set one`,
     )
+  function costOf(channel: RelayChannel, usage: Usage, made?: When): number {
+    const { price } = priceFor(channel) ?? FREE
+    return cost(price.variants ? priceAt(price, { ...work.asked, ...made }) : price, usage)
+  }
+
+  function counted(channel: RelayChannel, outputTokens: number): Usage {
+    const usage = work.counted?.(outputTokens) ?? countedUsage(work.countedInput, outputTokens)
+    const { per_second, per_minute } = (priceFor(channel) ?? FREE).price.rates
+    // A length that was measured says more than tokens that were guessed from it.
+    const hasLength = usage.seconds > 0 && (per_second ?? per_minute) !== undefined
+    return hasLength ? withoutTokens(usage) : usage
+  }
+
   return {
     bound: Math.max(0, ...prices.map(price => boundOf(price, work))),
     priceFor,
-    costOf: (channel, usage) => cost((priceFor(channel) ?? FREE).price, usage),
+    costOf,
+    counted,
+    estimate: channel => costOf(channel, counted(channel, 0)),
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
+import type { Upload } from '../wire/multipart.ts'
 
 export type Timeouts = {
   readonly connectMs: number
@@ -13,10 +14,16 @@ export type Timeouts = {
 export type Ask = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
+  readonly body: Buffer | Upload
   readonly timeouts: Timeouts
   /** A streamed answer is handed over with its first event; any other is received whole first. */
   readonly isStream: boolean
+  /** A document in place of the stream is received whole. */
+  readonly isWholeTaken?: boolean
+  /** Whether an answer of this type is bytes that are handed over as they come, from the first one on. */
+  passes?(contentType: string): boolean
+  /** The longest answer that is received whole; absent: 32 MiB. */
+  readonly maxAnswerBytes?: number
 }
 
 /** What went wrong with the connection or the bytes on it; a status is never a failure here. */
@@ -123,7 +130,9 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     return pool
   }
 
-  function exchange({ url, headers, body, timeouts, isStream }: Ask): Exchange {
+  function exchange(ask: Ask): Exchange {
+    const { url, headers, body, timeouts, maxAnswerBytes = MAX_WHOLE_BYTES } = ask
+    let isStream = ask.isStream
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     let controller: Dispatcher.DispatchController | undefined
     let receiver: Receiver | undefined
@@ -168,14 +177,15 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       resume: () => controller?.resume(),
     }
 
-    const handsOver = () => isStream && status >= 200 && status < 300
+    let isPassing = false
+    const handsOver = () => (isStream || isPassing) && status >= 200 && status < 300
     let isHandedOver = false
 
     /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
     function handOver(): void {
-      const prelude = Buffer.concat(waiting, size).toString('latin1')
+      const prelude = isPassing ? '' : Buffer.concat(waiting, size).toString('latin1')
       const isFull = size > MAX_PRELUDE_BYTES
-      if (!(isFull ? EVENT_BEGUN : EVENT_LINE).test(prelude)) {
+      if (!isPassing && !(isFull ? EVENT_BEGUN : EVENT_LINE).test(prelude)) {
         if (isFull) stop('invalid', 'no event')
         return
       }
@@ -188,8 +198,8 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       {
         method: 'POST',
         path: `${url.pathname}${url.search}`,
-        headers,
-        body,
+        headers: Buffer.isBuffer(body) ? headers : { ...headers, 'content-length': String(body.length) },
+        body: Buffer.isBuffer(body) ? body : body.open(),
         headersTimeout: timeouts.firstByteMs,
         bodyTimeout: timeouts.idleMs,
       },
@@ -202,6 +212,9 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
           if (code < 200) return
           status = code
           answerHeaders = given
+          const type = String(given['content-type'] ?? '')
+          isPassing = ask.passes?.(type) ?? false
+          if (ask.isWholeTaken && type.includes('json')) isStream = false
           // A streamed answer has begun with its first event, a whole one with its status.
           if (!handsOver()) clearTimeout(first)
         },
@@ -216,7 +229,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
             // Enough of an error to tell; the rest is not worth receiving.
             finish('end')
             controller?.abort(new Error('enough'))
-          } else if (size > MAX_WHOLE_BYTES) stop('invalid', 'more than 32 MiB')
+          } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
         },
         onResponseEnd: () => finish('end'),
         onResponseError: (_controller, error) => finish(failureOf(error, controller !== undefined)),

@@ -46,6 +46,21 @@ export function topLevel(bytes: Buffer): readonly Member[] {
   return members
 }
 
+/** The elements of the array that begins there, by places in its bytes; none where no array does. Expects what `topLevel` does. */
+export function elements(bytes: Buffer, start: number): readonly Pick<Member, 'start' | 'end'>[] {
+  const found: { start: number; end: number }[] = []
+  if (bytes[start] !== OPEN_ARRAY) return found
+  let i = skipSpace(bytes, start + 1)
+  while (i < bytes.length && bytes[i] !== CLOSE_ARRAY) {
+    const end = valueEnd(bytes, i)
+    if (end === i) throw new JsonError('is not valid JSON')
+    found.push({ start: i, end })
+    i = skipSpace(bytes, end)
+    if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1)
+  }
+  return found
+}
+
 export const topLevelKeys = (bytes: Buffer): readonly string[] => topLevel(bytes).map(({ key }) => key)
 
 /** A key that stands there twice: readers differ on which of its values counts, so such a body is refused. */
@@ -120,7 +135,8 @@ function valueEnd(bytes: Buffer, start: number): number {
   return i
 }
 
-const endsWord = (byte: number): boolean => byte === COMMA || byte === CLOSE_OBJECT || byte <= SPACE
+const endsWord = (byte: number): boolean =>
+  byte === COMMA || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY || byte <= SPACE
 
 function containerEnd(bytes: Buffer, start: number): number {
   let depth = 0

@@ -18,6 +18,10 @@ export type Fields = {
   flag(name: string): boolean
   /** A whole number from 1 on. */
   integer(name: string, max?: number): number | undefined
+  number(name: string, min: number, max: number): number | undefined
+  text(name: string): string | undefined
+  /** One of these words. */
+  choice<Word extends string>(name: string, words: readonly Word[]): Word | undefined
   /** `stream_options.include_usage` */
   includeUsage(): boolean
   refuse(param: string, message: string): void
@@ -76,6 +80,25 @@ function createFields(body: JsonObject): Fields {
       return model
     },
     flag: name => isTrue(given(name), name),
+    number(name, min, max) {
+      const value = given(name)
+      if (value === undefined) return undefined
+      if (typeof value === 'number' && value >= min && value <= max) return value
+      fields.refuse(name, `must be a number from ${min} to ${max}`)
+      return undefined
+    },
+    text(name) {
+      const value = given(name)
+      if (value === undefined || typeof value === 'string') return value
+      fields.refuse(name, 'must be a text')
+      return undefined
+    },
+    choice(name, words) {
+      const value = given(name)
+      const word = words.find(each => each === value)
+      if (value !== undefined && word === undefined) fields.refuse(name, `must be one of ${words.join(', ')}`)
+      return word
+    },
     includeUsage() {
       const options = given('stream_options')
       if (options !== undefined && !isObject(options)) fields.refuse('stream_options', 'must be an object')

@@ -14,7 +14,7 @@ import type { OperationSpec, WholeReading, Work } from './operation.ts'
 type Body = Readonly<Record<string, unknown>>
 
 /** A fault of the reader, as the refusal that answers it. */
-function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
+export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
   if ('request' in reading) return reading.request
   const { code, message, param } = reading.fault
   throw new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
@@ -35,7 +35,13 @@ function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
 }
 
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
-function dressed(bytes: Buffer, asked: string, sent: string, channel: RelayChannel, more: Body = {}): Buffer {
+export function dressed(
+  bytes: Buffer,
+  asked: string,
+  sent: string,
+  channel: RelayChannel,
+  more: Body = {},
+): Buffer {
   const edits: Record<string, unknown> = { ...more, ...channel.paramOverride }
   if (sent !== asked) edits.model = sent
   return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits)
@@ -79,7 +85,7 @@ const generating = (facts: Generation, parsed: Body, bytes: Buffer) => ({
     }),
 })
 
-export const chat: OperationSpec = {
+export const chat = {
   operation: 'chat',
   format: 'openai-chat',
   read(parsed, bytes): Work {
@@ -90,9 +96,9 @@ export const chat: OperationSpec = {
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
     }
   },
-}
+} satisfies OperationSpec
 
-export const completions: OperationSpec = {
+export const completions = {
   operation: 'completions',
   format: 'openai',
   read(parsed, bytes): Work {
@@ -103,9 +109,9 @@ export const completions: OperationSpec = {
       outputTokens: () => facts.maxOutput * facts.choices,
     }
   },
-}
+} satisfies OperationSpec
 
-export const embeddings: OperationSpec = {
+export const embeddings = {
   operation: 'embeddings',
   format: 'openai',
   read(parsed, bytes): Work {
@@ -126,4 +132,4 @@ export const embeddings: OperationSpec = {
       meter: () => createStreamMeter({ includeUsage: true }),
     }
   },
-}
+} satisfies OperationSpec

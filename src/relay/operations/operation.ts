@@ -1,16 +1,42 @@
+import type { Refusal } from '../../domain/errors.ts'
+import type { When } from '../../domain/price.ts'
+import type { Settings } from '../../domain/setting.ts'
 import type { Usage } from '../../domain/usage.ts'
 import type { StreamMeter } from '../../formats/openai/stream-meter.ts'
-import type { Format, Operation } from '../../providers/index.ts'
+import type { Format, Operation, Provider, Values } from '../../providers/index.ts'
+import type { Upload } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
+import type { Form } from '../form.ts'
+import type { Whole } from '../upstream.ts'
 
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
 export type WholeReading = {
   readonly usage: Usage | undefined
   readonly outputBytes: number
   readonly fault?: string
+  /** What the client is sent, where that is not the provider's own bytes. */
+  readonly answer?: { readonly body: Buffer; readonly contentType: string }
+  /** What a picture turned out to be, where the answer says so: its price may depend on it. */
+  readonly made?: When
 }
 
 export type { StreamMeter }
+
+/** A body for a channel with what else is asked in it; a bare buffer is JSON. */
+export type Dressed = {
+  /** Several: the provider takes them one at a time, and answers each. */
+  readonly body: Buffer | Upload | readonly Buffer[]
+  readonly headers?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string>>
+  /** What this provider cannot take of the request: the client is told. */
+  readonly warnings?: readonly string[]
+}
+
+/** Counts beside tokens that no answer to a request can pass. */
+export type Units = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | 'searches'>>
+
+/** What else is known of a whole answer. */
+export type Answering = { readonly answer: Whole; readonly sent: string }
 
 /** A request that its operation has read and checked. */
 export type Work = {
@@ -22,17 +48,45 @@ export type Work = {
   readonly countedInput: number
   /** At most so many output tokens, given what the model's price says of its longest answer. */
   outputTokens(modelMaximum: number | undefined): number
+  /** One call where nothing is said. */
+  readonly units?: Units
+  /** What a picture is asked to be. */
+  readonly asked?: When
+  /** What is owed where a provider tells nothing; absent: the counted tokens of one call. */
+  counted?(outputTokens: number): Usage
+  /** Why a channel cannot be asked this; a request that fits none is refused before anything is held. */
+  unfit?(channel: RelayChannel, sentModel: string): Refusal | undefined
+  /** Values of the path that this request brings itself. */
+  placeholders?(channel: RelayChannel): Values
   /** The body for a channel: the client's own bytes wherever nothing has to change. */
-  dress(channel: RelayChannel, sentModel: string): Buffer
+  dress(channel: RelayChannel, sentModel: string): Buffer | Dressed
   /** Turns the provider's answer into what the client asked for, where those differ. */
   undress?(body: Buffer): Buffer
-  readWhole(body: Buffer, channel: RelayChannel): WholeReading
+  readWhole(body: Buffer, channel: RelayChannel, more: Answering): WholeReading
   meter(channel: RelayChannel): StreamMeter
+  /** For answers that are bytes, not documents: whether one of this type passes as it comes. */
+  passes?(contentType: string, channel: RelayChannel): boolean
+  /** A stream was asked for, and an answer in one piece is taken as well. */
+  readonly isWholeTaken?: boolean
+  /** The longest answer that is received whole; absent: 32 MiB. */
+  readonly maxAnswerBytes?: number
+  /** Lets go of what the request brought along. */
+  dispose?(): void
 }
+
+/** What an operation may want to know of the gateway while it reads a request. */
+export type Desk = { settings(): Settings; isServed(model: string): boolean }
 
 /** One thing the relay can be asked for. The walk learns nothing about any of them. */
 export type OperationSpec = {
   readonly operation: Operation
   readonly format: Format
-  read(parsed: Record<string, unknown>, bytes: Buffer): Work
+  /** The format for a model of a provider, where there is a choice; absent: always `format`. */
+  formatFor?(provider: Provider, model: string): Format | undefined
+  /** The last part of the path, where it is not the one the provider's file tells. */
+  readonly sibling?: string
+  /** Absent: it takes no JSON. */
+  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): Work
+  /** Absent: it takes no multipart/form-data. The form is let go of by `dispose`. */
+  readForm?(form: Form, desk: Desk): Work | Promise<Work>
 }

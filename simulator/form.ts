@@ -1,0 +1,42 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Refusal } from './refusal.ts'
+
+export type FormFile = { readonly name: string; readonly type: string; readonly bytes: Buffer }
+export type Form = {
+  readonly fields: ReadonlyMap<string, readonly string[]>
+  readonly files: ReadonlyMap<string, readonly FormFile[]>
+}
+
+const END_OF_HEAD = Buffer.from('\r\n\r\n')
+
+/** Reads a multipart body, as plainly as its format allows. */
+export function readForm(bytes: Buffer, headers: IncomingHttpHeaders): Form {
+  const [, boundary] = /boundary=("?)([^";]+)\1/i.exec(headers['content-type'] ?? '')?.slice(1) ?? []
+  if (boundary === undefined) throw new Refusal('bad_json', 'The body must be multipart/form-data.')
+  const mark = Buffer.from(`--${boundary}`)
+  const fields = new Map<string, string[]>()
+  const files = new Map<string, FormFile[]>()
+  let start = bytes.indexOf(mark)
+  for (;;) {
+    const next = bytes.indexOf(mark, start + mark.length)
+    if (start < 0 || next < 0) break
+    take(bytes.subarray(start + mark.length + 2, next - 2))
+    start = next
+  }
+  return { fields, files }
+
+  function take(part: Buffer): void {
+    const at = part.indexOf(END_OF_HEAD)
+    const head = part.toString('utf8', 0, at)
+    const content = part.subarray(at + END_OF_HEAD.length)
+    const name = /[; ]name="([^"]*)"/i.exec(head)?.[1] ?? ''
+    const fileName = /filename="([^"]*)"/i.exec(head)?.[1]
+    if (fileName === undefined) fields.set(name, [...(fields.get(name) ?? []), content.toString('utf8')])
+    else {
+      const type = /content-type: *([^\r\n]+)/i.exec(head)?.[1] ?? ''
+      files.set(name, [...(files.get(name) ?? []), { name: fileName, type, bytes: content }])
+    }
+  }
+}
+
+export const fieldIn = ({ fields }: Form, name: string): string | undefined => fields.get(name)?.at(-1)

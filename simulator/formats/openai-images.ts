@@ -1,0 +1,89 @@
+import { fieldIn, readForm } from '../form.ts'
+import { type JsonObject, textOf } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { steer } from '../steering.ts'
+import { countTokens } from '../tokens.ts'
+import type { Frame, Inquiry, Reply } from './format.ts'
+import { decodeCount, decodeRequest, missing } from './openai-request.ts'
+import { EVENT_STREAM, eventOf } from './openai-stream.ts'
+
+/** The smallest picture there is: one grey point. */
+export const PICTURE =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=='
+
+const OUTPUT_TOKENS = 272
+const INPUT_IMAGE_TOKENS = 300
+const PIECE = 'A'.repeat(1_048_576)
+
+const isInside = (model: string) => /^(chat)?gpt-image/.test(model)
+
+type Asked = { readonly request: JsonObject; readonly model: string; readonly pictures: number }
+
+/** A picture, or as many megabytes as the words that the model's name asks for. */
+function pictureOf(model: string): string {
+  const megabytes = steer('words', {}, model)
+  return megabytes === undefined ? PICTURE : PIECE.repeat(megabytes)
+}
+
+function answer({ id, time }: Inquiry, { request, model, pictures }: Asked, task: string): Reply {
+  const n = decodeCount(request, 'n', 10) ?? 1
+  const prompt = textOf(request.prompt) ?? ''
+  if (isInside(model) && request.response_format !== undefined)
+    throw new Refusal('bad_value', "Unknown parameter: 'response_format'.", 'response_format')
+  const promptTokens = countTokens(prompt)
+  const usage = {
+    input_tokens: promptTokens + pictures * INPUT_IMAGE_TOKENS,
+    input_tokens_details: { text_tokens: promptTokens, image_tokens: pictures * INPUT_IMAGE_TOKENS },
+    output_tokens: OUTPUT_TOKENS * n,
+    total_tokens: promptTokens + pictures * INPUT_IMAGE_TOKENS + OUTPUT_TOKENS * n,
+  }
+  const bill = { id: `img-${id}`, model, promptTokens, units: { images: n } }
+  if (request.stream === true)
+    return { kind: 'stream', contentType: EVENT_STREAM, frames: events(task, usage), bill }
+  const wantsAddress = !isInside(model) && request.response_format !== 'b64_json'
+  const picture = wantsAddress
+    ? { url: `https://pictures.example/${id}.png`, revised_prompt: prompt }
+    : { b64_json: pictureOf(model) }
+  const made = isInside(model) ? { size: '1024x1024', quality: 'high', output_format: 'png', usage } : {}
+  const body = JSON.stringify({
+    created: Math.floor(time.getTime() / 1000),
+    ...made,
+    data: Array.from({ length: n }, () => picture),
+  })
+  return { kind: 'whole', body, tokens: OUTPUT_TOKENS * n, bill }
+}
+
+function* events(task: string, usage: object): Generator<Frame> {
+  yield {
+    data: eventOf({ type: `${task}.partial_image`, partial_image_index: 0, b64_json: PICTURE }),
+    tokens: 100,
+  }
+  yield { data: eventOf({ type: `${task}.completed`, b64_json: PICTURE, usage }), tokens: OUTPUT_TOKENS }
+}
+
+export function answerImages(inquiry: Inquiry): Reply {
+  const { request, model } = decodeRequest(inquiry.body)
+  if (textOf(request.prompt) === undefined) throw missing('prompt')
+  return answer(inquiry, { request, model, pictures: 0 }, 'image_generation')
+}
+
+/** A form with pictures, or JSON with their addresses. */
+export function answerImageEdits(inquiry: Inquiry): Reply {
+  if (inquiry.body !== '') {
+    const { request, model } = decodeRequest(inquiry.body)
+    const pictures = Array.isArray(request.images) ? request.images.length : 1
+    return answer(inquiry, { request, model, pictures }, 'image_edit')
+  }
+  const form = readForm(inquiry.bytes, inquiry.headers)
+  const model = fieldIn(form, 'model')
+  if (!model) throw missing('model')
+  const files = [...form.files.values()].flat()
+  if (files.length === 0) throw missing('image')
+  const n = fieldIn(form, 'n')
+  const request = {
+    ...Object.fromEntries([...form.fields].map(([name, values]) => [name, values.at(-1)])),
+    ...(n && { n: Number(n) }),
+    stream: fieldIn(form, 'stream') === 'true',
+  }
+  return answer(inquiry, { request, model, pictures: files.length }, 'image_edit')
+}

@@ -1,0 +1,113 @@
+import { EMPTY, type Usage } from '../../domain/usage.ts'
+import { topLevel } from '../../wire/json-edit.ts'
+import { createSseScanner, type Frame, type SseLimits } from '../../wire/sse.ts'
+import { readMediaUsage } from './media-usage.ts'
+import type { StreamMeter, StreamReading } from './stream-meter.ts'
+
+/** What the meter looks for in a stream of typed events. */
+export type EventMeterOptions = {
+  /** Types of event that end an answer: `speech.audio.done`. */
+  readonly last: readonly string[]
+  /** How many of them an answer has. */
+  readonly times?: number
+  /** Counts that the usage does not tell, and the request does. */
+  readonly units?: Partial<Usage>
+  readonly limits?: Partial<SseLimits>
+}
+
+const DONE = Buffer.from('[DONE]')
+const MAX_CLOSING_BYTES = 64 * 1_048_576
+
+/**
+ * Meters a stream whose events name their type, one of which comes last and tells the usage. All bytes pass as they are;
+ * the last event and what follows it are held back until the books are written.
+ */
+export function createEventMeter({ last, times = 1, units, limits }: EventMeterOptions): StreamMeter {
+  const scanner = createSseScanner(limits)
+  const closing: Buffer[] = []
+  let closingBytes = 0
+  const reading: { -readonly [name in keyof StreamReading]: StreamReading[name] } = {
+    usage: undefined,
+    events: 0,
+    contentEvents: 0,
+    textBytes: 0,
+    reasoningBytes: 0,
+    finishes: 0,
+    isDone: false,
+    error: undefined,
+    malformed: 0,
+  }
+
+  return {
+    reading,
+    push: chunk => scanner.push(chunk).flatMap(pass),
+    end: () =>
+      scanner
+        .end()
+        .filter(frame => frame.isWhole)
+        .flatMap(pass),
+    closing: () => closing,
+    ending() {
+      if (reading.error !== undefined) return 'error'
+      return reading.finishes >= times ? 'complete' : 'incomplete'
+    },
+  }
+
+  function pass(frame: Frame): readonly Buffer[] {
+    const bytes = frame.source.subarray(frame.start, frame.end)
+    const isLast = read(frame)
+    if (!isLast && closing.length === 0) return [bytes]
+    closingBytes += bytes.length
+    if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(Buffer.from(bytes))
+    return []
+  }
+
+  /** Whether the answer is over with this event. */
+  function read({ source, data }: Frame): boolean {
+    const [start, end] = data
+    if (start === undefined || end === undefined) return false
+    if (source.compare(DONE, 0, DONE.length, start, Math.min(end, start + DONE.length)) === 0) {
+      reading.isDone = true
+      return true
+    }
+    reading.events += 1
+    const members = membersOf(source.subarray(start, end))
+    if (members === undefined) {
+      reading.malformed += 1
+      return false
+    }
+    const type = members('type')
+    if (type === 'error' || members('error')) {
+      reading.error = members('error') ?? members('message') ?? 'an error'
+      return true
+    }
+    reading.contentEvents += 1
+    const delta = members('delta')
+    if (typeof delta === 'string') reading.textBytes += Buffer.byteLength(delta)
+    if (typeof type !== 'string' || !last.includes(type)) return false
+    reading.finishes += 1
+    const told = readMediaUsage(members('usage'))
+    const sofar = told && reading.usage ? sum(reading.usage, told) : (told ?? reading.usage)
+    reading.usage = sofar && { ...sofar, ...units }
+    return reading.finishes >= times
+  }
+}
+
+/** Members of an object by name, each parsed only when it is asked for: a picture in it may have megabytes. */
+function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
+  try {
+    const members = topLevel(bytes)
+    return name => {
+      const found = members.find(({ key }) => key === name)
+      return found && JSON.parse(bytes.toString('utf8', found.valueStart, found.end))
+    }
+  } catch {
+    // No JSON object; it is passed on all the same.
+    return undefined
+  }
+}
+
+const sum = (a: Usage, b: Usage): Usage =>
+  Object.fromEntries(
+    Object.keys(EMPTY).map(name => [name, a[name as keyof Usage] + b[name as keyof Usage]]),
+  ) as Usage

@@ -1,0 +1,319 @@
+import { constants, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { type FileHandle, open, unlink } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
+import { Busboy, type BusboyFileStream } from '@fastify/busboy'
+import { Refusal } from '../domain/errors.ts'
+import { codePoints, hasControl } from '../domain/text.ts'
+import type { StoredFile } from '../wire/multipart.ts'
+
+/** Every bound of an upload, documented in docs/limits.md. */
+const MAX_FILE_BYTES = 100 * 1_048_576
+const MAX_FILES_BYTES = 256 * 1_048_576
+const MAX_BODY_BYTES = MAX_FILES_BYTES + 8 * 1_048_576
+const MAX_FILES = 17
+const MAX_FIELDS = 64
+const MAX_FIELD_BYTES = 1_048_576
+const MAX_FIELDS_BYTES = 4 * 1_048_576
+const MAX_NAME_BYTES = 100
+const MAX_FILE_NAME = 255
+const MAX_BOUNDARY = 70
+const MAX_HEADER_BYTES = 2_048
+/** A file up to this size stays in memory; a longer one goes to disk from here on. */
+const MEMORY_BYTES = 65_536
+const IDLE_MS = 60_000
+/** What is still on its way of a body that was refused is read and forgotten up to here; then the connection ends. */
+const MAX_UNREAD_BYTES = 1_048_576
+
+export type FormFile = StoredFile & { readonly field: string }
+
+/** What a client sent as multipart: its fields in their order, and its files. */
+export type Form = {
+  readonly fields: readonly (readonly [name: string, value: string])[]
+  readonly files: readonly FormFile[]
+  /** Ends the files. Nobody may read them any more. */
+  dispose(): void
+}
+
+const INFLATERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+}
+
+const malformed = (why: string) =>
+  new Refusal('invalid_parameter', `the body is no valid multipart/form-data: ${why}`)
+const faulty = (path: string, message: string) =>
+  new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })
+const tooLarge = (what: string, bytes: number) =>
+  new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB`)
+const left = () => new Refusal('request_timeout', 'the client left before its request was whole')
+
+/** Where uploads are kept while they are used. Nothing in it outlives the process that made it. */
+export function openTempDir(dataDir: string): string {
+  const dir = join(dataDir, 'tmp')
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  // A file loses its name as soon as it is open; what still has one was left by a process that died in that moment.
+  for (const name of readdirSync(dir)) rmSync(join(dir, name), { force: true, recursive: true })
+  return dir
+}
+
+let made = 0
+
+/** A file without a name: whatever happens to this process, its bytes are gone with it. */
+async function openNameless(dir: string): Promise<FileHandle> {
+  const path = join(dir, `${process.pid}-${++made}`)
+  const handle = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
+  try {
+    await unlink(path)
+  } catch (error) {
+    // Another process of this directory may have swept it away already.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      await handle.close()
+      throw error
+    }
+  }
+  return handle
+}
+
+/** Takes a file's bytes: in memory while it is small, then on disk. */
+function createStored(dir: string) {
+  const chunks: Buffer[] = []
+  let size = 0
+  let handle: FileHandle | undefined
+  let users = 0
+  let isOver = false
+
+  const closeUnused = () => {
+    if (!isOver || users > 0 || handle === undefined) return
+    const closing = handle
+    handle = undefined
+    // Nothing was promised about a file that nobody uses any more.
+    closing.close().catch(() => {})
+  }
+
+  async function readAt(offset: number, length: number): Promise<Buffer> {
+    if (handle === undefined) return Buffer.concat(chunks).subarray(offset, offset + length)
+    users += 1
+    try {
+      const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)))
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, offset)
+      return buffer.subarray(0, bytesRead)
+    } finally {
+      users -= 1
+      closeUnused()
+    }
+  }
+
+  async function* pieces() {
+    for (let offset = 0; offset < size; ) {
+      const piece = await readAt(offset, MEMORY_BYTES)
+      if (piece.length === 0) throw new Error('an uploaded file ended early')
+      offset += piece.length
+      yield piece
+    }
+  }
+
+  return {
+    size: () => size,
+    async take(chunk: Buffer): Promise<void> {
+      users += 1
+      try {
+        if (handle === undefined && size + chunk.length > MEMORY_BYTES) {
+          handle = await openNameless(dir)
+          await handle.write(Buffer.concat(chunks), 0, size, 0)
+          chunks.length = 0
+        }
+        if (handle === undefined) chunks.push(Buffer.from(chunk))
+        else await handle.write(chunk, 0, chunk.length, size)
+        size += chunk.length
+      } finally {
+        users -= 1
+        closeUnused()
+      }
+    },
+    readAt,
+    open: () => Readable.from(size === 0 ? [] : pieces(), { objectMode: false }),
+    end(): void {
+      isOver = true
+      closeUnused()
+    },
+  }
+}
+
+type Stored = ReturnType<typeof createStored>
+
+function boundaryOf(contentType: string): string {
+  const [, quoted, bare] = /;\s*boundary=(?:"([^"]*)"|([^\s;]+))/i.exec(contentType) ?? []
+  const boundary = quoted ?? bare ?? ''
+  if (boundary === '' || boundary.length > MAX_BOUNDARY)
+    throw malformed(`its boundary must be 1 to ${MAX_BOUNDARY} characters`)
+  return boundary
+}
+
+function nameOf(name: string | undefined): string {
+  if (!name) throw malformed('a part has no name')
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES || hasControl(name))
+    throw malformed(`a part's name is longer than ${MAX_NAME_BYTES} bytes or has control characters`)
+  return name
+}
+
+const TYPE = /^[\w.+-]+\/[\w.+-]+(?:;[\x20-\x7e]*)?$/
+
+/** The bytes as the client meant them, inflated if they were packed. */
+function inflated(request: IncomingMessage): NodeJS.ReadableStream {
+  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+  if (encoding === 'identity' || encoding === '') return request
+  const create = Object.hasOwn(INFLATERS, encoding) ? INFLATERS[encoding] : undefined
+  if (!create)
+    throw new Refusal(
+      'unsupported_media_type',
+      `content-encoding "${encoding.slice(0, 40)}" is not taken; use gzip, deflate, br or zstd, one layer`,
+    )
+  return request.pipe(create())
+}
+
+/** Receives a multipart body, files and fields in any order, within its bounds. */
+export function readForm(request: IncomingMessage, tempDir: string): Promise<Form> {
+  const contentType = request.headers['content-type'] ?? ''
+  boundaryOf(contentType)
+  if (request.destroyed) return Promise.reject(left())
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES)
+    return Promise.reject(tooLarge('the body is', MAX_BODY_BYTES))
+  const source = inflated(request)
+  const { promise, resolve, reject } = Promise.withResolvers<Form>()
+  const fields: (readonly [string, string])[] = []
+  const files: FormFile[] = []
+  const stored: Stored[] = []
+  const writing: Promise<void>[] = []
+  let filesBytes = 0
+  let fieldsBytes = 0
+  let isOver = false
+  let idle: NodeJS.Timeout | undefined
+
+  const busboy = new Busboy({
+    headers: { 'content-type': contentType },
+    limits: {
+      fieldNameSize: MAX_NAME_BYTES + 1,
+      fieldSize: MAX_FIELD_BYTES,
+      fields: MAX_FIELDS,
+      files: MAX_FILES,
+      fileSize: MAX_FILE_BYTES,
+      parts: MAX_FIELDS + MAX_FILES,
+      headerPairs: 16,
+      headerSize: MAX_HEADER_BYTES,
+    },
+  })
+
+  const dispose = () => {
+    for (const file of stored) file.end()
+  }
+
+  function finish(): boolean {
+    if (isOver) return false
+    isOver = true
+    clearTimeout(idle)
+    request.off('close', onCut).off('error', onCut).off('data', onBytes)
+    return true
+  }
+
+  function fail(error: Error): void {
+    if (!finish()) return
+    source.unpipe(busboy)
+    request.unpipe()
+    busboy.destroy()
+    dispose()
+    forget(request)
+    reject(error instanceof Refusal ? error : malformed(error.message.toLowerCase()))
+  }
+
+  const onCut = () => {
+    if (!request.complete) fail(left())
+  }
+  const onBytes = () => {
+    clearTimeout(idle)
+    idle = setTimeout(() => fail(new Refusal('request_timeout', 'the request came in too slowly')), IDLE_MS)
+  }
+
+  async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
+    const file = createStored(tempDir)
+    stored.push(file)
+    stream.once('limit', () => fail(tooLarge(`${field} is`, MAX_FILE_BYTES)))
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (isOver) return
+      filesBytes += chunk.length
+      if (filesBytes > MAX_FILES_BYTES) throw tooLarge('the files together are', MAX_FILES_BYTES)
+      await file.take(chunk)
+    }
+    files.push({ field, name, type, size: file.size(), open: file.open, read: file.readAt })
+  }
+
+  busboy.on('file', (field, stream, fileName, _encoding, type) => {
+    try {
+      const name = (fileName ?? '').split(/[\\/]/).at(-1) ?? ''
+      if (codePoints(name) > MAX_FILE_NAME || hasControl(name))
+        throw faulty(
+          nameOf(field),
+          `has a file name of more than ${MAX_FILE_NAME} characters or with controls`,
+        )
+      const done = receive(
+        nameOf(field),
+        stream,
+        name || 'file',
+        TYPE.test(type) ? type : 'application/octet-stream',
+      )
+      writing.push(done)
+      done.catch(fail)
+    } catch (error) {
+      stream.resume()
+      fail(error as Error)
+    }
+  })
+  busboy.on('field', (field, value, isNameCut, isCut) => {
+    if (isOver) return
+    try {
+      if (isNameCut) throw malformed(`a part's name is longer than ${MAX_NAME_BYTES} bytes`)
+      const name = nameOf(field)
+      if (isCut) throw tooLarge(`${name} is`, MAX_FIELD_BYTES)
+      fieldsBytes += Buffer.byteLength(value)
+      if (fieldsBytes > MAX_FIELDS_BYTES) throw tooLarge('the fields together are', MAX_FIELDS_BYTES)
+      if (!value.isWellFormed() || value.includes('\ufffd')) throw faulty(name, 'is not valid UTF-8')
+      fields.push([name, value])
+    } catch (error) {
+      fail(error as Error)
+    }
+  })
+  const tooMany = (what: string, most: number) => () => fail(malformed(`it has more than ${most} ${what}`))
+  busboy
+    .on('partsLimit', tooMany('parts', MAX_FIELDS + MAX_FILES))
+    .on('filesLimit', tooMany('files', MAX_FILES))
+    .on('fieldsLimit', tooMany('fields', MAX_FIELDS))
+    .on('error', error => fail(error as Error))
+    .on('finish', () => {
+      Promise.all(writing)
+        .then(() => {
+          if (finish()) resolve({ fields, files, dispose })
+        })
+        .catch(fail)
+    })
+
+  request.on('close', onCut).on('error', onCut).on('data', onBytes)
+  onBytes()
+  if (source !== request) source.on('error', () => fail(malformed('its content-encoding is broken')))
+  source.pipe(busboy)
+  return promise
+}
+
+/** Reads on, so that the refusal reaches a client that is still sending; not for ever. */
+function forget(request: IncomingMessage): void {
+  let unread = 0
+  request.on('data', (chunk: Buffer) => {
+    unread += chunk.length
+    if (unread > MAX_UNREAD_BYTES) request.pause()
+  })
+  request.resume()
+}

@@ -1,0 +1,93 @@
+import { Refusal } from '../../domain/errors.ts'
+import { AnswerError, type Encoded } from '../../formats/media/dialect.ts'
+import {
+  type DialectOf,
+  type Dialects,
+  type Format,
+  formatsFor,
+  type Provider,
+} from '../../providers/index.ts'
+import { encodeMultipart, type Part } from '../../wire/multipart.ts'
+import type { RelayChannel } from '../catalog.ts'
+import type { Dressed, WholeReading } from './operation.ts'
+
+type Spoken = keyof DialectOf
+
+/** The first format of a vendor that is the common one, or that its file says how to speak. */
+export const formatWith =
+  (operation: Spoken, common: Format) =>
+  (provider: Provider, model: string): Format | undefined =>
+    formatsFor(provider, operation, model).find(
+      format => format === common || provider.dialects?.[operation]?.[format] !== undefined,
+    )
+
+/** How a vendor speaks for this model; undefined where it speaks the common shape. */
+export function dialectOf<Name extends Spoken>(
+  operation: Name,
+  common: Format,
+  { provider }: RelayChannel,
+  model: string,
+): DialectOf[Name] | undefined {
+  const format = formatWith(operation, common)(provider, model)
+  const dialects: Dialects[Name] | undefined = provider.dialects?.[operation]
+  return format && (dialects?.[format] as DialectOf[Name] | undefined)
+}
+
+/** A request in a vendor's words, as it goes over the wire; what the channel overrides is laid over it. */
+export function carry(encoded: Encoded, { paramOverride }: RelayChannel): Dressed {
+  const more = {
+    ...(encoded.query && { query: encoded.query }),
+    ...(encoded.warnings && { warnings: encoded.warnings }),
+  }
+  const json = (value: object) => Buffer.from(JSON.stringify({ ...value, ...paramOverride }))
+  if ('json' in encoded) return { body: json(encoded.json), ...more }
+  if ('several' in encoded) return { body: encoded.several.map(json), ...more }
+  if ('file' in encoded) {
+    const { file } = encoded
+    const upload = { length: file.size, open: file.open }
+    return { body: upload, headers: { 'content-type': file.type }, ...more }
+  }
+  const form = encodeMultipart(overridden(encoded.parts, paramOverride))
+  return { body: form, headers: { 'content-type': form.contentType }, ...more }
+}
+
+const isScalar = (value: unknown) => ['string', 'number', 'boolean'].includes(typeof value)
+
+function overridden(parts: readonly Part[], overrides: Readonly<Record<string, unknown>>): readonly Part[] {
+  const set = Object.entries(overrides).filter(([, value]) => isScalar(value))
+  if (set.length === 0) return parts
+  const names = new Set(set.map(([name]) => name))
+  return [
+    ...parts.filter(({ name }) => !names.has(name)),
+    ...set.map(([name, value]) => ({ name, value: String(value) })),
+  ]
+}
+
+/** Reads an answer; one that is none becomes a fault, so that the next channel is asked. */
+export function reading(read: () => WholeReading): WholeReading {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof AnswerError) return { usage: undefined, outputBytes: 0, fault: error.message }
+    throw error
+  }
+}
+
+/** An answer's JSON. */
+export function parsedAnswer(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new AnswerError('the answer is not JSON')
+  }
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
+export const jsonAnswer = (value: unknown) => ({
+  body: Buffer.from(JSON.stringify(value)),
+  contentType: JSON_TYPE,
+})
+
+export const badParameter = (path: string, message: string) =>
+  new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })

@@ -1,0 +1,198 @@
+import {
+  askedOf,
+  glanceAtImages,
+  type ImageAsk,
+  type ImageTask,
+  inAskedForm,
+  type Picture,
+  readImageRequest,
+  usageOfPictures,
+  writeImages,
+} from '../../formats/media/image.ts'
+import { createEventMeter } from '../../formats/openai/event-meter.ts'
+import { inputBound, MEDIA_TOKENS, sizeOf } from '../../formats/openai/prompt-size.ts'
+import { bodyOfForm, typed } from '../../formats/openai/transcription-request.ts'
+import type { JsonObject } from '../../formats/openai/value.ts'
+import { editTopLevel } from '../../wire/json-edit.ts'
+import type { Part } from '../../wire/multipart.ts'
+import type { RelayChannel } from '../catalog.ts'
+import type { Form, FormFile } from '../form.ts'
+import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { dressed, mustRead } from './openai.ts'
+import type { Answering, Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
+
+const MAX_IMAGES = 16
+const MAX_ANSWER_BYTES = 64 * 1_048_576
+const EVENT_LIMITS = { maxLineBytes: 32 * 1_048_576, maxEventBytes: 32 * 1_048_576 }
+const BYTES_PER_TOKEN = 4
+const LAST = ['image_generation.completed', 'image_edit.completed']
+
+type Dress = (channel: RelayChannel, sent: string) => Buffer | Dressed
+
+function read(ask: ImageAsk, body: Buffer, channel: RelayChannel, { answer, sent }: Answering): WholeReading {
+  const dialect = dialectOf('images', 'openai', channel, sent)
+  if (dialect) {
+    const told = dialect.decode(parsedAnswer(body), ask)
+    const created =
+      Math.floor(Date.parse(String(answer.headers.date ?? '')) / 1000) || Math.floor(Date.now() / 1000)
+    return {
+      usage: usageOfPictures(told.pictures.length, ask.n, told.usage),
+      outputBytes: 0,
+      answer: jsonAnswer(writeImages(told, ask, created)),
+    }
+  }
+  const { count, usage, made } = glance(body)
+  return {
+    usage: usageOfPictures(count, ask.n, usage),
+    outputBytes: 0,
+    made,
+    ...rewritten(body, ask),
+  }
+}
+
+function glance(body: Buffer) {
+  try {
+    return glanceAtImages(body)
+  } catch (error) {
+    // Whatever cannot be walked through is no JSON; the parser says so in the words that all answers have.
+    parsedAnswer(body)
+    throw error
+  }
+}
+
+/** An address is wanted and the picture itself came: only then is the answer touched. */
+function rewritten(body: Buffer, { format }: ImageAsk): Pick<WholeReading, 'answer'> {
+  if (format !== 'url' || !body.includes('"b64_json"')) return {}
+  const parsed = parsedAnswer(body) as { data: Picture[] }
+  return { answer: jsonAnswer({ ...parsed, data: parsed.data.map(each => inAskedForm(each, format)) }) }
+}
+
+function workOf(ask: ImageAsk, dress: Dress): Work {
+  const pictures = ask.images.length + (ask.mask ? 1 : 0)
+  const size = sizeOf(ask.body, ['model'])
+  const inputTokens = inputBound(size) + pictures * MEDIA_TOKENS.images
+  return {
+    model: ask.model,
+    isStream: ask.isStream,
+    inputTokens,
+    countedInput: Math.ceil(inputBound(size) / BYTES_PER_TOKEN),
+    outputTokens: maximum => (maximum ?? 0) * ask.n,
+    units: { images: ask.n, calls: ask.n },
+    asked: askedOf(ask),
+    unfit: (channel, sent) => unfit(ask, channel, sent),
+    dress,
+    readWhole: (body, channel, more) => reading(() => read(ask, body, channel, more)),
+    meter: () =>
+      createEventMeter({
+        last: LAST,
+        times: ask.n,
+        units: { images: ask.n, calls: ask.n },
+        limits: EVENT_LIMITS,
+      }),
+    maxAnswerBytes: MAX_ANSWER_BYTES,
+  }
+}
+
+function unfit(ask: ImageAsk, channel: RelayChannel, sent: string) {
+  const dialect = dialectOf('images', 'openai', channel, sent)
+  if (!dialect) return undefined
+  if (ask.isStream) return badParameter('stream', 'must be false: the provider sends no events')
+  return ask.task === 'generations' || dialect.tasks?.includes(ask.task)
+    ? undefined
+    : badParameter('model', `does not offer ${ask.task} of pictures`)
+}
+
+/** Some models give the picture itself whatever is asked, and refuse to be asked. */
+const withoutForm = (channel: RelayChannel, sent: string) =>
+  channel.provider.picturesInside?.(sent) ? { response_format: undefined } : {}
+
+function fromJson(ask: ImageAsk, bytes: Buffer): Dress {
+  return (channel, sent) => {
+    const dialect = dialectOf('images', 'openai', channel, sent)
+    if (dialect) return carry(dialect.encode(ask, sent), channel)
+    const removed = withoutForm(channel, sent)
+    const own =
+      ask.format !== undefined && 'response_format' in removed ? editTopLevel(bytes, removed) : bytes
+    return dressed(own, ask.model, sent, channel)
+  }
+}
+
+function fromForm(ask: ImageAsk, form: Form): Dress {
+  return (channel, sent) => {
+    const dialect = dialectOf('images', 'openai', channel, sent)
+    if (dialect) return carry(dialect.encode(ask, sent), channel)
+    const removed = withoutForm(channel, sent)
+    const parts: Part[] = [
+      { name: 'model', value: sent },
+      ...form.fields
+        .filter(([name]) => name !== 'model' && !(name in removed))
+        .map(([name, value]) => ({ name, value })),
+      ...form.files.map(file => ({ name: file.field, file })),
+    ]
+    return carry({ parts }, channel)
+  }
+}
+
+const isImage = ({ field }: FormFile) => field === 'image' || field === 'image[]'
+
+function filesOf(form: Form, task: ImageTask) {
+  const images = form.files.filter(isImage)
+  const mask = form.files.find(({ field }) => field === 'mask')
+  const other = form.files.find(file => !isImage(file) && file !== mask)
+  if (other) throw badParameter(other.field, 'is no file that is taken here')
+  const most = task === 'edits' ? MAX_IMAGES : 1
+  if (images.length > most) throw badParameter('image', `must be at most ${most}`)
+  const empty = form.files.find(({ size }) => size === 0)
+  if (empty) throw badParameter(empty.field, 'is empty')
+  return { images, mask }
+}
+
+const NUMBERS = ['n', 'partial_images', 'output_compression']
+
+const readForm =
+  (task: ImageTask) =>
+  (form: Form): Work => {
+    const body = typed(bodyOfForm(form.fields), NUMBERS, ['stream'])
+    const files = filesOf(form, task)
+    const hasOwn = files.images.length > 0
+    const ask = mustRead(readImageRequest(body, task, files))
+    if (!hasOwn) mustHaveImage(body)
+    return workOf(ask, fromForm(ask, form))
+  }
+
+/** A picture to work on: a file, or in JSON an address or the picture itself. */
+function mustHaveImage(body: JsonObject): void {
+  const image = body.image ?? body.images
+  if (image === undefined || image === null || image === '' || (Array.isArray(image) && image.length === 0))
+    mustRead({ fault: { param: 'image', code: 'missing_parameter', message: 'image is missing' } })
+}
+
+const specOf = (task: ImageTask) => ({
+  operation: 'images' as const,
+  format: 'openai' as const,
+  formatFor: formatWith('images', 'openai'),
+  ...(task === 'generations' ? {} : { sibling: task }),
+})
+
+export const imageGenerations = {
+  ...specOf('generations'),
+  read(parsed, bytes): Work {
+    const ask = mustRead(readImageRequest(parsed, 'generations', { images: [], mask: undefined }))
+    return workOf(ask, fromJson(ask, bytes))
+  },
+} satisfies OperationSpec
+
+export const imageEdits = {
+  ...specOf('edits'),
+  read(parsed, bytes): Work {
+    const ask = mustRead(readImageRequest(parsed, 'edits', { images: [], mask: undefined }))
+    mustHaveImage(parsed)
+    return workOf(ask, fromJson(ask, bytes))
+  },
+  readForm: readForm('edits'),
+} satisfies OperationSpec
+
+export const imageVariations = {
+  ...specOf('variations'),
+  readForm: readForm('variations'),
+} satisfies OperationSpec

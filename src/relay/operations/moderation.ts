@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto'
+import {
+  readCommonModeration,
+  readModerationRequest,
+  writeModeration,
+} from '../../formats/media/moderation.ts'
+import { inputBound, sizeOf } from '../../formats/openai/prompt-size.ts'
+import { readOpenAiUsage } from '../../formats/openai/usage.ts'
+import { member } from '../../formats/openai/value.ts'
+import { carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { dressed, mustRead } from './openai.ts'
+import type { Desk, OperationSpec, Work } from './operation.ts'
+
+const BYTES_PER_TOKEN = 4
+
+/** Asked in this order where neither the request nor the setting names one (contract 2.6). */
+const USUAL_MODELS = ['omni-moderation-latest', 'text-moderation-latest', 'text-moderation-stable']
+
+const newId = () => `modr-${randomBytes(12).toString('hex')}`
+
+const defaultModel = ({ settings, isServed }: Desk) =>
+  settings().default_moderation_model || USUAL_MODELS.find(isServed)
+
+export const moderation = {
+  operation: 'moderation',
+  format: 'openai',
+  formatFor: formatWith('moderation', 'openai'),
+  read(parsed, bytes, desk): Work {
+    const ask = mustRead(readModerationRequest(parsed, () => defaultModel(desk)))
+    const size = sizeOf(ask.body, ['model'])
+    // The model's name is put in where the client gave none, so that what is sent is what was routed.
+    const asked = typeof parsed.model === 'string' ? parsed.model : ''
+    return {
+      model: ask.model,
+      isStream: false,
+      inputTokens: inputBound(size),
+      countedInput: Math.ceil(inputBound(size) / BYTES_PER_TOKEN),
+      outputTokens: () => 0,
+      dress(channel, sent) {
+        const dialect = dialectOf('moderation', 'openai', channel, sent)
+        return dialect ? carry(dialect.encode(ask, sent), channel) : dressed(bytes, asked, sent, channel)
+      },
+      readWhole: (body, channel, { sent }) =>
+        reading(() => {
+          const answer = parsedAnswer(body)
+          const dialect = dialectOf('moderation', 'openai', channel, sent)
+          const judged = dialect ? dialect.decode(answer, ask) : readCommonModeration(answer)
+          return {
+            usage: readOpenAiUsage(member(answer, 'usage')),
+            outputBytes: 0,
+            answer: jsonAnswer(writeModeration(judged, ask, newId)),
+          }
+        }),
+      meter() {
+        throw new Error('a moderation is no stream')
+      },
+    }
+  },
+} satisfies OperationSpec

@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto'
+import { EMPTY } from '../../domain/usage.ts'
+import {
+  rankingUsage,
+  readCommonRanking,
+  readRerankRequest,
+  searchesBound,
+  textOf,
+  writeRanking,
+} from '../../formats/media/rerank.ts'
+import { carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { dressed, mustRead } from './openai.ts'
+import type { OperationSpec, Work } from './operation.ts'
+
+const BYTES_PER_TOKEN = 4
+/** A tokenizer may put markers around the query and the document. */
+const MARKERS = 8
+
+const newId = () => `rerank-${randomUUID()}`
+
+export const rerank = {
+  operation: 'rerank',
+  format: 'cohere',
+  formatFor: formatWith('rerank', 'cohere'),
+  read(parsed, bytes): Work {
+    const ask = mustRead(readRerankRequest(parsed))
+    const query = Buffer.byteLength(ask.query)
+    // Every document is read with the query beside it.
+    const textBytes = ask.documents.reduce(
+      (sum, each) => sum + query + MARKERS + Buffer.byteLength(textOf(each)),
+      0,
+    )
+    const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
+    return {
+      model: ask.model,
+      isStream: false,
+      inputTokens: textBytes,
+      countedInput,
+      outputTokens: () => 0,
+      units: { searches: searchesBound(ask), calls: 1 },
+      counted: () => ({ ...EMPTY, input: countedInput, searches: 1, calls: 1 }),
+      dress(channel, sent) {
+        const dialect = dialectOf('rerank', 'cohere', channel, sent)
+        return dialect ? carry(dialect.encode(ask, sent), channel) : dressed(bytes, ask.model, sent, channel)
+      },
+      readWhole: (body, channel, { sent }) =>
+        reading(() => {
+          const answer = parsedAnswer(body)
+          const dialect = dialectOf('rerank', 'cohere', channel, sent)
+          const ranking = dialect ? dialect.decode(answer, ask) : readCommonRanking(answer)
+          return {
+            usage: rankingUsage(ranking),
+            outputBytes: 0,
+            answer: jsonAnswer(writeRanking(ranking, ask, newId)),
+          }
+        }),
+      meter: neverStreams,
+    }
+  },
+} satisfies OperationSpec
+
+function neverStreams(): never {
+  throw new Error('a ranking is no stream')
+}

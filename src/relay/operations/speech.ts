@@ -1,0 +1,125 @@
+import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
+import { createSoundMeter } from '../../formats/audio/sound-meter.ts'
+import { createEventMeter } from '../../formats/openai/event-meter.ts'
+import {
+  readSpeechRequest,
+  SPEECH_TYPES,
+  type SpeechAsk,
+  VOICES,
+} from '../../formats/openai/speech-request.ts'
+import type { RelayChannel } from '../catalog.ts'
+import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
+import { createFileMeter } from './file-meter.ts'
+import { dressed, mustRead } from './openai.ts'
+import type { OperationSpec, Work } from './operation.ts'
+
+/** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
+const SECONDS_PER_CHARACTER = 1
+const LEAST_SECONDS = 10
+/** The most that vendors make of a second of sound. */
+const TOKENS_PER_SECOND = 25
+const BYTES_PER_TOKEN = 4
+/** Events carry sound as text, a few seconds each. */
+const EVENT_LIMITS = { maxLineBytes: 16 * 1_048_576, maxEventBytes: 16 * 1_048_576 }
+
+const isDocument = /^(application\/(?:[\w.+-]*\+)?json|text\/)/i
+
+const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
+
+/** The voice's name on a channel: what its administrator says, else what its vendor's file does, else as it was asked. */
+function voiceOn({ setting, provider }: RelayChannel, voice: string): string {
+  const { voices } = setting
+  const named = typeof voices === 'object' && voices !== null && Object.hasOwn(voices, voice)
+  const told = named ? textOf((voices as Record<string, unknown>)[voice]) : undefined
+  return told ?? provider.voices?.standIns?.[voice] ?? voice
+}
+
+function isVoiceOf(channel: RelayChannel, voice: string): boolean {
+  const names = channel.provider.voices?.names
+  const name = voiceOn(channel, voice)
+  // What an administrator has mapped is right by definition.
+  if (name !== voice || names === undefined) return true
+  return names.includes(voice) || (VOICES as readonly string[]).includes(voice)
+}
+
+function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
+  if (!isVoiceOf(channel, ask.voice))
+    return badParameter('voice', `must be one of ${channel.provider.voices?.names?.join(', ')}`)
+  const dialect = dialectOf('speech', 'openai', channel, sent)
+  if (!dialect) return undefined
+  if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider sends no events')
+  return ask.format === undefined || dialect.formats.includes(ask.format)
+    ? undefined
+    : badParameter('response_format', `must be one of ${dialect.formats.join(', ')} for this model`)
+}
+
+/** A vendor that has no mp3 gives what it has where the client did not say, and the client is told. */
+function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
+  const voice = voiceOn(channel, ask.voice)
+  const dialect = dialectOf('speech', 'openai', channel, sent)
+  if (!dialect) return dressed(bytes, ask.model, sent, channel, voice === ask.voice ? {} : { voice })
+  const format = ask.format ?? dialect.formats[0]
+  const encoded = dialect.encode({ ...ask, voice, format }, sent)
+  const other = ask.format === undefined && format !== 'mp3' ? [`response_format is ${format}`] : []
+  return carry({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
+}
+
+export const speech = {
+  operation: 'speech',
+  format: 'openai',
+  formatFor: formatWith('speech', 'openai'),
+  read(parsed, bytes): Work {
+    const ask = mustRead(readSpeechRequest(parsed))
+    const textBytes = Buffer.byteLength(ask.input) + Buffer.byteLength(ask.instructions ?? '')
+    const seconds =
+      Math.ceil((ask.characters * SECONDS_PER_CHARACTER) / Math.min(1, ask.speed)) + LEAST_SECONDS
+    const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
+    let heard: { seconds(): number } | undefined
+    const counted = (): Usage => {
+      const length = heard?.seconds() ?? 0
+      return {
+        ...EMPTY,
+        input: countedInput,
+        output: Math.ceil(length * TOKENS_PER_SECOND),
+        characters: ask.characters,
+        seconds: wholeSeconds(length),
+        calls: 1,
+      }
+    }
+    return {
+      model: ask.model,
+      isStream: ask.isEvents,
+      inputTokens: textBytes,
+      countedInput,
+      outputTokens: () => seconds * TOKENS_PER_SECOND,
+      units: { characters: ask.characters, seconds, calls: 1 },
+      counted,
+      unfit: (channel, sent) => unfit(ask, channel, sent),
+      placeholders: channel => ({ voice: voiceOn(channel, ask.voice) }),
+      dress: (channel, sent) => dress(ask, bytes, channel, sent),
+      passes: contentType => !ask.isEvents && !isDocument.test(contentType),
+      meter() {
+        const units = { characters: ask.characters }
+        if (ask.isEvents)
+          return createEventMeter({ last: ['speech.audio.done'], units, limits: EVENT_LIMITS })
+        const meter = createFileMeter(SPEECH_TYPES[ask.format ?? 'mp3'])
+        heard = meter
+        return meter
+      },
+      readWhole: (body, channel, { sent }) =>
+        reading(() => {
+          const dialect = dialectOf('speech', 'openai', channel, sent)
+          if (!dialect?.decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
+          const { audio, contentType, usage } = dialect.decode(parsedAnswer(body), ask)
+          const sound = createSoundMeter(contentType)
+          sound?.push(audio)
+          heard = sound
+          return {
+            usage: usage && { ...usage, characters: ask.characters },
+            outputBytes: 0,
+            answer: { body: audio, contentType },
+          }
+        }),
+    }
+  },
+} satisfies OperationSpec

@@ -1,0 +1,149 @@
+import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
+import { measureSound } from '../../formats/audio/length.ts'
+import { AnswerError } from '../../formats/media/dialect.ts'
+import {
+  isTranscriptFormat,
+  TRANSCRIPT_FORMATS,
+  type Transcript,
+  type TranscriptionAsk,
+  writeTranscript,
+} from '../../formats/media/transcript.ts'
+import { createEventMeter } from '../../formats/openai/event-meter.ts'
+import { readCommonTranscript } from '../../formats/openai/transcript-answer.ts'
+import { readTranscriptionRequest } from '../../formats/openai/transcription-request.ts'
+import type { RelayChannel } from '../catalog.ts'
+import type { Form } from '../form.ts'
+import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
+import { mustRead } from './openai.ts'
+import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
+
+const HEAD_BYTES = 65_536
+/** Sound that does not tell its length has at least so many bytes a second, or is dearer than what is held. */
+const LEAST_BYTES_PER_SECOND = 1_000
+/** And this many as a rule. */
+const USUAL_BYTES_PER_SECOND = 16_000
+/** The most and the usual number of tokens that vendors make of a second of sound. */
+const MOST_TOKENS_PER_SECOND = 32
+const USUAL_TOKENS_PER_SECOND = 10
+/** With marks for speakers and times; nobody speaks so fast. */
+const OUTPUT_TOKENS_PER_SECOND = 50
+/** Vendors have a least length that they charge. */
+const LEAST_SECONDS = 10
+
+type Task = 'transcription' | 'translation'
+
+const isText = (format: string) => format === 'text' || format === 'srt' || format === 'vtt'
+
+/** The form a vendor is asked for: the client's, or the one from which that can be made. */
+function formOn({ provider }: RelayChannel, sent: string, { format }: TranscriptionAsk): string {
+  const written = provider.transcripts?.(sent) ?? TRANSCRIPT_FORMATS
+  if (!isTranscriptFormat(format) || written.includes(format)) return format
+  return format !== 'text' && written.includes('verbose_json') ? 'verbose_json' : 'json'
+}
+
+const WITHOUT_TIMES = 'the provider tells no times: one segment lasts from beginning to end'
+
+/** The client's own form, with the model's name and the form of the answer set for the vendor. */
+function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
+  const form = formOn(channel, sent, ask)
+  const own = ask.fields.filter(([name]) => name !== 'model' && name !== 'response_format')
+  // Times are of use only in the form that has them.
+  const kept =
+    form === 'verbose_json' ? own : own.filter(([name]) => !name.startsWith('timestamp_granularities'))
+  const hasNoTimes = form === 'json' && ask.format !== 'json' && ask.format !== 'text'
+  return carry(
+    {
+      parts: [
+        { name: 'model', value: sent },
+        ...kept.map(([name, value]) => ({ name, value })),
+        ...(ask.fields.some(([name]) => name === 'response_format')
+          ? [{ name: 'response_format', value: form }]
+          : []),
+        { name: 'file', file: ask.file },
+      ],
+      ...(hasNoTimes && { warnings: [WITHOUT_TIMES] }),
+    },
+    channel,
+  )
+}
+
+function read(
+  ask: TranscriptionAsk,
+  body: Buffer,
+  channel: RelayChannel,
+  { answer, sent }: Answering,
+): WholeReading {
+  const type = String(answer.headers['content-type'] ?? '')
+  if (/html/i.test(type)) throw new AnswerError('the answer is a page')
+  const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
+  const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
+  if (isAsked && isText(ask.format) && !/json/i.test(type))
+    return { usage: undefined, outputBytes: body.length }
+  const parsed = parsedAnswer(body)
+  const told = dialect ? dialect.decode(parsed, ask) : readCommonTranscript(parsed)
+  const transcript: Transcript = {
+    ...told,
+    language: told.language ?? ask.language,
+    duration: told.duration ?? ask.seconds,
+  }
+  const outputBytes = Buffer.byteLength(told.text)
+  // The vendor's own answer stays as it is, with fields we do not know, unless the specification wants more.
+  const isWhole =
+    ask.format !== 'verbose_json' || (told.duration !== undefined && told.language !== undefined)
+  if (isAsked && !isText(ask.format) && isWhole) return { usage: told.usage, outputBytes }
+  return { usage: told.usage, outputBytes, answer: writeTranscript(transcript, ask) }
+}
+
+const TASKS = { transcribe: 'transcription', translate: 'translation' } as const
+
+async function askOf(form: Form, task: TranscriptionAsk['task']): Promise<TranscriptionAsk> {
+  const [file, ...others] = form.files
+  if (file && (file.field !== 'file' || others.length > 0))
+    throw badParameter(file.field, 'must be one file, named file')
+  const head = (await file?.read(0, HEAD_BYTES)) ?? Buffer.alloc(0)
+  const measured = file && (await measureSound(file))
+  return mustRead(readTranscriptionRequest(form.fields, { task, file, head, seconds: measured?.seconds }))
+}
+
+const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
+  ({
+    operation,
+    format: 'openai',
+    formatFor: formatWith(operation, 'openai'),
+    async readForm(form): Promise<Work> {
+      const ask = await askOf(form, task)
+      const { size } = ask.file
+      const seconds = Math.max(
+        LEAST_SECONDS,
+        wholeSeconds(ask.seconds === undefined ? size / LEAST_BYTES_PER_SECOND : ask.seconds) + 1,
+      )
+      const usual = wholeSeconds(ask.seconds ?? size / USUAL_BYTES_PER_SECOND)
+      const countedInput = usual * USUAL_TOKENS_PER_SECOND
+      const promptBytes = Buffer.byteLength(ask.prompt ?? '')
+      return {
+        model: ask.model,
+        isStream: ask.isStream,
+        isWholeTaken: ask.isStream,
+        inputTokens: seconds * MOST_TOKENS_PER_SECOND + promptBytes,
+        countedInput,
+        outputTokens: maximum => Math.max(maximum ?? 0, seconds * OUTPUT_TOKENS_PER_SECOND),
+        units: { seconds, calls: 1 },
+        counted: (output): Usage => ({
+          ...EMPTY,
+          audioInput: countedInput,
+          output,
+          seconds: usual,
+          calls: 1,
+        }),
+        dress(channel, sent) {
+          const dialect = dialectOf(operation, 'openai', channel, sent)
+          return dialect ? carry(dialect.encode(ask, sent), channel) : common(ask, channel, sent)
+        },
+        readWhole: (body, channel, more) => reading(() => read(ask, body, channel, more)),
+        meter: () => createEventMeter({ last: ['transcript.text.done'] }),
+      }
+    },
+  }) satisfies OperationSpec
+
+export const transcription = specOf('transcription', 'transcribe')
+export const translation = specOf('translation', 'translate')

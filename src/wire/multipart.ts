@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+
+/** A file that was received or made: it can be read from its beginning as often as somebody needs it. */
+export type StoredFile = {
+  readonly name: string
+  readonly type: string
+  readonly size: number
+  open(): Readable
+  /** Bytes of it; fewer where it ends before. */
+  read(offset: number, length: number): Promise<Buffer>
+}
+
+export type Part =
+  | { readonly name: string; readonly value: string }
+  | { readonly name: string; readonly file: StoredFile }
+
+/** A body of known length that can be sent more than once: an attempt that fails is followed by another. */
+export type Upload = { readonly length: number; open(): Readable }
+
+const BREAKERS = /["\r\n]/g
+const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n': '%0A' }
+
+/** As browsers do it: what would break a header is escaped. */
+const quoted = (text: string) => `"${text.replace(BREAKERS, breaker => ESCAPES[breaker] ?? '')}"`
+
+function headOf(part: Part, boundary: string): Buffer {
+  const disposition = `--${boundary}\r\nContent-Disposition: form-data; name=${quoted(part.name)}`
+  if (!('file' in part)) return Buffer.from(`${disposition}\r\n\r\n`)
+  const { name, type } = part.file
+  return Buffer.from(`${disposition}; filename=${quoted(name)}\r\nContent-Type: ${type}\r\n\r\n`)
+}
+
+/** A multipart body as a stream with its length known beforehand: vendors refuse uploads that do not tell it. */
+export function encodeMultipart(parts: readonly Part[]): Upload & { readonly contentType: string } {
+  const boundary = `sluice-${randomBytes(16).toString('hex')}`
+  const pieces = parts.flatMap(part => [
+    headOf(part, boundary),
+    'file' in part ? part.file : Buffer.from(part.value),
+    Buffer.from('\r\n'),
+  ])
+  const all = [...pieces, Buffer.from(`--${boundary}--\r\n`)]
+  const length = all.reduce((sum, piece) => sum + (Buffer.isBuffer(piece) ? piece.length : piece.size), 0)
+  async function* bytes() {
+    for (const piece of all) {
+      if (Buffer.isBuffer(piece)) yield piece
+      else yield* piece.open()
+    }
+  }
+  return {
+    length,
+    contentType: `multipart/form-data; boundary=${boundary}`,
+    open: () => Readable.from(bytes(), { objectMode: false }),
+  }
+}

@@ -1,0 +1,85 @@
+import OpenAI from 'openai'
+import type { EngineName } from './gateway.ts'
+import { fetchPatiently, openRelay } from './relay.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** A gateway in front of the simulator for everything that is not chat. */
+export async function openMedia(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
+  const relay = await openRelay(engine, env)
+  let made = 0
+
+  /** A model of its own at this price that a simulated model answers. */
+  async function offer(sent: string, price: Fields, fields: Fields = {}) {
+    const model = `media-${++made}`
+    const channel = await relay.addChannel({
+      name: model,
+      models: [model],
+      model_mapping: { [model]: sent },
+      ...fields,
+    })
+    await relay.must(relay.gateway.api('POST', '/api/price/', { model, ...price }))
+    return { model, channel }
+  }
+
+  const sdkFor = (apiKey: string) =>
+    new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries: 0, fetch: fetchPatiently })
+
+  return {
+    ...relay,
+    offer,
+    sdkFor,
+    async open(fields: Fields = {}) {
+      const { id, key } = await relay.newToken(fields)
+      return { id, key, sdk: sdkFor(key) }
+    },
+    /** Posts a form as it is. */
+    async post(path: string, key: string, form: FormData) {
+      const response = await fetchPatiently(`${relay.gateway.url}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}` },
+        body: form,
+      })
+      const text = await response.text()
+      const isJson = response.headers.get('content-type')?.includes('json')
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        body: isJson ? JSON.parse(text) : undefined,
+      }
+    },
+  }
+}
+
+export type Media = Awaited<ReturnType<typeof openMedia>>
+
+/** A WAV of silence: 8 kHz, 8 bits, so a second has 8,000 bytes. */
+export function wavFile(seconds: number): Buffer {
+  const bytes = Math.round(seconds * 8_000)
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0)
+  head.writeUInt32LE(36 + bytes, 4)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(8_000, 24)
+  head.writeUInt32LE(8_000, 28)
+  head.writeUInt16LE(1, 32)
+  head.writeUInt16LE(8, 34)
+  head.write('data', 36)
+  head.writeUInt32LE(bytes, 40)
+  return Buffer.concat([head, Buffer.alloc(bytes, 0x80)])
+}
+
+export const soundForm = (fields: Readonly<Record<string, string | readonly string[]>>, file?: File) => {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields))
+    for (const each of [value].flat()) form.append(name, each)
+  if (file) form.append('file', file)
+  return form
+}
+
+export const wavOf = (seconds: number, name = 'speech.wav') =>
+  new File([new Uint8Array(wavFile(seconds))], name)
