@@ -8,6 +8,7 @@ import { closeSuspense, findSuspense, listSuspense } from '../store/suspense.ts'
 import type { Handlers } from './call.ts'
 import type { ledgerContract } from './contract/ledger.ts'
 import type { Deps } from './deps.ts'
+import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
 
 const tell = (row: SuspenseRow) => ({
@@ -36,8 +37,8 @@ export function createLedgerHandlers({
   verify,
 }: Deps): Handlers<typeof ledgerContract> {
   return {
-    verifyLedger: async () => {
-      await ledger.barrier()
+    verifyLedger: async ({ reply }) => {
+      await mustBeFresh(reply, ledger.catchUp())
       const { ok, lines } = await verify({})
       return { ok, lines: [...lines] }
     },
