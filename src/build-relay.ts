@@ -275,6 +275,17 @@ export async function buildRelay({
           .table()
           .channels.filter(({ status }) => status === 1)
           .map(({ id }) => id),
+      conditions: () =>
+        catalog
+          .table()
+          .channels.filter(({ status }) => status === 1)
+          .map(({ id, keys }) => ({
+            id,
+            channel: health.ofChannel(id),
+            keys: keys
+              .map(key => ({ index: key.index, ...health.ofKey(id, key) }))
+              .filter(({ state }) => state !== 'ready'),
+          })),
     },
     async close(): Promise<void> {
       clearInterval(priceTimer)

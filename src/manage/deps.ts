@@ -8,8 +8,11 @@ import type { Throttle } from '../identity/throttle.ts'
 import type { AccountName } from '../ledger/books.ts'
 import type { Operation } from '../providers/index.ts'
 import type { Plan } from '../routing/plan.ts'
+import type { Condition } from '../routing/rest.ts'
 import type { RoutedChannel } from '../routing/table.ts'
 import type { Db, Engine } from '../store/store.ts'
+
+export type { Condition }
 
 /** The plan for a request that is not sent. */
 export type Explained = Plan<RoutedChannel> & {
@@ -62,6 +65,12 @@ export type Deps = {
       options: { readonly model?: string | undefined; readonly isStream?: boolean | undefined },
     ): Promise<TestResult>
     enabledIds(): readonly number[]
+    /** How those fare that are enabled, as this worker has found them; `keys` are those that are not ready. */
+    conditions(): readonly {
+      readonly id: number
+      readonly channel: Condition
+      readonly keys: readonly (Condition & { readonly index: number })[]
+    }[]
   }
   readonly basePath: string
   readonly version: string
