@@ -1,4 +1,4 @@
-import { describeMachine } from './machine.ts'
+import { describeMachine, describeOthers } from './machine.ts'
 import { type Options, readOptions, UsageError } from './options.ts'
 
 /** Figures of this machine, one table a subject. `npm run bench` runs all; a name runs one. */
@@ -29,6 +29,8 @@ try {
     process.exit(1)
   }, MOST_MS).unref()
   console.log(describeMachine())
+  const others = await describeOthers()
+  if (others) console.log(others)
   for (const name of names) {
     console.log('')
     await BENCHES[name](options)

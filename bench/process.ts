@@ -91,34 +91,43 @@ export async function untilAnswers(url: string, mostMs = 30_000): Promise<void> 
 
 const TICK_MS = 1_000 / Number(process.platform === 'linux' ? execFileSync('getconf', ['CLK_TCK']) : 100)
 
+/** A thread or process may end between being listed and being looked at: then there is nothing to read of it. */
+function look(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return ''
+    throw error
+  }
+}
+
 export function childrenOf(pid: number): number[] {
+  if (!existsSync(`/proc/${pid}/task`)) return []
   return readdirSync(`/proc/${pid}/task`).flatMap(thread =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    look(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
   )
 }
 
 /** The processes of a tree, as they are now. */
-export const treeOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(treeOf)]
+const treeOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(treeOf)]
+
+const sumOver = (pid: number, of: (id: number) => number): number =>
+  treeOf(pid).reduce((sum, id) => sum + of(id), 0)
 
 /**
  * User and system time of a process with all its threads, of its children, and of the children it has seen end. The
  * kernel adds it up by what ran, not by who had to wait: a load generator on the same cores does not change it.
  */
-export function cpuMsOf(pid: number): number {
-  return treeOf(pid)
-    .map(id => {
-      // The name stands in parentheses and may hold anything; utime, stime, cutime, cstime are the 12th to 15th after it.
-      const stat = readFileSync(`/proc/${id}/stat`, 'utf8')
-      const fields = stat.slice(stat.lastIndexOf(') ') + 2).split(' ')
-      return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) * TICK_MS
-    })
-    .reduce((sum, ms) => sum + ms, 0)
-}
+export const cpuMsOf = (pid: number): number =>
+  sumOver(pid, id => {
+    // The name stands in parentheses and may hold anything; utime, stime, cutime, cstime are the 12th to 15th after it.
+    const stat = look(`/proc/${id}/stat`)
+    const fields = stat.slice(stat.lastIndexOf(') ') + 2).split(' ')
+    return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) * TICK_MS
+  })
 
 export const rssMibOf = (pid: number): number =>
-  treeOf(pid)
-    .map(id => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1] ?? 0) / 1024)
-    .reduce((sum, mib) => sum + mib, 0)
+  sumOver(pid, id => Number(/VmRSS:\s+(\d+)/.exec(look(`/proc/${id}/status`))?.[1] ?? 0) / 1024)
 
 const QUIET = { everyMs: 250, looks: 2, mostCpuMs: 10, mostMs: 15_000 }
 

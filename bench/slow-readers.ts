@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { QUESTION, STREAM_QUESTION } from './answers.ts'
+import { openInspector } from './inspector.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
 import { rssMibOf, startTold, untilQuiet } from './process.ts'
@@ -38,7 +39,7 @@ export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: 
     await startTold<[string]>([UPSTREAM]),
     await startTold<string[]>([UPSTREAM, '--does', 'flood', '--ports', String(ORIGINS)]),
   ]
-  const sluice = await startSluice({ engine })
+  const sluice = await startSluice({ engine, inspected: true })
   const sockets: Socket[] = []
   try {
     await sluice.addChannel(calm.told[0], ['gpt-4o-mini'])
@@ -46,7 +47,13 @@ export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: 
     // Warm first: what the program needs for any traffic at all is not the slow readers' doing.
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: 64 }
     await putLoad({ ...load, requests: 5_000 })
+    const inspector = await openInspector(sluice.inspectorPort)
+    const insideMib = async () => ({
+      heap: await inspector.liveHeapMib(),
+      buffers: (await inspector.evaluate('process.memoryUsage().arrayBuffers')) / 1_048_576,
+    })
     await untilQuiet(sluice.pid)
+    const before = await insideMib()
     const beforeMib = rssMibOf(sluice.pid)
     for (let i = 0; i < clients; i++) sockets.push(await stopReading(sluice.chatUrl, sluice.headers))
     const series: number[] = []
@@ -55,9 +62,12 @@ export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: 
       series.push(rssMibOf(sluice.pid) - beforeMib)
     }
     const open = sockets.filter(socket => !socket.destroyed).length
+    const during = await insideMib()
+    const collectedMib = rssMibOf(sluice.pid) - beforeMib
     const health = await fetch(`${sluice.url}/healthz`)
     for (const socket of sockets) socket.destroy()
     await untilQuiet(sluice.pid)
+    inspector.close()
     const afterMib = rssMibOf(sluice.pid) - beforeMib
     const mostMib = Math.max(...series)
     console.log(`slow-readers: ${clients} clients stop reading a stream, watched for ${WATCHED_S} s\n`)
@@ -70,8 +80,13 @@ export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: 
           `+${(series[second - 1] ?? 0).toFixed(1)}`,
         ]),
         ['most', `+${mostMib.toFixed(1)}`],
+        ['after a collection', `+${collectedMib.toFixed(1)}`],
         ['when they have left', `+${afterMib.toFixed(1)}`],
       ],
+    )
+    console.log(
+      `Still in use after the collection: heap +${(during.heap - before.heap).toFixed(1)} MiB, ` +
+        `buffers +${(during.buffers - before.buffers).toFixed(1)} MiB.`,
     )
     console.log(
       `${open} of them were still connected at the end; /healthz answered ${health.status}. ` +

@@ -8,6 +8,7 @@ import { start, untilAnswers } from './process.ts'
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const ROOT_TOKEN = 'bench-root-access-token-01'
+const INSPECTOR_CHATTER = /^(Debugger|Waiting for the debugger)/
 const QUOTA = 4_000_000_000_000
 
 export const ENGINES = ['sqlite', 'postgres'] as const
@@ -28,6 +29,7 @@ export async function startSluice({
   const [port, inspectorPort] = [await freePort(), await freePort()]
   const flags = inspected ? [`--inspect=127.0.0.1:${inspectorPort}`, '--inspect-publish-uid=http'] : []
   const running = start(process.execPath, [...flags, MAIN, 'start'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
     env: {
       PATH: process.env.PATH ?? '',
       PORT: String(port),
@@ -37,6 +39,9 @@ export async function startSluice({
       SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
       ...(database ? { DATABASE_URL: database.url } : {}),
     },
+  })
+  running.child.stderr?.on('data', data => {
+    if (!INSPECTOR_CHATTER.test(String(data))) process.stderr.write(data)
   })
   const url = `http://127.0.0.1:${port}`
   await untilAnswers(`${url}/readyz`)
