@@ -15,6 +15,7 @@ const EXIT_USAGE = 64
 const MOST_MS = 30 * 60_000
 
 function chosen() {
+  if (process.platform !== 'linux') throw new UsageError('the benches read /proc, which only Linux has')
   const { names, options } = readOptions()
   const all = Object.keys(BENCHES)
   const unknown = names.find(name => !all.includes(name))
