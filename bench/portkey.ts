@@ -19,10 +19,12 @@ async function install(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true })
   writeFileSync(join(FOLDER, 'package.json'), JSON.stringify(MANIFEST))
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1']
-  await run('npm', ['install', ...flags, `@portkey-ai/gateway@${VERSION}`], {
-    cwd: FOLDER,
-    mostMs: INSTALL_MS,
-  })
+  const name = `@portkey-ai/gateway@${VERSION}`
+  try {
+    await run('npm', ['install', ...flags, name], { cwd: FOLDER, mostMs: INSTALL_MS })
+  } catch (cause) {
+    throw new Error(`${name} could not be fetched from the npm registry`, { cause })
+  }
 }
 
 /** Portkey's gateway with no guardrails, caches or retries: it is told the provider by headers. */

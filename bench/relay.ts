@@ -81,8 +81,7 @@ async function assemble(upstreams: Upstreams, { engine }: Options, folder: strin
   try {
     contenders.push(await portkey(upstreams))
   } catch (error) {
-    const [why] = (error instanceof Error ? error.message : String(error)).split('\n')
-    console.log(`Portkey is left out, it could not be fetched from the npm registry or started: ${why}`)
+    console.log(`Portkey is left out: ${error instanceof Error ? error.message : error}.`)
   }
   contenders.push(await sluice(upstreams, engine))
   return contenders
