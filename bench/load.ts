@@ -1,42 +1,72 @@
-import { Pool } from 'undici'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findProgram, run } from './process.ts'
 
-/** A process of its own that asks one address as fast as it is answered, and prints what it saw as JSON. */
-type Order = {
+export type Load = {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly connections: number
+} & ({ readonly seconds: number } | { readonly requests: number })
+
+export type Figures = {
   readonly requests: number
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly failed: number
 }
 
-const order = JSON.parse(process.argv[2] ?? '{}') as Order
-const url = new URL(order.url)
-const pool = new Pool(url.origin, { connections: order.connections, pipelining: 1, allowH2: false })
-const times: number[] = []
-let left = order.requests
-let failed = 0
+const CLIENT = fileURLToPath(new URL('./client.ts', import.meta.url))
+const MOST_MS = 300_000
 
-async function ask(): Promise<void> {
-  const start = performance.now()
-  const { statusCode, body } = await pool.request({
-    path: url.pathname,
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...order.headers },
-    body: order.body,
-  })
-  await body.dump()
-  if (statusCode !== 200) failed += 1
-  times.push(performance.now() - start)
+export const LOAD_GENERATOR = findProgram('wrk') ? 'wrk' : 'a Node.js client (wrk is not installed)'
+
+// The escapes that JSON makes of printable text are Lua's as well.
+const inLua = (text: string) => JSON.stringify(text)
+
+/** wrk tells its percentiles in microseconds, and counts answers of 400 and above as failed. */
+const luaOf = ({ headers, body }: Load) => `
+wrk.method = "POST"
+wrk.body = ${inLua(body)}
+${Object.entries({ 'content-type': 'application/json', ...headers })
+  .map(([name, value]) => `wrk.headers[${inLua(name)}] = ${inLua(value)}`)
+  .join('\n')}
+done = function(summary, latency, requests)
+  local e = summary.errors
+  print(string.format('FIGURES {"requests":%d,"perSecond":%f,"p50Ms":%f,"p99Ms":%f,"failed":%d}',
+    summary.requests, summary.requests / summary.duration * 1e6,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    e.connect + e.read + e.write + e.status + e.timeout))
+end
+`
+
+async function byWrk(wrk: string, load: Load & { seconds: number }): Promise<Figures> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-wrk-'))
+  try {
+    writeFileSync(join(folder, 'load.lua'), luaOf(load))
+    const args = [
+      '-t1',
+      `-c${load.connections}`,
+      `-d${load.seconds}s`,
+      '-s',
+      join(folder, 'load.lua'),
+      load.url,
+    ]
+    const printed = await run(wrk, args, { mostMs: MOST_MS })
+    return JSON.parse(/^FIGURES (.*)$/m.exec(printed)?.[1] ?? 'null') as Figures
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
-const started = performance.now()
-await Promise.all(
-  Array.from({ length: order.connections }, async () => {
-    while (left-- > 0) await ask()
-  }),
-)
-const seconds = (performance.now() - started) / 1000
-times.sort((a, b) => a - b)
-const at = (share: number) => times[Math.floor(times.length * share)] ?? 0
-console.log(JSON.stringify({ perSecond: times.length / seconds, p50Ms: at(0.5), p99Ms: at(0.99), failed }))
-await pool.close()
+/** Asks as fast as it is answered, from a process whose time is nobody's: wrk for a time, our own for a number. */
+export async function putLoad(load: Load): Promise<Figures> {
+  const wrk = findProgram('wrk')
+  if (wrk && 'seconds' in load) return byWrk(wrk, load)
+  return JSON.parse(
+    await run(process.execPath, [CLIENT, JSON.stringify(load)], { mostMs: MOST_MS }),
+  ) as Figures
+}

@@ -1,22 +1,45 @@
-import { parseArgs } from 'node:util'
-import { benchLists } from './lists.ts'
-import { benchRelay } from './relay.ts'
+import { describeMachine, describeOthers } from './machine.ts'
+import { type Options, readOptions, UsageError } from './options.ts'
 
 /** Figures of this machine, one table a subject. `npm run bench` runs all; a name runs one. */
-const BENCHES = { lists: benchLists, relay: benchRelay } as const satisfies Record<
-  string,
-  () => Promise<void>
->
+const BENCHES = {
+  relay: async options => (await import('./relay.ts')).benchRelay(options),
+  growth: async options => (await import('./growth.ts')).benchGrowth(options),
+  failover: async options => (await import('./failover.ts')).benchFailover(options),
+  'slow-readers': async options => (await import('./slow-readers.ts')).benchSlowReaders(options),
+  hostile: async options => (await import('./hostile.ts')).benchHostile(options),
+  lists: async () => (await import('./lists.ts')).benchLists(),
+} as const satisfies Record<string, (options: Options) => Promise<void>>
 
-const { positionals } = parseArgs({ allowPositionals: true })
-const names = positionals.length > 0 ? positionals : Object.keys(BENCHES)
+const EXIT_USAGE = 64
+const MOST_MS = 30 * 60_000
 
-for (const name of names) {
-  const bench = BENCHES[name as keyof typeof BENCHES]
-  if (!bench) {
-    console.error(`there is no bench "${name}"; there are: ${Object.keys(BENCHES).join(', ')}`)
-    process.exit(64)
+function chosen() {
+  if (process.platform !== 'linux') throw new UsageError('the benches read /proc, which only Linux has')
+  const { names, options } = readOptions()
+  const all = Object.keys(BENCHES)
+  const unknown = names.find(name => !all.includes(name))
+  if (unknown) throw new UsageError(`there is no bench "${unknown}"; there are: ${all.join(', ')}`)
+  return { names: (names.length > 0 ? names : all) as (keyof typeof BENCHES)[], options }
+}
+
+try {
+  const { names, options } = chosen()
+  setTimeout(() => {
+    console.error(`a bench took more than ${MOST_MS / 60_000} minutes and was stopped`)
+    process.exit(1)
+  }, MOST_MS).unref()
+  console.log(describeMachine())
+  const others = await describeOthers()
+  if (others) console.log(others)
+  for (const name of names) {
+    console.log('')
+    await BENCHES[name](options)
   }
-  await bench()
+} catch (error) {
+  const isUsage =
+    error instanceof UsageError || (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS')
+  console.error(isUsage && error instanceof Error ? error.message : error)
+  process.exit(isUsage ? EXIT_USAGE : 1)
 }
 process.exit(0)

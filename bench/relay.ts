@@ -1,177 +1,253 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { MODEL, QUESTION, STREAM, STREAM_MODEL, STREAM_QUESTION } from './answers.ts'
+import { type Figures, LOAD_GENERATOR, putLoad } from './load.ts'
+import { hasNginx, startPlainNginx, startStaticAnswer } from './nginx.ts'
+import type { Options } from './options.ts'
+import { startPortkey } from './portkey.ts'
+import { childrenOf, cpuMsOf, rssMibOf, run, startTold, untilQuiet } from './process.ts'
+import { startSluice } from './sluice.ts'
+import type { StreamFigures, StreamLoad } from './stream-client.ts'
+import { median, printTable } from './table.ts'
 
 /**
- * What the gateway costs: CPU of its whole process for a small chat request, with authentication, hold and settlement
- * on, beside nginx as a plain proxy in the same run. The upstream is nginx with a fixed answer.
+ * What a gateway costs, in one run on one machine: its processor time for a small chat request and for a chunk of a
+ * stream, beside nginx as a plain proxy, a bare proxy in Node.js, and another gateway.
  */
-const RUNS = 3
-const REQUESTS = 6_000
-const CONNECTIONS = 64
-const PORTS = { upstream: 18_080, proxy: 18_081, sluice: 18_082 }
-const ROOT_TOKEN = 'bench-root-access-token-01'
-const QUESTION = JSON.stringify({
-  model: 'gpt-4o-mini',
-  messages: [{ role: 'user', content: 'Hello, how are you?' }],
-})
-const ANSWER = {
-  id: 'chatcmpl-1',
-  object: 'chat.completion',
-  created: 1,
-  model: 'gpt-4o-mini',
-  choices: [
-    { index: 0, message: { role: 'assistant', content: 'I am well, thank you.' }, finish_reason: 'stop' },
-  ],
-  usage: { prompt_tokens: 12, completion_tokens: 7, total_tokens: 19 },
-}
+const BUSY = { connections: 64, seconds: 4 }
+const ALONE = { connections: 1, seconds: 2 }
+const STREAMS = { connections: 200, rounds: 4, streamMs: STREAM.chunks * STREAM.paceMs }
+const STREAM_MOST_MS = 120_000
 
-/** The pid and its children's, threads included. */
-function cpuMsOf(pid: number): number {
-  const ticksMs = 10
-  const own = (id: number) => {
-    const fields = readFileSync(`/proc/${id}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-    return (Number(fields[11]) + Number(fields[12])) * ticksMs
+const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+
+type Target = { readonly url: string; readonly headers: Readonly<Record<string, string>> }
+type Contender = {
+  readonly name: string
+  /** The tree whose time is counted. */
+  readonly pid: number
+  readonly whole: Target
+  readonly stream: Target
+  stop(): Promise<void>
+}
+type Upstreams = { readonly whole: string; readonly stream: string }
+
+const CHAT = '/v1/chat/completions'
+const KEY = { authorization: 'Bearer k' }
+
+async function nginx(upstreams: Upstreams, folder: string): Promise<Contender> {
+  const { pid, stop, wholeUrl, streamUrl } = await startPlainNginx(folder, upstreams)
+  return {
+    name: 'nginx, plain proxy',
+    pid,
+    stop,
+    whole: { url: `${wholeUrl}${CHAT}`, headers: KEY },
+    stream: { url: `${streamUrl}${CHAT}`, headers: KEY },
   }
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
-  return own(pid) + children.reduce((sum, child) => sum + cpuMsOf(Number(child)), 0)
 }
 
-const rssMbOf = (pid: number) =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
-
-function startNginx(dir: string): ChildProcess {
-  const answer = JSON.stringify(ANSWER).replaceAll("'", '')
-  writeFileSync(
-    join(dir, 'nginx.conf'),
-    `daemon off; worker_processes 1; pid ${dir}/nginx.pid; error_log ${dir}/error.log;
-     events { worker_connections 1024; }
-     http { access_log off; keepalive_requests 1000000; client_body_temp_path ${dir}/body; proxy_temp_path ${dir}/proxy;
-       fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
-       server { listen 127.0.0.1:${PORTS.upstream}; location / { default_type application/json; return 200 '${answer}'; } } }`,
-  )
-  return spawn('nginx', ['-c', join(dir, 'nginx.conf'), '-p', dir], { stdio: 'inherit' })
+async function bare({ whole, stream }: Upstreams): Promise<Contender> {
+  const { pid, stop, told } = await startTold<string>([pathOf('plain-proxy.ts'), whole, stream])
+  const target = { url: `${told}${CHAT}`, headers: KEY }
+  return { name: 'bare node:http + undici', pid, stop, whole: target, stream: target }
 }
 
-function startProxy(dir: string): ChildProcess {
-  mkdirSync(dir, { recursive: true })
-  writeFileSync(
-    join(dir, 'nginx.conf'),
-    `daemon off; worker_processes 1; pid ${dir}/nginx.pid; error_log ${dir}/error.log;
-     events { worker_connections 1024; }
-     http { access_log off; keepalive_requests 1000000; client_body_temp_path ${dir}/body; proxy_temp_path ${dir}/proxy;
-       fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
-       upstream up { server 127.0.0.1:${PORTS.upstream}; keepalive 128; keepalive_requests 1000000; }
-       server { listen 127.0.0.1:${PORTS.proxy}; location / { proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ""; } } }`,
-  )
-  return spawn('nginx', ['-c', join(dir, 'nginx.conf'), '-p', dir], { stdio: 'inherit' })
-}
-
-function startSluice(dir: string): ChildProcess {
-  return spawn(process.execPath, ['src/main.ts', 'start'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: {
-      ...process.env,
-      PORT: String(PORTS.sluice),
-      SLUICE_DATA: dir,
-      SLUICE_LOG: 'warn',
-      SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
-    },
-  })
-}
-
-async function api(path: string, body: unknown): Promise<{ data: { key: string } }> {
-  const response = await fetch(`http://127.0.0.1:${PORTS.sluice}${path}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-    body: JSON.stringify(body),
-  })
-  return (await response.json()) as { data: { key: string } }
-}
-
-async function untilReady(): Promise<void> {
-  for (let i = 0; i < 100; i++) {
-    const ready = await fetch(`http://127.0.0.1:${PORTS.sluice}/readyz`).catch(() => undefined)
-    if (ready?.ok) return
-    await sleep(100)
+async function portkey({ whole, stream }: Upstreams): Promise<Contender> {
+  const { pid, stop, url, headersFor } = await startPortkey()
+  return {
+    name: 'Portkey 1.15.2',
+    pid,
+    stop,
+    whole: { url: `${url}${CHAT}`, headers: headersFor(whole) },
+    stream: { url: `${url}${CHAT}`, headers: headersFor(stream) },
   }
-  throw new Error('the gateway did not become ready')
 }
 
-type Figures = { perSecond: number; p50Ms: number; p99Ms: number; failed: number }
-
-function load(port: number, key: string, connections: number, requests: number): Figures {
-  const order = {
-    url: `http://127.0.0.1:${port}/v1/chat/completions`,
-    headers: { authorization: `Bearer ${key}` },
-    body: QUESTION,
-    connections,
-    requests,
-  }
-  return JSON.parse(
-    execFileSync(process.execPath, ['bench/load.ts', JSON.stringify(order)], { encoding: 'utf8' }),
-  )
+async function sluice({ whole, stream }: Upstreams, engine: Options['engine']): Promise<Contender> {
+  const { pid, stop, chatUrl, headers, addChannel } = await startSluice({ engine })
+  await addChannel(whole, [MODEL])
+  await addChannel(stream, [STREAM_MODEL])
+  const target = { url: chatUrl, headers }
+  return { name: `Sluice, ${engine}`, pid, stop, whole: target, stream: target }
 }
 
-const median = (values: readonly number[]) =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-
-export async function benchRelay(): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
-  const upstream = startNginx(dir)
-  const proxy = startProxy(join(dir, 'p'))
-  const sluice = startSluice(join(dir, 'data'))
+async function assemble(upstreams: Upstreams, { engine }: Options, folder: string): Promise<Contender[]> {
+  const contenders: Contender[] = []
+  if (hasNginx()) contenders.push(await nginx(upstreams, folder))
+  else console.log('nginx is not installed (Debian: nginx-light): there is no limit to compare with.')
+  contenders.push(await bare(upstreams))
   try {
-    await untilReady()
-    const channel = {
-      name: 'bench',
-      type: 1,
-      key: 'k',
-      base_url: `http://127.0.0.1:${PORTS.upstream}`,
-      models: ['gpt-4o-mini'],
-    }
-    await api('/api/channel/', { mode: 'single', channel })
-    const { key } = (await api('/api/token/', { name: 'bench', remain_quota: 4_000_000_000 })).data
+    contenders.push(await portkey(upstreams))
+  } catch (error) {
+    console.log(`Portkey is left out: ${error instanceof Error ? error.message : error}.`)
+  }
+  contenders.push(await sluice(upstreams, engine))
+  return contenders
+}
 
-    console.log(`\nsmall chat request, ${CONNECTIONS} connections, median of ${RUNS} runs of ${REQUESTS}`)
-    console.log('                 req/s   CPU µs/request   p50 ms   p99 ms   p50 alone   RSS MiB   failed')
-    const cost: Record<string, number> = {}
-    for (const [name, process_, port] of [
-      ['nginx', proxy, PORTS.proxy],
-      ['sluice', sluice, PORTS.sluice],
-    ] as const) {
-      const pid = process_.pid ?? 0
-      load(port, key, CONNECTIONS, 1_000)
-      const runs = Array.from({ length: RUNS }, () => {
-        const before = cpuMsOf(pid)
-        const figures = load(port, key, CONNECTIONS, REQUESTS)
-        return { ...figures, cpuUs: ((cpuMsOf(pid) - before) * 1000) / REQUESTS }
-      })
-      const alone = load(port, key, 1, 500)
-      const of = (pick: (run: (typeof runs)[number]) => number) => median(runs.map(pick))
-      cost[name] = of(run => run.cpuUs)
-      console.log(
-        `${name.padEnd(12)} ${of(run => run.perSecond)
-          .toFixed(0)
-          .padStart(9)} ${of(run => run.cpuUs)
-          .toFixed(1)
-          .padStart(16)} ${of(run => run.p50Ms)
-          .toFixed(2)
-          .padStart(8)} ${of(run => run.p99Ms)
-          .toFixed(2)
-          .padStart(
-            8,
-          )} ${alone.p50Ms.toFixed(2).padStart(11)} ${rssMbOf(pid).toFixed(0).padStart(9)} ${String(runs.reduce((sum, run) => sum + run.failed, 0)).padStart(8)}`,
-      )
-    }
+type Costed<F> = F & { readonly cpuUs: number }
+
+/** Runs a load and adds what it cost the tree, the work it left behind included. */
+async function costOf<F>(
+  pid: number,
+  { load, units }: { load: () => Promise<F>; units: (figures: F) => number },
+): Promise<Costed<F>> {
+  await untilQuiet(pid)
+  const before = cpuMsOf(pid)
+  const figures = await load()
+  await untilQuiet(pid)
+  return { ...figures, cpuUs: ((cpuMsOf(pid) - before) * 1_000) / units(figures) }
+}
+
+const ask = (target: Target, how: typeof BUSY) => putLoad({ ...target, body: QUESTION, ...how })
+
+async function askStreams(target: Target, rounds: number): Promise<StreamFigures> {
+  const load: StreamLoad = { ...target, body: STREAM_QUESTION, ...STREAMS, rounds }
+  const printed = await run(process.execPath, [pathOf('stream-client.ts'), JSON.stringify(load)], {
+    mostMs: STREAM_MOST_MS,
+  })
+  return JSON.parse(printed) as StreamFigures
+}
+
+type Runs = { busy: Costed<Figures>[]; alone: Figures[]; streams: Costed<StreamFigures>[]; rssMib: number }
+
+async function measureOnce({ pid, whole, stream }: Contender, runs: Runs): Promise<void> {
+  runs.busy.push(await costOf(pid, { load: () => ask(whole, BUSY), units: ({ requests }) => requests }))
+  runs.alone.push(await ask(whole, ALONE))
+  runs.streams.push(
+    await costOf(pid, {
+      load: () => askStreams(stream, STREAMS.rounds),
+      units: ({ streams }) => streams * STREAM.chunks,
+    }),
+  )
+  runs.rssMib = rssMibOf(pid)
+}
+
+const HEAD = [
+  '',
+  'req/s',
+  'CPU µs/req',
+  '× nginx',
+  'p50/p99 ms, 1',
+  'p50/p99 ms, 64',
+  'CPU µs/chunk',
+  '× nginx',
+  '+first byte p50/p99 ms',
+  'RSS MiB',
+  'failed',
+]
+
+type Baseline = {
+  readonly requestUs: number | undefined
+  readonly chunkUs: number | undefined
+  readonly direct: { readonly p50Ms: number; readonly p99Ms: number }
+}
+
+function rowOf(name: string, runs: Runs, { requestUs, chunkUs, direct }: Baseline): string[] {
+  const busy = (pick: (run: Costed<Figures>) => number) => median(runs.busy.map(pick))
+  const alone = (pick: (run: Figures) => number) => median(runs.alone.map(pick))
+  const streams = (pick: (run: Costed<StreamFigures>) => number) => median(runs.streams.map(pick))
+  const times = (value: number, of: number | undefined) => (of ? (value / of).toFixed(1) : '–')
+  const pair = (p50: number, p99: number) => `${p50.toFixed(2)} / ${p99.toFixed(2)}`
+  const failed = [...runs.busy, ...runs.alone, ...runs.streams].reduce((sum, run) => sum + run.failed, 0)
+  return [
+    name,
+    busy(run => run.perSecond).toFixed(0),
+    busy(run => run.cpuUs).toFixed(1),
+    times(
+      busy(run => run.cpuUs),
+      requestUs,
+    ),
+    pair(
+      alone(run => run.p50Ms),
+      alone(run => run.p99Ms),
+    ),
+    pair(
+      busy(run => run.p50Ms),
+      busy(run => run.p99Ms),
+    ),
+    streams(run => run.cpuUs).toFixed(1),
+    times(
+      streams(run => run.cpuUs),
+      chunkUs,
+    ),
+    pair(streams(run => run.firstP50Ms) - direct.p50Ms, streams(run => run.firstP99Ms) - direct.p99Ms),
+    runs.rssMib.toFixed(0),
+    String(failed),
+  ]
+}
+
+/** PostgreSQL is a server of its own: its time is told apart from the gateway's. */
+const postgresPid = () =>
+  childrenOf(process.pid).find(pid => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres')
+
+async function measure(contenders: readonly Contender[], streamUrl: string, { runs, engine }: Options) {
+  const results = contenders.map((): Runs => ({ busy: [], alone: [], streams: [], rssMib: 0 }))
+  const direct: StreamFigures[] = []
+  const directTarget = { url: `${streamUrl}${CHAT}`, headers: KEY }
+  for (const { whole, stream } of contenders) {
+    await ask(whole, { ...BUSY, seconds: 2 })
+    await askStreams(stream, 1)
+  }
+  const postgres = engine === 'postgres' ? postgresPid() : undefined
+  const postgresMs = postgres ? cpuMsOf(postgres) : 0
+  // All take turns in each run, so that a change of the machine's mood is shared.
+  for (let run = 0; run < runs; run++) {
+    direct.push(await askStreams(directTarget, 2))
+    for (const [i, contender] of contenders.entries()) await measureOnce(contender, results[i] as Runs)
+  }
+  const postgresSpentMs = postgres ? cpuMsOf(postgres) - postgresMs : undefined
+  return { results, direct, postgresSpentMs }
+}
+
+function report(
+  contenders: readonly Contender[],
+  { results, direct, postgresSpentMs }: Awaited<ReturnType<typeof measure>>,
+): void {
+  const limit = contenders[0]?.name.startsWith('nginx') ? results[0] : undefined
+  const baseline = {
+    requestUs: limit && median(limit.busy.map(run => run.cpuUs)),
+    chunkUs: limit && median(limit.streams.map(run => run.cpuUs)),
+    direct: {
+      p50Ms: median(direct.map(run => run.firstP50Ms)),
+      p99Ms: median(direct.map(run => run.firstP99Ms)),
+    },
+  }
+  printTable(
+    HEAD,
+    contenders.map(({ name }, i) => rowOf(name, results[i] as Runs, baseline)),
+  )
+  const { p50Ms, p99Ms } = baseline.direct
+  console.log(
+    `First byte of a stream from the provider itself: p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms.`,
+  )
+  if (postgresSpentMs === undefined) return
+  const ours = results.at(-1) as Runs
+  const requests = [...ours.busy, ...ours.alone].reduce((sum, run) => sum + run.requests, 0)
+  const streams = ours.streams.reduce((sum, run) => sum + run.streams, 0)
+  console.log(
+    `PostgreSQL itself, not in the table: ${((postgresSpentMs * 1_000) / (requests + streams)).toFixed(1)} µs a request.`,
+  )
+}
+
+export async function benchRelay(options: Options): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-relay-'))
+  const paced = await startTold<[string]>([pathOf('upstream.ts')])
+  const [streamUrl] = paced.told
+  const still = hasNginx() ? await startStaticAnswer(join(folder, 'static')) : undefined
+  const upstreams = { whole: still?.url ?? streamUrl, stream: streamUrl }
+  let contenders: readonly Contender[] = []
+  try {
+    contenders = await assemble(upstreams, options, join(folder, 'proxy'))
     console.log(
-      `CPU of a request: ${((cost.sluice ?? 0) / (cost.nginx || 1)).toFixed(1)} × nginx's (goal at first ≤ 6)`,
+      `relay: median of ${options.runs} runs; whole answers for ${BUSY.seconds} s with ${BUSY.connections} connections ` +
+        `by ${LOAD_GENERATOR}; ${STREAMS.connections} streams at once of ${STREAM.chunks} chunks ${STREAM.paceMs} ms apart\n`,
     )
+    report(contenders, await measure(contenders, streamUrl, options))
   } finally {
-    for (const child of [sluice, proxy, upstream]) child.kill('SIGTERM')
-    await sleep(1_500)
-    rmSync(dir, { recursive: true, force: true })
+    await Promise.all([...contenders, paced, ...(still ? [still] : [])].map(({ stop }) => stop()))
+    rmSync(folder, { recursive: true, force: true })
   }
 }

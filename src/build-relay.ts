@@ -1,17 +1,17 @@
-import { randomUUID } from 'node:crypto'
-import { mkdirSync, readdirSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
-import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { ClientAddress } from './http/address.ts'
 import { createGuardedLookup } from './http/upstream-address.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
-import { createJournal, type JournalDatabase } from './ledger/journal.ts'
+import type { AccountName } from './ledger/books.ts'
 import { openLedger } from './ledger/ledger.ts'
+import { recover } from './ledger/recovery.ts'
 import { endpointTypes } from './manage/endpoint-types.ts'
+import { openNode } from './nodes.ts'
 import { providerOf } from './providers/index.ts'
 import { shippedModels, shippedPrice } from './providers/prices/shipped.ts'
 import { openCatalog, type RelayChannel } from './relay/catalog.ts'
@@ -24,21 +24,23 @@ import { createRelay } from './relay/handle.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createUpstream } from './relay/upstream.ts'
 import { createHealth } from './routing/health.ts'
-import { createRates } from './routing/rates.ts'
+import { createRates, type Rates } from './routing/rates.ts'
 import { createRecovery } from './routing/recovery.ts'
+import { createSharedRates, type Told } from './routing/shared-rates.ts'
 import type { RoutedKey } from './routing/table.ts'
 import { createBooks } from './store/books.ts'
 import { decideStatus, recordTest } from './store/channel-status.ts'
-import { openDatabase } from './store/sqlite-open.ts'
 import type { Store } from './store/store.ts'
+import type { Peers } from './workers/peers.ts'
 
-const JOURNAL_BUSY_MS = 1_000
 /** New work is refused while the event loop lags behind this much: what runs must not suffer. */
 const OVERLOAD_LAG_MS = 1_000
 const LAG_EVERY_MS = 500
 const PRICES_EVERY_MS = 1_000
 const RECOVERY_EVERY_MS = 15_000
 const RECOVERIES_AT_ONCE = 5
+/** A read of a balance waits so long for the other workers; then it is told with what is known. */
+const CATCH_UP_MS = 1_000
 
 type Deps = {
   readonly config: Config
@@ -48,17 +50,18 @@ type Deps = {
   readonly digest: Digest
   readonly clientAddress: ClientAddress
   readonly manage: RequestListener
+  readonly peers: Peers
   isStopping(): boolean
 }
 
-/** A node is a random name kept in its directory, so that its journal is found again. */
-function nodeOf(dataDir: string): { id: string; dir: string } {
-  const nodes = join(dataDir, 'nodes')
-  mkdirSync(nodes, { recursive: true, mode: 0o700 })
-  const [id = randomUUID().slice(0, 13)] = readdirSync(nodes)
-  const dir = join(nodes, id)
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
-  return { id, dir }
+/** Limits hold for all workers together, so with several of them their supervisor counts. */
+function ratesOf({ supervisor }: Peers): Rates {
+  if (!supervisor) return createRates({ nowMs: Date.now })
+  return createSharedRates({
+    admit: (subjects, countedInput) => supervisor.ask('admit', { subjects, countedInput }) as Promise<Told>,
+    end: (id, tokens) => supervisor.tell('endTicket', { id, tokens }),
+    nowMs: Date.now,
+  })
 }
 
 /** How late the event loop is, looked at twice a second. */
@@ -89,21 +92,28 @@ export async function buildRelay({
   digest,
   clientAddress,
   manage,
+  peers,
   isStopping,
 }: Deps) {
   const { db, engine } = store
-  const node = nodeOf(config.dataDir)
-  const journal = createJournal({
-    dir: node.dir,
-    fullSync: config.durability === 'full',
-    nowMs: Date.now,
-    open: path =>
-      openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
-  })
+  const books = createBooks(db, engine)
+  const { nodeId, orphans, slot } = peers.assignment
+  for (const orphan of orphans) {
+    const left = openNode(config, orphan)
+    await recover({ nodeId: orphan, journal: left.journal, books, nowMs: Date.now })
+    left.journal.close()
+    left.release()
+  }
+  const node = openNode(config, nodeId)
   const ledger = await openLedger({
-    nodeId: node.id,
-    journal,
-    books: createBooks(db, engine),
+    nodeId,
+    journal: node.journal,
+    books,
+    neighbours: {
+      areNone: peers.isAlone,
+      recall: accounts => peers.tellOthers({ name: 'recall', input: accounts }),
+      exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
+    },
     nowMs: Date.now,
     onFailure: (error, message) => log.error({ err: error }, message),
   })
@@ -139,7 +149,7 @@ export async function buildRelay({
     nowMs: Date.now,
     onRecover: ({ channelId, key }) => decide(channelId, key, 1, ''),
   })
-  const rates = createRates({ nowMs: Date.now })
+  const rates = ratesOf(peers)
   const upstream = createUpstream({
     lookup: createGuardedLookup({ allowPrivate: config.privateUpstreams === 'allow' }),
   })
@@ -151,7 +161,9 @@ export async function buildRelay({
     if (result.isGood && channel) recovery.passed({ channel, key: result.key })
     return result
   }
+  // One worker tests for all: what it finds out is news to the others.
   const recoveryTimer = setInterval(() => {
+    if (slot > 0) return
     for (const { channel, key } of recovery.due(catalog.table().channels, RECOVERIES_AT_ONCE))
       testChannel(channel.id, { key })
         .then(({ isGood }) => (isGood ? recovery.passed({ channel, key }) : undefined))
@@ -211,7 +223,7 @@ export async function buildRelay({
   }
 
   /** Takes the targets of audit records, such as `token:7`. */
-  async function announce(targets: readonly string[]): Promise<void> {
+  async function takeNews(targets: readonly string[]): Promise<void> {
     const byKind = Map.groupBy(new Set(targets), target => target.split(':')[0] ?? '')
     for (const [kind, named] of byKind) {
       const ids = named.map(target => Number(target.split(':')[1])).filter(Number.isSafeInteger)
@@ -219,9 +231,44 @@ export async function buildRelay({
     }
   }
 
+  /** Done when every worker has taken it. */
+  async function announce(targets: readonly string[]): Promise<void> {
+    await Promise.all([takeNews(targets), peers.tellOthers({ name: 'news', input: targets })])
+  }
+
+  async function surrender(account: AccountName): Promise<void> {
+    await Promise.all([ledger.surrender(account), peers.tellOthers({ name: 'surrender', input: account })])
+  }
+
+  async function barrier(): Promise<void> {
+    await Promise.all([ledger.barrier(), peers.tellOthers({ name: 'apply', input: null })])
+  }
+
+  /** Whether every worker has brought the store up to now, in time. */
+  async function catchUp(account?: AccountName): Promise<boolean> {
+    const late = new AbortController()
+    const caughtUp = (account ? surrender(account) : barrier()).then(() => true)
+    const isLate = delay(CATCH_UP_MS, false, { signal: late.signal, ref: false })
+    try {
+      return await Promise.race([caughtUp, isLate])
+    } finally {
+      // Whoever lost the race has nobody left to tell.
+      isLate.catch(() => false)
+      caughtUp.catch(() => false)
+      late.abort()
+    }
+  }
+
+  peers.serve({
+    news: takeNews,
+    apply: ledger.barrier,
+    surrender: ledger.surrender,
+    recall: ledger.yieldTo,
+  })
+
   return {
     listener: createRelay(deps),
-    ledger,
+    ledger: { catchUp, surrender },
     routes: { explain: createExplain(deps) },
     announce,
     channels: {
@@ -231,6 +278,17 @@ export async function buildRelay({
           .table()
           .channels.filter(({ status }) => status === 1)
           .map(({ id }) => id),
+      conditions: () =>
+        catalog
+          .table()
+          .channels.filter(({ status }) => status === 1)
+          .map(({ id, keys }) => ({
+            id,
+            channel: health.ofChannel(id),
+            keys: keys
+              .map(key => ({ index: key.index, ...health.ofKey(id, key) }))
+              .filter(({ state }) => state !== 'ready'),
+          })),
     },
     async close(): Promise<void> {
       clearInterval(priceTimer)
@@ -238,6 +296,7 @@ export async function buildRelay({
       lag.close()
       await upstream.close()
       await ledger.close()
+      node.release()
     },
   }
 }

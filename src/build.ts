@@ -12,21 +12,23 @@ import { createHttpServer, drain, listen } from './http/server.ts'
 import { createIdentify } from './identity/identify.ts'
 import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
-import { createThrottle } from './identity/throttle.ts'
+import { createThrottle, type Throttle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
+import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
 import { DirectoryInUseError, lockDirectory } from './store/lock.ts'
 import { findSession, touchSession } from './store/sessions.ts'
 import { NewerStoreError, openStore, type Store } from './store/store.ts'
 import { findUser } from './store/users.ts'
 import { version } from './version.ts'
+import { alone, type Peers } from './workers/peers.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
 
-const openConfigured = ({ databaseUrl, dataDir, durability }: Config): Store =>
+const openConfigured = ({ databaseUrl, dataDir, durability, workers }: Config): Store =>
   databaseUrl === undefined
     ? openStore({ engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' })
-    : openStore({ engine: 'postgres', url: databaseUrl })
+    : openStore({ engine: 'postgres', url: databaseUrl, maxConnections: workers > 1 ? 6 : 10 })
 
 function takeDirectory(dataDir: string) {
   try {
@@ -53,15 +55,15 @@ async function reachPostgres(store: Store): Promise<boolean> {
 /**
  * Takes the data directory and opens the store behind it, its secrets proven and its schema up to date. A wrong
  * secret ends this before anything is written. Shared by the server and by commands that run without one; those
- * need a gateway that has been started before.
+ * need a gateway that has been started before. A worker finds the directory locked by its supervisor.
  */
-export async function openGround(config: Config, { mustExist = false } = {}) {
+export async function openGround(config: Config, { mustExist = false, isLocked = false } = {}) {
   const isEmbedded = config.databaseUrl === undefined
   // Looking for the file first: opening would make one.
   const isNew = () => isEmbedded && !existsSync(join(config.dataDir, 'sluice.db'))
   if (mustExist && isNew())
     throw new SettingError('SLUICE_DATA', `there is no gateway in ${config.dataDir} yet`)
-  const lock = takeDirectory(config.dataDir)
+  const lock = isLocked ? { release() {} } : takeDirectory(config.dataDir)
   const store = openConfigured(config)
   try {
     const kept = config.keyring === undefined ? readSecretFile(config.dataDir) : undefined
@@ -118,8 +120,28 @@ export const operationsOf = (
     isSecretKept: config.keyring === undefined,
   })
 
+function aloneIn(dataDir: string): Peers {
+  const [assignment] = assignNodes(dataDir, 1)
+  if (!assignment) throw new Error('a gateway without a node')
+  return alone(assignment)
+}
+
+/** Failed sign-ins count for all workers together. */
+function throttleOf({ supervisor }: Peers): Throttle {
+  if (!supervisor) return createThrottle(Date.now)
+  return {
+    attempt: (account, address) => supervisor.ask('attempt', { account, address }),
+    succeed: (account, address) => supervisor.tell('succeed', { account, address }),
+  }
+}
+
 /** Builds every room and introduces them to each other. */
-export async function buildServer(config: Config, log: Logger, ground: Ground) {
+export async function buildServer(
+  config: Config,
+  log: Logger,
+  ground: Ground,
+  peers: Peers = aloneIn(config.dataDir),
+) {
   const { store, keyring, digest, passwords } = ground
   const { db, engine } = store
   const identify = createIdentify({
@@ -144,6 +166,7 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
     digest,
     clientAddress,
     manage,
+    peers,
     isStopping: () => isStopping,
   })
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
@@ -156,7 +179,7 @@ export async function buildServer(config: Config, log: Logger, ground: Ground) {
       digest,
       identify,
       passwords,
-      throttle: createThrottle(Date.now),
+      throttle: throttleOf(peers),
       clientAddress,
       outbound,
       ledger: relay.ledger,

@@ -1,10 +1,12 @@
 #!/usr/bin/env node
+import cluster from 'node:cluster'
 import type { AddressInfo } from 'node:net'
 import { EXIT, runCli, type StartOptions } from './cli/cli.ts'
 import { callControl, socketPath } from './cli/control.ts'
 import type { Operations } from './cli/operations.ts'
 import { type Config, readConfig, SettingError } from './config.ts'
 import { version } from './version.ts'
+import { WorkerStartError } from './workers/supervisor.ts'
 
 /** The longest path that every system lets a socket have. */
 const MAX_SOCKET_PATH = 103
@@ -33,6 +35,10 @@ function configOf({ port, host, data }: Pick<StartOptions, 'port' | 'host' | 'da
 // The gateway itself is loaded only when it is needed: a wrong setting or a word of help should not wait for it.
 async function start(options: StartOptions): Promise<number> {
   const given = configOf(options)
+  if (cluster.isWorker) {
+    const { serveAsWorker } = await import('./serve-worker.ts')
+    return serveAsWorker(given)
+  }
   const { serve } = await import('./serve.ts')
   return serve({ given, options, env: process.env, print })
 }
@@ -67,6 +73,8 @@ const SPOKEN: Readonly<Record<string, number>> = {
 function explain(error: unknown): { code: number; message: string } {
   const { name, code, syscall, port, address, message } = error as NodeJS.ErrnoException &
     Partial<AddressInfo>
+  // What is wrong with a worker it has said itself.
+  if (error instanceof WorkerStartError) return { code: error.exitCode, message }
   const spoken = SPOKEN[name]
   if (spoken !== undefined) return { code: spoken, message }
   if (name === 'SqliteError')

@@ -1,10 +1,12 @@
 import { stdout } from 'node:process'
-import { buildServer, openGround, operationsOf } from './build.ts'
+import type { Logger } from 'pino'
+import { buildServer, type Ground, openGround, operationsOf } from './build.ts'
 import { EXIT, type StartOptions } from './cli/cli.ts'
 import { serveControl } from './cli/control.ts'
 import type { Config } from './config.ts'
 import { createDemo } from './demo.ts'
 import { createLog } from './log.ts'
+import { startWorkers } from './supervise.ts'
 import { version } from './version.ts'
 
 type Serving = {
@@ -27,6 +29,26 @@ const untilSignalled = () =>
       })
   })
 
+/** A gateway in this process, or in several of its own. */
+type Gateway = {
+  announce(targets: readonly string[]): Promise<void>
+  /** The port, once everybody listens. */
+  listen(): Promise<number>
+  stop(): Promise<void>
+}
+
+const serveHere = (config: Config, log: Logger, ground: Ground): Promise<Gateway> =>
+  buildServer(config, log, ground)
+
+function serveByWorkers(config: Config, log: Logger): Gateway {
+  const supervisor = startWorkers(config, log)
+  return {
+    announce: targets => supervisor.tellAll({ name: 'news', input: targets }),
+    listen: () => supervisor.ready,
+    stop: supervisor.stop,
+  }
+}
+
 /** Starts the gateway, serves until it is told to stop, and answers the exit code. */
 export async function serve({ given, options, env, print }: Serving): Promise<number> {
   const isDemo = options.demo
@@ -42,22 +64,21 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   // Before anything else that can fail: it is not told a second time.
   if (rootPassword && !demo)
     print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
-  const server = await buildServer(config, log, ground)
-  const operations = operationsOf(config, ground, server.announce)
+  const gateway = config.workers === 1 ? await serveHere(config, log, ground) : serveByWorkers(config, log)
+  const operations = operationsOf(config, ground, gateway.announce)
   const control = await serveControl(config.dataDir, operations)
   const signalled = untilSignalled()
-  const port = await server.listen()
+  const port = await gateway.listen()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
   if (demo) await demo.furnish({ address, operations, rootPassword, print })
-  log.info({ address, version, engine: ground.store.engine }, 'sluice is ready')
+  log.info({ address, version, engine: ground.store.engine, workers: config.workers }, 'sluice is ready')
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')
-  if (config.workers > 1) log.warn('SLUICE_WORKERS: this version relays in one process')
 
   const signal = await signalled
   log.info({ signal, drain_s: config.drainS }, 'stopping: no new connections, running requests finish')
-  await server.stop()
+  await gateway.stop()
   control.close()
   await ground.close()
   demo?.close()

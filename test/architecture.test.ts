@@ -8,7 +8,7 @@ import { parseSync } from 'oxc-parser'
 const FLOORS: readonly (readonly string[])[] = [
   ['main'],
   ['relay', 'manage', 'cli'],
-  ['http', 'ledger', 'routing', 'identity', 'store'],
+  ['http', 'ledger', 'routing', 'identity', 'store', 'workers'],
   ['providers'],
   ['formats'],
   ['wire', 'domain'],

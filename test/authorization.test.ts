@@ -14,6 +14,7 @@ import {
   type Kind,
   MEMBERS,
   type Member,
+  requestIdOf,
   UNKNOWN_ID,
 } from './support/cast.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
@@ -58,6 +59,13 @@ const READ_USER: Owners = {
   'a Root': { User: 403, Admin: 'passes', Root: 'passes' },
   themselves: { User: 403, Admin: 'passes', Root: 'passes' },
   unknown: { User: 403, Admin: 404, Root: 404 },
+}
+
+/** A request is known to whoever made it, and to administrators. */
+const LOGGED: Owners = {
+  own: all('passes'),
+  "somebody else's": { User: 404, Admin: 'passes', Root: 'passes' },
+  unknown: all(404),
 }
 
 type Ask = {
@@ -179,10 +187,26 @@ const RULES: Readonly<Record<string, Rule>> = {
   listAudit: 'plain',
 
   verifyLedger: 'plain',
+  listEntries: 'plain',
+  ledgerHealth: 'plain',
   listSuspense: 'plain',
   closeSuspense: inPath('doubt', SHARED, { body: { action: 'write_off', reason: 'decided' } }),
   explainRoute: 'plain',
 
+  usageSeries: {
+    kind: 'channel',
+    owners: SHARED_LIST,
+    ask: id => ({ query: `?from=0&to=900&channel_id=${id}` }),
+  },
+  channelHealth: 'plain',
+  modelOverview: 'plain',
+  attention: 'plain',
+
+  getLog: {
+    kind: 'request',
+    owners: LOGGED,
+    ask: number => ({ params: { request_id: requestIdOf(number) } }),
+  },
   listLogs: 'plain',
   listOwnLogs: 'plain',
   sumLogs: 'plain',
@@ -209,7 +233,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/(channel|alias|price|audit|group|ledger|route)\//, 'admin'],
   [/^\/api\/user\/(search|manage|:id)?$/, 'admin'],
   [/^\/api\/log\/(stat)?$/, 'admin'],
-  [/^\/api\/(token\/|log\/self(\/|$))/, 'user'],
+  [/^\/api\/(token\/|log\/(self|request)(\/|$)|model\/|attention$|usage\/series$)/, 'user'],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],
   [/^\/api\/(usage\/token\/|log\/token)$/, 'key'],
   [/^(\/v1)?\/dashboard\/billing\//, 'key'],

@@ -7,9 +7,13 @@ import type { Books } from '../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../src/ledger/ledger.ts'
 import type { UsageLog } from '../src/ledger/record.ts'
+import type { Neighbours } from '../src/ledger/rounds.ts'
 import { createBooks } from '../src/store/books.ts'
 import { openDatabase } from '../src/store/sqlite-open.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
+
+/** A node that shares its accounts with nobody. */
+const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
 
 const LOG: UsageLog = {
   tokenName: 'test',
@@ -56,6 +60,7 @@ for (const engine of ENGINES) {
         nodeId: node.slice(-6),
         journal: openJournal(node),
         books: { ...createBooks(gateway.db, engine), ...change },
+        neighbours: ALONE,
         nowMs: Date.now,
         onFailure: () => {},
       })

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
-import { Refusal } from '../src/domain/errors.ts'
 import { createThrottle } from '../src/identity/throttle.ts'
 import {
   type Asking,
@@ -509,16 +508,7 @@ describe('the throttle of sign-ins', () => {
     const clock = { ms: 1_000_000 }
     const throttle = createThrottle(() => clock.ms)
     /** Seconds to wait, 0 when the attempt was let through. */
-    const attempt = (account: string, address: string) => {
-      try {
-        throttle.attempt(account, address)
-        return 0
-      } catch (error) {
-        assert.ok(error instanceof Refusal)
-        assert.equal(error.code, 'rate_limited')
-        return error.retryAfterS ?? Number.NaN
-      }
-    }
+    const { attempt } = throttle
     const fail = (times: number, account = 'alice', address = '10.0.0.1') => {
       for (let i = 0; i < times; i++) {
         const wait = attempt(account, address)

@@ -57,12 +57,12 @@ export function createThrottle(now: () => number) {
   }
 
   return {
-    /** Throws 429 while this account or address has to wait. */
-    attempt(account: string, address: string): void {
+    /** How long this account or address has to wait; 0: it may try, and has. */
+    attempt(account: string, address: string): number {
       const waitMs = Math.max(
         ...keysOf(account, address).map(([key, rule]) => bucketOf(key, rule).blockedUntilMs - now()),
       )
-      if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1000))
+      if (waitMs > 0) return Math.ceil(waitMs / 1000)
       for (const [key, rule] of keysOf(account, address)) {
         const bucket = bucketOf(key, rule)
         bucket.failures += 1
@@ -71,6 +71,7 @@ export function createThrottle(now: () => number) {
         if (over >= 0)
           bucket.blockedUntilMs = now() + Math.min(rule.maxWaitMs, 1000 * 2 ** Math.min(over, 20))
       }
+      return 0
     },
     succeed(account: string, address: string): void {
       buckets.delete(`both|${account}|${address}`)
@@ -83,4 +84,14 @@ export function createThrottle(now: () => number) {
   }
 }
 
-export type Throttle = ReturnType<typeof createThrottle>
+/** Kept in one place for all workers. */
+export type Throttle = {
+  attempt(account: string, address: string): number | Promise<number>
+  succeed(account: string, address: string): void
+}
+
+/** Throws 429 while this account or address has to wait. */
+export async function mustBeAllowed(throttle: Throttle, account: string, address: string): Promise<void> {
+  const waitS = await throttle.attempt(account, address)
+  if (waitS > 0) throw tooMany(waitS)
+}

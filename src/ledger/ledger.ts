@@ -4,11 +4,13 @@ import type { Journal } from './journal.ts'
 import { createPurses, type Purse } from './purses.ts'
 import type { Doubt, Numbered, OpenRecord, SettleRecord, UsageLog } from './record.ts'
 import { recover } from './recovery.ts'
+import { createRounds, type Neighbours } from './rounds.ts'
 
 export type LedgerDeps = {
   readonly nodeId: string
   readonly journal: Journal
   readonly books: Books
+  readonly neighbours: Neighbours
   nowMs(): number
   onFailure(error: Error, message: string): void
 }
@@ -45,6 +47,8 @@ const MAX_BATCH = 512
 const MAX_UNAPPLIED = 200_000
 const ASK_TIMEOUT_MS = 1_000
 
+type Pair = readonly [user: Purse, token: Purse]
+
 const insufficient = () =>
   new Refusal('insufficient_quota', 'the token or its user has not enough quota left for this request')
 const unavailable = () =>
@@ -59,13 +63,14 @@ const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
 }
 
 /** The books of a node: holds in memory, every step in the journal, settled requests applied to the store. */
-export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: LedgerDeps) {
+export async function openLedger({ nodeId, journal, books, neighbours, nowMs, onFailure }: LedgerDeps) {
   const purses = createPurses({
     find: account => books.findAccount(account),
     lease: (account, want) => books.lease(nodeId, account, want),
     giveBack: (account, amount) => books.giveBack(nodeId, account, amount),
     nowMs,
   })
+  const rounds = createRounds({ purses, neighbours })
   let unapplied: Numbered<SettleRecord>[] = []
   let applying: Promise<void> | undefined
   /** Where running requests began, oldest first: recovery reads from there. */
@@ -104,7 +109,7 @@ export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: L
   sweepTimer.unref()
 
   /** Both purses, or what is wrong. Known purses cost no turn of the event loop. */
-  function pursesOf(userId: number, tokenId: number): [Purse, Purse] | Promise<[Purse, Purse]> {
+  function pursesOf(userId: number, tokenId: number): Pair | Promise<Pair> {
     const user = purses.open({ kind: 'user', ownerId: userId })
     const token = purses.open({ kind: 'token', ownerId: tokenId })
     if (!(user instanceof Promise) && !(token instanceof Promise)) return [user, token]
@@ -115,7 +120,7 @@ export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: L
   }
 
   /** Asks the store for more where a lease does not cover the amount; false when it has no more. */
-  async function askFor(pair: readonly Purse[], amount: number): Promise<boolean> {
+  async function askFor(pair: Pair, amount: number): Promise<boolean> {
     const short = pair.filter(purse => !purses.covers(purse, amount))
     try {
       const exhausted = await within(
@@ -133,12 +138,23 @@ export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: L
    * True as soon as both cover the amount, false when they cannot. Whoever gets true must take it in the same turn:
    * others who waited for the same lease run next, and look again for themselves.
    */
-  async function makeRoom(pair: readonly Purse[], amount: number, take: () => void): Promise<boolean> {
+  async function makeRoom(pair: Pair, amount: number, take: () => void): Promise<boolean> {
     while (!pair.every(purse => purses.covers(purse, amount))) {
-      if (!(await askFor(pair, amount))) return false
+      if (pair.some(purses.isLow)) return waitForRound(pair, amount, take)
+      if (await askFor(pair, amount)) continue
+      return neighbours.areNone ? false : waitForRound(pair, amount, take)
     }
     take()
     return true
+  }
+
+  async function waitForRound([user, token]: Pair, amount: number, take: () => void): Promise<boolean> {
+    const isCovered = await rounds.wait(user, token, amount, take, ASK_TIMEOUT_MS).catch(error => {
+      onFailure(error, 'no lease could be had')
+      return undefined
+    })
+    if (isCovered === undefined) throw unavailable()
+    return isCovered
   }
 
   async function hold(request: HoldRequest): Promise<Hold> {
@@ -245,6 +261,10 @@ export async function openLedger({ nodeId, journal, books, nowMs, onFailure }: L
       await apply()
       await apply()
       await purses.recall(account)
+    },
+    /** Accounts that a neighbour needs: what is free goes back, and little is taken for a while. */
+    async yieldTo(accounts: readonly AccountName[]): Promise<void> {
+      for (const account of accounts) await purses.yieldTo(account)
     },
     refresh: purses.refresh,
     pending: () => ({ unapplied: unapplied.length, openHolds: openLsns.size }),

@@ -12,6 +12,8 @@ export type Purse = {
   asking: Promise<boolean> | undefined
   /** Counts changes of the account in the store. */
   edition: number
+  /** Until then nothing is leased ahead: a neighbour needed what was free. */
+  lowUntilMs: number
 }
 
 export type PurseDeps = {
@@ -26,6 +28,7 @@ export type PurseDeps = {
 /** Room for so many requests of the size at hand: their bounds are far above their costs, so a lease lasts long. */
 const WANT_TIMES = 16
 const IDLE_MS = 1_000
+const LOW_MS = 1_000
 const FORGET_MS = 60_000
 
 const nameOf = ({ kind, ownerId }: AccountName) => `${kind}:${ownerId}`
@@ -37,7 +40,16 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
   async function load(account: AccountName): Promise<Purse | undefined> {
     const found = await find(account)
     if (!found) return undefined
-    const purse = { account, ...found, lease: 0, held: 0, lastUsedMs: nowMs(), asking: undefined, edition: 0 }
+    const purse = {
+      account,
+      ...found,
+      lease: 0,
+      held: 0,
+      lastUsedMs: nowMs(),
+      asking: undefined,
+      edition: 0,
+      lowUntilMs: 0,
+    }
     purses.set(nameOf(account), purse)
     return purse
   }
@@ -114,6 +126,31 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
     async recall(account: AccountName): Promise<void> {
       const purse = purses.get(nameOf(account))
       if (purse) await returnLease(purse)
+    },
+    isLow: (purse: Purse) => purse.lowUntilMs > nowMs(),
+    /** The same for a neighbour in need: for a while every request here waits for its round too. */
+    async yieldTo(account: AccountName): Promise<void> {
+      const purse = purses.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
+      if (!purse) return
+      purse.lowUntilMs = nowMs() + LOW_MS
+      await returnLease(purse)
+    },
+    /** Leases what is missing to the amount, and nothing ahead. Nobody calls it back before it is `used`. */
+    async fill(purse: Purse, amount: number, used: Promise<void>): Promise<void> {
+      await purse.asking?.catch(() => false)
+      purse.lowUntilMs = nowMs() + LOW_MS
+      const missing = Math.min(amount, Number.MAX_SAFE_INTEGER) - purse.lease
+      const filled = missing > 0 ? lease(purse.account, missing) : Promise.resolve(0)
+      purse.asking = filled
+        .then(granted => {
+          purse.lease += granted
+          return used
+        })
+        .then(() => true)
+        .finally(() => {
+          purse.asking = undefined
+        })
+      await filled
     },
     /** After an account was changed in the store: whether it is limited may be news. */
     async refresh(account: AccountName): Promise<void> {

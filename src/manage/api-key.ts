@@ -5,6 +5,7 @@ import { findTokenByDigest, type TokenWithAccount } from '../store/tokens.ts'
 import { findUser } from '../store/users.ts'
 import type { Call } from './call.ts'
 import type { Deps } from './deps.ts'
+import { mustBeFresh } from './fresh.ts'
 
 type Asking = Pick<Call, 'authorization' | 'address' | 'reply'>
 
@@ -30,7 +31,7 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outs
   })
   return async (asking: Asking, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
     // What was answered a moment ago counts already.
-    await ledger.barrier()
+    await mustBeFresh(asking.reply, ledger.catchUp())
     const token = await checkKey(credentialOf(asking), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(asking.address, allowed))

@@ -5,11 +5,14 @@ import type { Identify } from '../identity/identify.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import type { Passwords } from '../identity/passwords.ts'
 import type { Throttle } from '../identity/throttle.ts'
-import type { Ledger } from '../ledger/ledger.ts'
+import type { AccountName } from '../ledger/books.ts'
 import type { Operation } from '../providers/index.ts'
 import type { Plan } from '../routing/plan.ts'
+import type { Condition } from '../routing/rest.ts'
 import type { RoutedChannel } from '../routing/table.ts'
 import type { Db, Engine } from '../store/store.ts'
+
+export type { Condition }
 
 /** The plan for a request that is not sent. */
 export type Explained = Plan<RoutedChannel> & {
@@ -40,8 +43,13 @@ export type Deps = {
   readonly throttle: Throttle
   readonly clientAddress: ClientAddress
   readonly outbound: Outbound
-  /** What running requests hold, and how the store is brought up to what the relay knows. */
-  readonly ledger: Pick<Ledger, 'barrier' | 'surrender' | 'heldOf'>
+  /** How the store is brought up to what every worker's relay knows. */
+  readonly ledger: {
+    /** Before reading: at most a second, false when one of them did not say so in time. */
+    catchUp(account?: AccountName): Promise<boolean>
+    /** Before changing an account: all of them, however long it takes. */
+    surrender(account: AccountName): Promise<void>
+  }
   /** Tells the relay what was changed, by the targets of audit records; done before the change answers 200. */
   readonly announce: (targets: readonly string[]) => Promise<void>
   /** Recomputes chains and balances. */
@@ -57,6 +65,12 @@ export type Deps = {
       options: { readonly model?: string | undefined; readonly isStream?: boolean | undefined },
     ): Promise<TestResult>
     enabledIds(): readonly number[]
+    /** How those fare that are enabled, as this worker has found them; `keys` are those that are not ready. */
+    conditions(): readonly {
+      readonly id: number
+      readonly channel: Condition
+      readonly keys: readonly (Condition & { readonly index: number })[]
+    }[]
   }
   readonly basePath: string
   readonly version: string

@@ -2,12 +2,14 @@ import { actorLabel } from '../domain/actor.ts'
 import { notFound, Refusal } from '../domain/errors.ts'
 import { unitsLeft, unitsUsed, usdText } from '../domain/money.ts'
 import { charge } from '../store/accounts.ts'
+import { listEntries, readLedgerHealth } from '../store/entries.ts'
 import { insertLog, LOG_TYPE } from '../store/logs.ts'
-import type { SuspenseRow } from '../store/schema.ts'
+import type { EntryRow, SuspenseRow } from '../store/schema.ts'
 import { closeSuspense, findSuspense, listSuspense } from '../store/suspense.ts'
 import type { Handlers } from './call.ts'
 import type { ledgerContract } from './contract/ledger.ts'
 import type { Deps } from './deps.ts'
+import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
 
 const tell = (row: SuspenseRow) => ({
@@ -27,6 +29,11 @@ const tell = (row: SuspenseRow) => ({
   closed_reason: row.closed_reason,
 })
 
+export const tellEntry = ({ hash: _hash, amount, ...entry }: EntryRow) => ({
+  ...entry,
+  amount: usdText(amount),
+})
+
 /** The books as administrators see them: whether they hold, what is in doubt, and how a request would go. */
 export function createLedgerHandlers({
   db,
@@ -36,10 +43,32 @@ export function createLedgerHandlers({
   verify,
 }: Deps): Handlers<typeof ledgerContract> {
   return {
-    verifyLedger: async () => {
-      await ledger.barrier()
+    verifyLedger: async ({ reply }) => {
+      await mustBeFresh(reply, ledger.catchUp())
       const { ok, lines } = await verify({})
       return { ok, lines: [...lines] }
+    },
+
+    listEntries: async ({ actor, query: { paging, user_id, token_id } }) => {
+      const filter = { userId: user_id ?? actor.id, tokenId: token_id }
+      return pageTold(await listEntries(db, filter, paging), paging, tellEntry)
+    },
+
+    ledgerHealth: async ({ reply }) => {
+      await mustBeFresh(reply, ledger.catchUp())
+      const { entries, leased, suspense, nodes } = await readLedgerHealth(db)
+      return {
+        entries,
+        leased: usdText(leased),
+        suspense: { ...suspense, amount: usdText(suspense.amount) },
+        nodes: nodes.map(node => ({
+          id: node.id,
+          started_time: node.started_time,
+          applied: node.applied_lsn,
+          leased: usdText(node.leased),
+          accounts: node.accounts,
+        })),
+      }
     },
 
     listSuspense: async ({ query: { paging, open } }) =>

@@ -1,4 +1,7 @@
+import { Refusal } from '../domain/errors.ts'
 import { unitsUsed, usdText } from '../domain/money.ts'
+import { ROLE } from '../domain/role.ts'
+import { doubtsOfRequest, entriesOfRequest } from '../store/entries.ts'
 import {
   countConsumed,
   isPattern,
@@ -14,9 +17,11 @@ import type { Handlers } from './call.ts'
 import type { logContract } from './contract/logs.ts'
 import type { Query } from './contract/route.ts'
 import type { Deps } from './deps.ts'
+import { tellEntry } from './ledger.ts'
 import { pageTold } from './page.ts'
 
 const TOKEN_ROWS = 1_000
+const MAX_ROWS_OF_REQUEST = 50
 const MINUTE_S = 60
 
 const tell = (row: LogWithNames) => ({
@@ -103,6 +108,29 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       const filter = { ...ownFilter(query), userId: actor.id }
       const page = isNoGroup(query.group) ? NONE : await listLogs(db, filter, query.paging)
       return pageTold(page, query.paging, tellOwner)
+    },
+
+    getLog: async ({ actor, params }) => {
+      const isAdmin = actor.role >= ROLE.admin
+      const filter = { requestId: params.request_id, ...(isAdmin ? {} : { userId: actor.id }) }
+      const { items } = await listLogs(db, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
+      const [first] = items
+      if (!first) throw new Refusal('not_found', 'there is no such request')
+      if (!isAdmin) return { rows: items.map(tellOwner), entries: [], doubts: [] }
+      const [entries, doubts] = await Promise.all([
+        entriesOfRequest(db, first),
+        doubtsOfRequest(db, params.request_id),
+      ])
+      return {
+        rows: items.map(tell),
+        entries: entries.map(tellEntry),
+        doubts: doubts.map(({ channel_id, amount, reason, closed_time }) => ({
+          channel_id,
+          cost: usdText(amount),
+          reason,
+          is_open: closed_time === null,
+        })),
+      }
     },
 
     sumLogs: async ({ query }) => stat(await adminFilter(query)),

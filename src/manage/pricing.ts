@@ -27,7 +27,7 @@ const NO_RATIOS: Ratios = {
   model_price: 0,
 }
 
-const ownerOf = ({ pricedAs }: Served) =>
+export const ownerOf = ({ pricedAs }: Served) =>
   pricedAs.reduce<string | undefined>((owner, name) => owner ?? shippedOwner(name), undefined) ?? NO_OWNER
 
 const tell = (model: Served, price: Price | undefined) => {
@@ -47,6 +47,17 @@ const tell = (model: Served, price: Price | undefined) => {
   }
 }
 
+/** The price that counts for a served name: the first of its names that has one. */
+export const createPriceOf =
+  (prices: ReadonlyMap<string, { readonly price: Price }>, now: number) =>
+  ({ pricedAs }: Served): Price | undefined => {
+    for (const name of pricedAs) {
+      const price = prices.get(name)?.price ?? shippedPrice(name, now * 1000)
+      if (price !== undefined) return price
+    }
+    return undefined
+  }
+
 /** What the models cost that a caller may use (spec 4.4, contract 2.5). */
 export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContract> {
   const { db, now } = deps
@@ -65,13 +76,8 @@ export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContra
     pricing: async call => {
       const isAllowed = await mayUse(call)
       const [served, prices] = await Promise.all([listServed(db), pricesInForce(db, now())])
-      const priceOf = (name: string) => prices.get(name)?.price ?? shippedPrice(name, now() * 1000)
-      const models = served
-        .filter(({ name }) => isAllowed(name))
-        .map(model => {
-          const priced = model.pricedAs.find(name => priceOf(name) !== undefined)
-          return tell(model, priced === undefined ? undefined : priceOf(priced))
-        })
+      const priceOf = createPriceOf(prices, now())
+      const models = served.filter(({ name }) => isAllowed(name)).map(model => tell(model, priceOf(model)))
       const owners = [...new Set(models.map(model => model.owned_by))].sort()
       const data = models.map(model => ({ ...model, vendor_id: owners.indexOf(model.owned_by) + 1 }))
       return {

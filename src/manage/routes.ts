@@ -6,6 +6,7 @@ import { createChannelHandlers } from './channels.ts'
 import { aliasContract } from './contract/aliases.ts'
 import { auditContract } from './contract/audit.ts'
 import { channelContract } from './contract/channels.ts'
+import { insightContract } from './contract/insight.ts'
 import { ledgerContract } from './contract/ledger.ts'
 import { logContract } from './contract/logs.ts'
 import { priceContract } from './contract/prices.ts'
@@ -17,6 +18,7 @@ import { tokenContract } from './contract/tokens.ts'
 import { usageContract } from './contract/usage.ts'
 import { selfContract, signInContract, userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
+import { createInsightHandlers } from './insight.ts'
 import { createLedgerHandlers } from './ledger.ts'
 import { createLogHandlers } from './logs.ts'
 import { createPriceHandlers } from './prices.ts'
@@ -46,6 +48,7 @@ export const contract = {
   ...pricingContract,
   ...logContract,
   ...usageContract,
+  ...insightContract,
 } as const satisfies Contract
 
 export function serveEverything(app: FastifyInstance, deps: Deps): void {
@@ -67,6 +70,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createPricingHandlers(deps),
       ...createLogHandlers(deps),
       ...createUsageHandlers(deps),
+      ...createInsightHandlers(deps),
     },
     deps,
   )

@@ -15,6 +15,7 @@ import { type UserChange, updateUser } from '../store/users.ts'
 import type { Handlers } from './call.ts'
 import type { selfContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
+import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
 import { claimName, deleteAccount, mustFindUser, mustHoldUser, tellUser } from './users.ts'
 
@@ -45,8 +46,8 @@ export function createSelfHandlers({
   }
 
   return {
-    getSelf: async ({ actor }) => {
-      await ledger.surrender({ kind: 'user', ownerId: actor.id })
+    getSelf: async ({ actor, reply }) => {
+      await mustBeFresh(reply, ledger.catchUp({ kind: 'user', ownerId: actor.id }))
       return tellUser(await mustFindUser(db, actor.id))
     },
 

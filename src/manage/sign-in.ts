@@ -4,6 +4,7 @@ import { ROLE } from '../domain/role.ts'
 import { fold } from '../domain/text.ts'
 import { newSessionId } from '../identity/credentials.ts'
 import { SESSION_ABSOLUTE_S } from '../identity/identify.ts'
+import { mustBeAllowed } from '../identity/throttle.ts'
 import { endSessions, findSession, insertSession } from '../store/sessions.ts'
 import { readSettings } from '../store/settings.ts'
 import { findUserByName, touchLogin } from '../store/users.ts'
@@ -42,7 +43,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
   return {
     login: async ({ body, address, isTls, userAgent, reply, change }) => {
       const account = fold(body.username)
-      throttle.attempt(account, address)
+      await mustBeAllowed(throttle, account, address)
       const user = await findUserByName(db, body.username)
       const isRight = await passwords.verify(body.password, user?.password_hash)
       if (!user || !isRight || user.status !== 1) {
@@ -79,7 +80,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
           'registration is switched off here; ask an administrator for an account',
         )
       // Never a success: one address opens only so many accounts an hour.
-      throttle.attempt(REGISTRATION, address)
+      await mustBeAllowed(throttle, REGISTRATION, address)
       const passwordHash = await passwords.hash(body.password)
       return change(async ({ trx, audit }) => {
         const user = await createAccount(trx, {

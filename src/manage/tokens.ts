@@ -22,6 +22,7 @@ import {
 import type { Handlers } from './call.ts'
 import type { tokenContract } from './contract/tokens.ts'
 import type { Deps } from './deps.ts'
+import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
 
 /** No list of one user's grows without end. */
@@ -118,9 +119,9 @@ export function createTokenHandlers({
       return pageTold(await listTokens(db, actor.id, filter, paging), paging, row => tell(row))
     },
 
-    getToken: async ({ actor, params }) => {
+    getToken: async ({ actor, params, reply }) => {
       const { id } = await mustFind(db, actor.id, params.id)
-      await ledger.surrender({ kind: 'token', ownerId: id })
+      await mustBeFresh(reply, ledger.catchUp({ kind: 'token', ownerId: id }))
       return tell(await mustFind(db, actor.id, id))
     },
 

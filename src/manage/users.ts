@@ -22,6 +22,7 @@ import type { Changing, Handlers } from './call.ts'
 import type { Query } from './contract/route.ts'
 import type { userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
+import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
 
 export const tellUser = (row: UserWithAccount) => ({
@@ -233,8 +234,8 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
   return {
     listUsers: list,
     searchUsers: list,
-    getUser: async ({ params }) => {
-      await ledger.surrender({ kind: 'user', ownerId: params.id })
+    getUser: async ({ params, reply }) => {
+      await mustBeFresh(reply, ledger.catchUp({ kind: 'user', ownerId: params.id }))
       return tellUser(await mustFindUser(db, params.id))
     },
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { isAddressIn } from '../http/address.ts'
-import type { Rates, Remaining, Subject, Ticket } from '../routing/rates.ts'
+import type { Admission, Rates, Remaining, Subject, Ticket } from '../routing/rates.ts'
 import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, RelayChannel } from './catalog.ts'
 import type { Caller } from './directory.ts'
@@ -29,7 +29,8 @@ export type Admitted = {
   readonly caller: Caller
   readonly address: string
   /** Takes a place under the limits of token and user, or 429. */
-  enter(countedInput: number): Ticket
+  enter(countedInput: number): Promise<Ticket>
+  /** What is left under them, as soon as it has entered. */
   remaining(): Remaining
 }
 
@@ -44,18 +45,22 @@ export function createAdmitted(
     { kind: 'token', id: caller.tokenId, limits: caller.tokenLimits },
     { kind: 'user', id: caller.userId, limits: caller.userLimits },
   ]
+  let ticket: Ticket | undefined
   return {
     caller,
     address,
-    enter(countedInput) {
-      const admission = rates.admit(subjects, countedInput)
-      if (admission.ok) return admission.ticket
+    async enter(countedInput) {
+      const admission: Admission = await rates.admit(subjects, countedInput)
+      if (admission.ok) {
+        ticket = admission.ticket
+        return ticket
+      }
       const { subject, limit, retryAfterS } = admission
       throw new Refusal('rate_limit_exceeded', `the ${subject.kind} is over its limit of ${limit}`, {
         retryAfterS,
       })
     },
-    remaining: () => rates.remaining(subjects),
+    remaining: () => ticket?.remaining() ?? {},
   }
 }
 

@@ -101,7 +101,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
   let exchange: Exchange | undefined
   let hasLeft = response.destroyed
   let last: RelayChannel | undefined
-  let begun: ReturnType<typeof begin>
+  let begun: Awaited<ReturnType<typeof begin>>
   const onClose = () => {
     hasLeft = true
     exchange?.abort()
@@ -112,7 +112,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
     for (const step of steps) {
       if (hasLeft) break
       const { channel } = step
-      begun = begin(errand, step)
+      begun = await begin(errand, step)
       if (!begun) continue
       last = channel
       await hold.attempt(channel.id, errand.priced.estimate(channel))
@@ -199,7 +199,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
 }
 
 /** Takes the channel's place under its limits and the turn of a trial; undefined when somebody was faster. */
-function begin(errand: Errand, step: Step<RelayChannel>) {
+async function begin(errand: Errand, step: Step<RelayChannel>) {
   const { deps, spec, work } = errand
   const { channel, key, sentModel } = step
   const format = formatOn(channel, spec, sentModel)
@@ -215,12 +215,16 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
       values: work.placeholders?.(channel),
     })
   if (!address) return undefined
-  const admission = deps.rates.admit(
+  // First of all and at once: whoever chooses next must see that the trial is taken.
+  const health = deps.health.begin(step)
+  const admission = await deps.rates.admit(
     [{ kind: 'channel', id: channel.id, limits: channel.limits }],
     work.countedInput,
   )
-  if (!admission.ok) return undefined
-  const health = deps.health.begin(step)
+  if (!admission.ok) {
+    health.end({ kind: 'client' })
+    return undefined
+  }
   const { ticket } = admission
   return {
     health,

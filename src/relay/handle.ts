@@ -40,11 +40,12 @@ type Begun = Pick<Errand, 'deps' | 'spec' | 'work' | 'response' | 'requestId' | 
 async function walkOn(begun: Begun): Promise<void> {
   const { deps, spec, work, request, response, requestId, startedMs, identified } = begun
   // A body may take its time: whoever was let in before it is looked at again if there was news meanwhile.
-  const isCurrent = deps.directory.isCurrent(credentialOf(request), identified.caller)
+  const credential = credentialOf(request)
+  const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request)
   const route = admit(deps, admitted, work)
   const priced = priceWork(deps.catalog, route, work)
-  const ticket = admitted.enter(work.countedInput)
+  const ticket = await admitted.enter(work.countedInput)
   try {
     const hold = await deps.ledger.hold({
       rid: requestId,
@@ -58,6 +59,8 @@ async function walkOn(begun: Begun): Promise<void> {
     })
     const errand: Errand = { deps, spec, work, route, priced, hold, response, requestId, startedMs, admitted }
     try {
+      // Waiting for limits or a lease takes a moment, in which the token may have been deleted.
+      if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request)
       const answered = await firstAnswer(errand)
       await conclude(errand, answered, ticket)
     } finally {

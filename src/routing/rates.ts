@@ -21,7 +21,11 @@ export type SubjectKind = 'token' | 'user' | 'channel'
 export type Subject = { readonly kind: SubjectKind; readonly id: number; readonly limits: Limits }
 
 /** A running request: `end` gives its place back, and counts the first time it is called. */
-export type Ticket = { end(realTokens: number): void }
+export type Ticket = {
+  end(realTokens: number): void
+  /** What is left under the limits it runs under. */
+  remaining(): Remaining
+}
 
 export type Admission =
   | { readonly ok: true; readonly ticket: Ticket }
@@ -31,10 +35,15 @@ export type Admission =
 export type Remaining = { readonly requests?: Allowance; readonly tokens?: Allowance }
 
 export type Rates = {
-  /** All of them or none; whoever is refused has used nothing. */
-  admit(subjects: readonly Subject[], countedInput: number): Admission
+  /** All of them or none; whoever is refused has used nothing. At once where this process counts alone. */
+  admit(subjects: readonly Subject[], countedInput: number): Admission | Promise<Admission>
   /** For how long a subject's limits refuse another request; 0: they admit it. */
   fullForS(subject: Subject): number
+}
+
+/** Counts by itself, so it knows at once. */
+export type OwnRates = Pick<Rates, 'fullForS'> & {
+  admit(subjects: readonly Subject[], countedInput: number): Admission
   remaining(subjects: readonly Subject[]): Remaining
   /** How many subjects are remembered. */
   size(): number
@@ -47,9 +56,12 @@ const SWEEP_MS = 60_000
 const EVICTED_SHARE = 0.1
 const QUIET_S = [60, 30, 10, 0]
 
-const UNLIMITED: Ticket = { end: () => undefined }
+const UNLIMITED: Ticket = { end: () => undefined, remaining: () => ({}) }
+/** Nobody counts where there is nothing to count. */
+export const unlimited: Admission = { ok: true, ticket: UNLIMITED }
 
-const isLimited = ({ rpm, tpm, concurrency }: Limits) => rpm !== null || tpm !== null || concurrency !== null
+export const isLimited = ({ rpm, tpm, concurrency }: Limits) =>
+  rpm !== null || tpm !== null || concurrency !== null
 
 /**
  * Requests and tokens of the last minute, and running requests, for everybody who has a limit. Only those are counted:
@@ -61,7 +73,7 @@ export function createRates({
 }: {
   readonly nowMs: () => number
   readonly maxSubjects?: number
-}): Rates {
+}): OwnRates {
   const now = steady(nowMs)
   const meters: Record<SubjectKind, Map<number, Meter>> = {
     token: new Map(),
@@ -133,10 +145,23 @@ export function createRates({
     return worst
   }
 
+  function remaining(subjects: readonly Subject[]): Remaining {
+    const atMs = now()
+    let requests: Allowance | undefined
+    let tokens: Allowance | undefined
+    for (const subject of subjects) {
+      const { rpm, tpm } = subject.limits
+      const meter = find(subject, atMs) ?? newMeter()
+      if (rpm !== null) requests = tighter(requests, requestsLeft(meter, rpm, atMs))
+      if (tpm !== null) tokens = tighter(tokens, tokensLeft(meter, tpm, atMs))
+    }
+    return { ...(requests && { requests }), ...(tokens && { tokens }) }
+  }
+
   return {
     admit: (subjects, countedInput) => {
       const limited = subjects.filter(subject => isLimited(subject.limits))
-      if (limited.length === 0) return { ok: true, ticket: UNLIMITED }
+      if (limited.length === 0) return unlimited
       const atMs = now()
       const refused = refusal(limited, atMs)
       if (refused !== undefined) return refused
@@ -148,7 +173,7 @@ export function createRates({
         const endedMs = now()
         for (const meter of used) endRequest(meter, endedMs, countedInput, realTokens)
       }
-      return { ok: true, ticket: { end } }
+      return { ok: true, ticket: { end, remaining: () => remaining(limited) } }
     },
 
     fullForS: subject => {
@@ -158,19 +183,7 @@ export function createRates({
       return (meter && refusedBy(meter, subject.limits, atMs)?.retryAfterS) ?? 0
     },
 
-    remaining: subjects => {
-      const atMs = now()
-      let requests: Allowance | undefined
-      let tokens: Allowance | undefined
-      for (const subject of subjects) {
-        const { rpm, tpm } = subject.limits
-        const meter = find(subject, atMs) ?? newMeter()
-        if (rpm !== null) requests = tighter(requests, requestsLeft(meter, rpm, atMs))
-        if (tpm !== null) tokens = tighter(tokens, tokensLeft(meter, tpm, atMs))
-      }
-      return { ...(requests && { requests }), ...(tokens && { tokens }) }
-    },
-
+    remaining,
     size,
   }
 }

@@ -1,4 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
+import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { fold } from '../domain/text.ts'
 import { findChannels, modelNames } from './channels.ts'
 import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
@@ -181,4 +182,25 @@ export async function countTypes(
     .orderBy('channels.type')
     .execute()
   return new Map(rows.map(({ type, count }) => [type, Number(count)]))
+}
+
+/** Every channel, by what a list of states needs. */
+export const listChannelStates = (db: Db) =>
+  db.selectFrom('channels').select(['id', 'name', 'status']).orderBy('id').execute()
+
+/** How many channels list each model, and how many of them are enabled. */
+export async function countListings(db: Db): Promise<ReadonlyMap<string, { on: number; all: number }>> {
+  const rows = await db
+    .selectFrom('channel_models')
+    .innerJoin('channels', 'channels.id', 'channel_models.channel_id')
+    .select([
+      'channel_models.model',
+      sql<number>`count(*)`.as('all'),
+      sql<number>`sum(case when channels.status = ${sql.lit(CHANNEL_STATUS.enabled)} then 1 else 0 end)`.as(
+        'on',
+      ),
+    ])
+    .groupBy('channel_models.model')
+    .execute()
+  return new Map(rows.map(({ model, all, on }) => [model, { all: Number(all), on: Number(on) }]))
 }

@@ -13,16 +13,37 @@ export class DirectoryInUseError extends Error {
 }
 
 /**
- * Takes the data directory for this process, until it is released or the process ends, however it ends.
- * SQLite's own lock on an otherwise empty file does it: the system drops it even on kill -9, so no lock is ever stale.
+ * Takes a file for this process, until it is released or the process ends, however it ends. SQLite's own lock on an
+ * otherwise empty database does it: the system drops it even on kill -9, so no lock is ever stale.
  */
-export function lockDirectory(dataDir: string): { release(): void } {
-  const pidFile = join(dataDir, 'sluice.pid')
-  const db = openDatabase(join(dataDir, 'sluice.lock'), { readOnly: false, timeoutMs: 0 })
+export function lockFile(path: string, waitMs: number): { release(): void } {
+  const db = openDatabase(path, { readOnly: false, timeoutMs: waitMs })
   try {
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
     db.close()
+    throw error
+  }
+  return { release: () => db.close() }
+}
+
+/** Takes the data directory for this process. */
+export function lockDirectory(dataDir: string): { release(): void } {
+  const pidFile = join(dataDir, 'sluice.pid')
+  const lock = lockOf(dataDir, pidFile)
+  writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
+  return {
+    release() {
+      rmSync(pidFile, { force: true })
+      lock.release()
+    },
+  }
+}
+
+function lockOf(dataDir: string, pidFile: string) {
+  try {
+    return lockFile(join(dataDir, 'sluice.lock'), 0)
+  } catch (error) {
     if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error
     let pid = 'unknown'
     try {
@@ -31,12 +52,5 @@ export function lockDirectory(dataDir: string): { release(): void } {
       // The other one is just starting and has not written its number yet.
     }
     throw new DirectoryInUseError(dataDir, pid)
-  }
-  writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
-  return {
-    release() {
-      rmSync(pidFile, { force: true })
-      db.close()
-    },
   }
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { SYSTEM } from '../../src/domain/actor.ts'
 import { ROLE, type Role } from '../../src/domain/role.ts'
 import { createAccount } from '../../src/manage/users.ts'
+import { insertLog, LOG_TYPE } from '../../src/store/logs.ts'
 import { insertSession } from '../../src/store/sessions.ts'
 import { type Gateway, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 
@@ -28,7 +29,16 @@ export type Member = (typeof MEMBERS)[number]
 
 export const isMember = (caller: Caller): caller is Member => MEMBERS.some(member => member === caller)
 
-export type Kind = 'token' | 'access token' | 'session' | 'user' | 'channel' | 'alias' | 'price' | 'doubt'
+export type Kind =
+  | 'token'
+  | 'access token'
+  | 'session'
+  | 'user'
+  | 'channel'
+  | 'alias'
+  | 'price'
+  | 'doubt'
+  | 'request'
 
 export const UNKNOWN_ID = 900_000_000_001
 
@@ -48,10 +58,14 @@ export const newDoubt = (db: Gateway['db']) =>
     .returning('id')
     .executeTakeFirstOrThrow()
 
+/** The id of a request, made from a number. */
+export const requestIdOf = (number: number) => `req_${String(number).padStart(26, '0')}`
+
 /** The people of the table, and their things. */
 export async function assemble(gateway: Gateway) {
   const { db, operations } = gateway
   const now = () => Math.floor(Date.now() / 1000)
+  let requests = 0
 
   /** Without the cost of a password: nobody signs in here. */
   async function account(role: Role) {
@@ -179,6 +193,16 @@ export async function assemble(gateway: Gateway) {
     price: async () =>
       (await made(ROOT_TOKEN, '/api/price/', { model: `model-${randomUUID()}`, input: 1 })).id,
     doubt: async () => (await newDoubt(db)).id,
+    request: async (owner, caller) => {
+      const number = ++requests
+      await insertLog(db, {
+        created_time: now(),
+        type: LOG_TYPE.consume,
+        user_id: ownerOf(owner, caller).id,
+        request_id: requestIdOf(number),
+      })
+      return number
+    },
   }
 
   const ids = (rows: readonly { id: number }[]) => rows.map(row => row.id).sort()

@@ -8,7 +8,7 @@ import pg from 'pg'
 /** The runner starts one PostgreSQL for all test files and tells them its address here. */
 export const POSTGRES_VARIABLE = 'SLUICE_TEST_POSTGRES'
 
-const freePort = () =>
+export const freePort = () =>
   new Promise<number>((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type EngineName, type Reply, startGateway } from './gateway.ts'
+import { type Api, type EngineName, type Reply, startGateway } from './gateway.ts'
 
 /** Nanodollars a token of every model that `serve` makes. */
 export const INPUT_NANOS = 1_000
@@ -33,10 +33,8 @@ async function patiently(ask: () => Promise<Reply>): Promise<Reply> {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A gateway in front of the simulator, with what a test needs to spoil the answers and to look at the books. */
-export async function openRelay(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
-  const gateway = await startGateway({ engine, env })
-  const upstream = (await gateway.simulator()).url
+/** Makes what requests need, through the management API: channels to the simulator, prices, tokens. */
+export function createFurnisher(api: Api, upstream: string) {
   let made = 0
 
   async function must(reply: Promise<Reply>) {
@@ -47,7 +45,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
 
   async function addChannel(fields: Fields, mode = 'single'): Promise<number> {
     const channel = { name: 'simulated', type: 1, key: PROVIDER_KEY, base_url: upstream, ...fields }
-    return (await must(gateway.api('POST', '/api/channel/', { mode, channel }))).id
+    return (await must(api('POST', '/api/channel/', { mode, channel }))).id
   }
 
   /** A model of its own that these simulated models answer, a channel for each, in this order. */
@@ -67,11 +65,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
     const rates = { model, input: INPUT_NANOS / 1000, output: OUTPUT_NANOS / 1000, max_output_tokens: 1000 }
     const { per_call } = price
     await must(
-      gateway.api(
-        'POST',
-        '/api/price/',
-        per_call === undefined ? { ...rates, ...price } : { model, per_call },
-      ),
+      api('POST', '/api/price/', per_call === undefined ? { ...rates, ...price } : { model, per_call }),
     )
     return { model, channels }
   }
@@ -79,10 +73,20 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
   async function newToken(fields: Fields = {}, accessToken?: string) {
     const body = { name: 'app', remain_quota: 500_000, ...fields }
     const data = await must(
-      gateway.api('POST', '/api/token/', body, accessToken === undefined ? {} : { token: accessToken }),
+      api('POST', '/api/token/', body, accessToken === undefined ? {} : { token: accessToken }),
     )
     return { id: data.id as number, key: data.key as string }
   }
+
+  return { must, addChannel, serve, newToken }
+}
+
+/** A gateway in front of the simulator, with what a test needs to spoil the answers and to look at the books. */
+export async function openRelay(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
+  const gateway = await startGateway({ engine, env })
+  const upstream = (await gateway.simulator()).url
+  const furnisher = createFurnisher(gateway.api, upstream)
+  const { must } = furnisher
 
   const chat = (key: string | null, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
     patiently(() => gateway.api('POST', '/v1/chat/completions', body, { token: key, headers }))
@@ -109,10 +113,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
     gateway,
     upstream,
     api: (...asked: Parameters<typeof gateway.api>) => patiently(() => gateway.api(...asked)),
-    must,
-    addChannel,
-    serve,
-    newToken,
+    ...furnisher,
     chat,
     rowsOf,
     /** The one row that a token's only request left. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idParams, modelName, optional, paged, pageOf, queryFlag, text } from './fields.ts'
+import { idParams, modelName, optional, paged, pageOf, queryFlag, queryNumber, text } from './fields.ts'
 import type { Contract } from './route.ts'
 
 const suspenseTold = z
@@ -21,6 +21,22 @@ const suspenseTold = z
   })
   .meta({ id: 'Suspense' })
 
+export const entryTold = z
+  .object({
+    chain: z.string(),
+    seq: z.int(),
+    time: z.int(),
+    kind: z.enum(['grant', 'limit', 'settle', 'refund']),
+    user_id: z.int(),
+    token_id: z.int().nullable(),
+    channel_id: z.int().nullable(),
+    amount: z.string().describe('USD, exact to the nanodollar'),
+    actor: z.string(),
+    reason: z.string(),
+    request_id: z.string().nullable(),
+  })
+  .meta({ id: 'LedgerEntry' })
+
 const passedOver = z.object({ channel_id: z.int(), reason: z.string(), again_in_ms: z.number().nullable() })
 
 export const ledgerContract = {
@@ -30,6 +46,39 @@ export const ledgerContract = {
     access: 'admin',
     summary: 'Recompute every hash chain and every balance',
     data: z.object({ ok: z.boolean(), lines: z.array(z.string()) }),
+  },
+  listEntries: {
+    method: 'GET',
+    path: '/api/ledger/entries',
+    access: 'admin',
+    summary:
+      'Entries of the ledger about a user (without one, about yourself), newest first, or only those about a token',
+    query: paged({ user_id: queryNumber, token_id: queryNumber }),
+    data: pageOf(entryTold),
+  },
+  ledgerHealth: {
+    method: 'GET',
+    path: '/api/ledger/health',
+    access: 'admin',
+    summary: 'What the books hold open: leases, doubts, and how far each node’s journal has been applied',
+    data: z.object({
+      entries: z.int(),
+      leased: z.string().describe('USD that nodes may spend without asking, exact'),
+      suspense: z.object({
+        open: z.int(),
+        amount: z.string().describe('USD, exact'),
+        oldest: z.int().nullable(),
+      }),
+      nodes: z.array(
+        z.object({
+          id: z.string(),
+          started_time: z.int(),
+          applied: z.int().describe('The last record of its journal that is in the store'),
+          leased: z.string().describe('USD, exact'),
+          accounts: z.int().describe('With a lease'),
+        }),
+      ),
+    }),
   },
   listSuspense: {
     method: 'GET',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { paged, pageOf, queryNumber, queryText } from './fields.ts'
+import { entryTold } from './ledger.ts'
 import type { Contract } from './route.ts'
 
 const MAX_PATTERN = 64
@@ -69,6 +70,20 @@ export const logContract = {
       'Everybody’s log, newest first; `total` stops at 100,000, and `%` in a text looks through as many rows',
     query: paged(filters),
     data: pageOf(logTold),
+  },
+  getLog: {
+    method: 'GET',
+    path: '/api/log/request/:request_id',
+    access: 'user',
+    summary: 'One request whole: its rows, and for administrators its entries in the ledger and its doubts',
+    params: z.object({ request_id: z.string().regex(/^req_[0-9A-Z]{26}$/, 'must be a request id, req_…') }),
+    data: z.object({
+      rows: z.array(logTold),
+      entries: z.array(entryTold),
+      doubts: z.array(
+        z.object({ channel_id: z.int(), cost: z.string(), reason: z.string(), is_open: z.boolean() }),
+      ),
+    }),
   },
   listOwnLogs: {
     method: 'GET',

@@ -1,0 +1,52 @@
+import { Pool } from 'undici'
+import type { Figures, Load } from './load.ts'
+import { percentile } from './table.ts'
+
+/** A process of its own that asks one address as fast as it is answered, and prints what it saw as JSON. */
+const load = JSON.parse(process.argv[2] ?? '{}') as Load
+const url = new URL(load.url)
+const pool = new Pool(url.origin, { connections: load.connections, pipelining: 1, allowH2: false })
+const times: number[] = []
+let failed = 0
+
+async function ask(): Promise<void> {
+  const start = performance.now()
+  try {
+    const { statusCode, body } = await pool.request({
+      path: url.pathname,
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...load.headers },
+      body: load.body,
+    })
+    await body.dump()
+    if (statusCode !== 200) failed += 1
+  } catch {
+    // A connection that broke is an answer that failed, and that is what is counted here.
+    failed += 1
+  }
+  times.push(performance.now() - start)
+}
+
+const started = performance.now()
+let asked = 0
+const isOver =
+  'seconds' in load
+    ? () => performance.now() - started >= load.seconds * 1_000
+    : () => ++asked > load.requests
+await Promise.all(
+  Array.from({ length: load.connections }, async () => {
+    while (!isOver()) await ask()
+  }),
+)
+const seconds = (performance.now() - started) / 1_000
+times.sort((a, b) => a - b)
+console.log(
+  JSON.stringify({
+    requests: times.length,
+    perSecond: times.length / seconds,
+    p50Ms: percentile(times, 0.5),
+    p99Ms: percentile(times, 0.99),
+    failed,
+  } satisfies Figures),
+)
+await pool.destroy()

@@ -1,0 +1,53 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort } from '../test/support/postgres.ts'
+import { ANSWER } from './answers.ts'
+import { findProgram, start, untilAnswers } from './process.ts'
+
+export const hasNginx = (): boolean => findProgram('nginx') !== undefined
+
+async function startNginx(folder: string, { servers, port }: { servers: string; port: number }) {
+  mkdirSync(folder, { recursive: true })
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map(name => `${name}_temp_path ${folder}/${name};`)
+    .join(' ')
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+     events { worker_connections 4096; }
+     http { access_log off; keepalive_requests 1000000; ${temporary} ${servers} }`,
+  )
+  const running = start(findProgram('nginx') ?? 'nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder])
+  await untilAnswers(`http://127.0.0.1:${port}/`)
+  return running
+}
+
+/** A provider that answers everything with the same bytes, as fast as can be. */
+export async function startStaticAnswer(folder: string) {
+  const port = await freePort()
+  const servers = `server { listen 127.0.0.1:${port}; client_max_body_size 0;
+    location / { default_type application/json; return 200 '${ANSWER}'; } }`
+  return { ...(await startNginx(folder, { servers, port })), url: `http://127.0.0.1:${port}` }
+}
+
+/** nginx as a plain proxy that looks at nothing: the limit. One address for whole answers, one for streams. */
+export async function startPlainNginx(folder: string, { whole, stream }: { whole: string; stream: string }) {
+  const [wholePort, streamPort] = [await freePort(), await freePort()]
+  const upstream = (name: string, url: string) =>
+    `upstream ${name} { server ${new URL(url).host}; keepalive 512; keepalive_requests 1000000; }`
+  const server = (name: string, port: number, more: string) =>
+    `server { listen 127.0.0.1:${port}; location / { proxy_pass http://${name}; proxy_http_version 1.1;
+      proxy_set_header Connection ""; ${more} } }`
+  const servers = [
+    upstream('whole', whole),
+    upstream('streamed', stream),
+    server('whole', wholePort, ''),
+    // With its buffers on, nginx may keep an event back.
+    server('streamed', streamPort, 'proxy_buffering off;'),
+  ].join('\n')
+  return {
+    ...(await startNginx(folder, { servers, port: wholePort })),
+    wholeUrl: `http://127.0.0.1:${wholePort}`,
+    streamUrl: `http://127.0.0.1:${streamPort}`,
+  }
+}

@@ -1,0 +1,41 @@
+import { parseArgs } from 'node:util'
+import { ENGINES, type Engine } from './sluice.ts'
+
+export type Options = {
+  readonly runs: number
+  readonly requests: number | undefined
+  readonly engine: Engine
+}
+
+export class UsageError extends Error {}
+
+function whole(flag: string, text: string, most: number): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= 1 && value <= most) return value
+  throw new UsageError(`--${flag} must be a whole number from 1 to ${most}, not "${text}"`)
+}
+
+function engineOf(text: string): Engine {
+  const engine = ENGINES.find(name => name === text)
+  if (!engine) throw new UsageError(`--engine must be one of ${ENGINES.join(', ')}, not "${text}"`)
+  return engine
+}
+
+export function readOptions(): { names: string[]; options: Options } {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: {
+      runs: { type: 'string', default: '3' },
+      requests: { type: 'string' },
+      engine: { type: 'string', default: 'sqlite' },
+    },
+  })
+  return {
+    names: positionals,
+    options: {
+      runs: whole('runs', values.runs, 50),
+      requests: values.requests === undefined ? undefined : whole('requests', values.requests, 10_000_000),
+      engine: engineOf(values.engine),
+    },
+  }
+}

@@ -1,0 +1,143 @@
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const STOP_MS = 10_000
+const OUTPUT_MOST = 1_048_576
+const living = new Set<ChildProcess>()
+
+/** Nothing that a bench started outlives it, however it ends. */
+process.on('exit', () => {
+  for (const child of living) child.kill('SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
+export function findProgram(name: string): string | undefined {
+  // Debian keeps nginx where the PATH of an ordinary user does not look.
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+  return folders.map(folder => join(folder, name)).find(path => existsSync(path))
+}
+
+export type Running = {
+  readonly pid: number
+  /** Waits for its end; after 10 s it is killed. */
+  stop(signal?: NodeJS.Signals): Promise<void>
+}
+
+export function start(command: string, args: readonly string[], options: SpawnOptions = {}) {
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], ...options })
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', code => {
+      living.delete(child)
+      resolve(code)
+    })
+  })
+  // Whoever waits for the end learns of a failure; whoever does not is told by what then does not answer.
+  ended.catch(() => living.delete(child))
+  living.add(child)
+  return {
+    child,
+    ended,
+    pid: child.pid ?? 0,
+    async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+      if (!living.has(child)) return
+      child.kill(signal)
+      const kill = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+      await ended
+      clearTimeout(kill)
+    },
+  }
+}
+
+/** Runs a program to its end, for at most `mostMs`, and gives what it printed. */
+export async function run(
+  command: string,
+  args: readonly string[],
+  { mostMs, ...options }: SpawnOptions & { mostMs: number },
+): Promise<string> {
+  const { child, ended } = start(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+  const parts: string[] = []
+  const keep = (part: Buffer) => {
+    if (parts.length < OUTPUT_MOST / 1024) parts.push(String(part))
+  }
+  child.stdout?.on('data', keep)
+  child.stderr?.on('data', keep)
+  const timer = setTimeout(() => child.kill('SIGKILL'), mostMs)
+  const code = await ended.finally(() => clearTimeout(timer))
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${parts.join('').slice(-2_000)}`)
+  return parts.join('')
+}
+
+/** A program of ours that prints one line of JSON when it is ready, such as where it listens. */
+export async function startTold<Told>(args: readonly string[], options: SpawnOptions = {}) {
+  const running = start(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] })
+  const told = new Promise<Told>((resolve, reject) => {
+    running.child.stdout?.once('data', data => resolve(JSON.parse(String(data)) as Told))
+    running.ended.then(code => reject(new Error(`${args[0]} ended with ${code}`)), reject)
+  })
+  return { ...running, told: await told }
+}
+
+export async function untilAnswers(url: string, mostMs = 30_000): Promise<void> {
+  for (const endMs = performance.now() + mostMs; performance.now() < endMs; await sleep(50)) {
+    const response = await fetch(url).catch(() => undefined)
+    await response?.body?.cancel()
+    if (response && response.status < 500) return
+  }
+  throw new Error(`nothing answers at ${url}`)
+}
+
+/** The kernel tells times in ticks of USER_HZ, which is 100 wherever Node.js runs. */
+const TICK_MS = 10
+
+/** A thread or process may end between being listed and being looked at: then there is nothing to read of it. */
+function look(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return ''
+    throw error
+  }
+}
+
+export function childrenOf(pid: number): number[] {
+  if (!existsSync(`/proc/${pid}/task`)) return []
+  return readdirSync(`/proc/${pid}/task`).flatMap(thread =>
+    look(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+  )
+}
+
+/** The processes of a tree, as they are now. */
+const treeOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(treeOf)]
+
+const sumOver = (pid: number, of: (id: number) => number): number =>
+  treeOf(pid).reduce((sum, id) => sum + of(id), 0)
+
+/**
+ * User and system time of a process with all its threads, of its children, and of the children it has seen end. The
+ * kernel adds it up by what ran, not by who had to wait: a load generator on the same cores does not change it.
+ */
+export const cpuMsOf = (pid: number): number =>
+  sumOver(pid, id => {
+    // The name stands in parentheses and may hold anything; utime, stime, cutime, cstime are the 12th to 15th after it.
+    const stat = look(`/proc/${id}/stat`)
+    const fields = stat.slice(stat.lastIndexOf(') ') + 2).split(' ')
+    return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) * TICK_MS
+  })
+
+export const rssMibOf = (pid: number): number =>
+  sumOver(pid, id => Number(/VmRSS:\s+(\d+)/.exec(look(`/proc/${id}/status`))?.[1] ?? 0) / 1024)
+
+const QUIET = { everyMs: 250, looks: 2, mostCpuMs: 10, mostMs: 15_000 }
+
+/** What a request leaves to be done later belongs to its cost: waits until a tree has nothing to do. */
+export async function untilQuiet(pid: number): Promise<void> {
+  let quiet = 0
+  for (let waitedMs = 0; waitedMs < QUIET.mostMs && quiet < QUIET.looks; waitedMs += QUIET.everyMs) {
+    const before = cpuMsOf(pid)
+    await sleep(QUIET.everyMs)
+    quiet = cpuMsOf(pid) - before <= QUIET.mostCpuMs ? quiet + 1 : 0
+  }
+}

@@ -1,0 +1,136 @@
+import { z } from 'zod'
+import { isTimeZone } from '../../domain/calendar.ts'
+import { queryNumber, queryText } from './fields.ts'
+import type { Contract } from './route.ts'
+
+/** A chart with more points than this is one nobody can read. */
+export const MAX_POINTS = 800
+
+const moment = z
+  .string()
+  .regex(/^\d{1,12}$/, 'must be a Unix time in seconds')
+  .transform(Number)
+
+const seriesQuery = z
+  .object({
+    from: moment,
+    to: moment,
+    step: z.enum(['900', '3600', '21600', '86400']).transform(Number).default(3_600),
+    tz: z.string().max(64).refine(isTimeZone, 'is not a known time zone').default('UTC'),
+    group_by: z.enum(['model', 'token', 'channel', 'user']).optional(),
+    top: queryNumber.pipe(z.int().min(1).max(20).optional()),
+    user_id: queryNumber,
+    token_id: queryNumber,
+    channel_id: queryNumber,
+    model: queryText,
+  })
+  .superRefine(({ from, to, step }, context) => {
+    if (to <= from) context.addIssue({ code: 'custom', path: ['to'], message: 'must be after from' })
+    else if ((to - from) / step > MAX_POINTS)
+      context.addIssue({
+        code: 'custom',
+        path: ['step'],
+        message: `must leave at most ${MAX_POINTS} points between from and to`,
+      })
+  })
+
+const figures = {
+  requests: z.int(),
+  failures: z.int(),
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  cost: z.string().describe('USD, exact'),
+}
+const columns = {
+  requests: z.array(z.int()),
+  failures: z.array(z.int()),
+  prompt_tokens: z.array(z.int()),
+  completion_tokens: z.array(z.int()),
+  cost: z.array(z.string()).describe('USD, exact'),
+}
+
+const condition = z.object({
+  state: z.enum(['ready', 'resting', 'trying', 'trial']),
+  resting_until: z.int().nullable().describe('Unix seconds'),
+})
+
+export const insightContract = {
+  usageSeries: {
+    method: 'GET',
+    path: '/api/usage/series',
+    access: 'user',
+    summary:
+      'Requests, tokens and cost over time: sums that are exact, by quarter hour, hour, six hours or day of a time zone. Users see their own, administrators everybody’s',
+    query: seriesQuery,
+    data: z.object({
+      starts: z.array(z.int()).describe('Where each point begins, Unix seconds'),
+      totals: z.object(figures),
+      previous: z.object(figures).describe('Of as much time before `from`'),
+      series: z
+        .array(z.object({ key: z.string(), name: z.string(), ...columns }))
+        .describe(
+          'One without `group_by`; otherwise the `top` (6) that cost most, and `other` where there are more',
+        ),
+    }),
+  },
+  channelHealth: {
+    method: 'GET',
+    path: '/api/channel/health',
+    access: 'admin',
+    summary: 'How every channel fares: whether it rests, and its last 24 hours by the hour',
+    data: z.array(
+      z.object({
+        channel_id: z.int(),
+        ...condition.shape,
+        keys: z.array(z.object({ index: z.int(), ...condition.shape })).describe('Those that are not ready'),
+        ...figures,
+        hours: z.array(z.object({ requests: z.int(), failures: z.int() })).describe('24, oldest first'),
+      }),
+    ),
+  },
+  modelOverview: {
+    method: 'GET',
+    path: '/api/model/',
+    access: 'user',
+    summary: 'Every model and alias that can be asked for: its channels, its price, its last 24 hours',
+    data: z.array(
+      z.object({
+        name: z.string(),
+        is_alias: z.boolean(),
+        owned_by: z.string(),
+        endpoint_types: z.array(z.string()),
+        channels_on: z.int(),
+        channels_all: z.int().describe('Told to administrators; the same as `channels_on` to others'),
+        is_priced: z.boolean(),
+        requests: z.int(),
+        failures: z.int(),
+        cost: z.string().describe('USD, exact'),
+      }),
+    ),
+  },
+  attention: {
+    method: 'GET',
+    path: '/api/attention',
+    access: 'user',
+    summary: 'What needs somebody: the most urgent first, at most 50',
+    data: z.array(
+      z.object({
+        kind: z.enum([
+          'channel_disabled',
+          'key_rejected',
+          'channel_resting',
+          'model_single_channel',
+          'model_unpriced',
+          'token_low',
+          'token_expiring',
+          'suspense_open',
+        ]),
+        level: z.enum(['error', 'warning', 'info']),
+        target: z.string().describe('`channel:7`, `token:3`, `model:gpt-x` …'),
+        name: z.string(),
+        detail: z.string(),
+        since: z.int().nullable(),
+      }),
+    ),
+  },
+} as const satisfies Contract

@@ -1,0 +1,85 @@
+import {
+  type Admission,
+  isLimited,
+  type OwnRates,
+  type Rates,
+  type Remaining,
+  type Subject,
+  type Ticket,
+  unlimited,
+} from './rates.ts'
+
+/** What the one who counts for all workers says of a request. */
+export type Told =
+  | { readonly ok: true; readonly id: number; readonly remaining: Remaining }
+  | Extract<Admission, { ok: false }>
+
+/** Counts for one worker. Its places are free again when it is gone. */
+export function createRateDesk(rates: OwnRates) {
+  const tickets = new Map<number, Ticket>()
+  let nextId = 1
+  return {
+    admit(subjects: readonly Subject[], countedInput: number): Told {
+      const admission = rates.admit(subjects, countedInput)
+      if (!admission.ok) return admission
+      const id = nextId++
+      tickets.set(id, admission.ticket)
+      return { ok: true, id, remaining: admission.ticket.remaining() }
+    },
+    end(id: number, realTokens: number): void {
+      tickets.get(id)?.end(realTokens)
+      tickets.delete(id)
+    },
+    close(): void {
+      for (const ticket of tickets.values()) ticket.end(0)
+      tickets.clear()
+    },
+  }
+}
+
+export type SharedRatesDeps = {
+  admit(subjects: readonly Subject[], countedInput: number): Promise<Told>
+  end(id: number, realTokens: number): void
+  nowMs(): number
+}
+
+/** Limits that several workers keep together: one of them counts, the others ask. Whoever has no limit is not asked about. */
+export function createSharedRates({ admit, end, nowMs }: SharedRatesDeps): Rates {
+  /** Channels that were full a moment ago, so that not every request has to ask to find out. */
+  const fullUntilMs = new Map<number, number>()
+
+  async function ask(subjects: readonly Subject[], countedInput: number): Promise<Admission> {
+    const told = await admit(subjects, countedInput)
+    if (!told.ok) {
+      const { subject, retryAfterS } = told
+      if (subject.kind === 'channel') fullUntilMs.set(subject.id, nowMs() + retryAfterS * 1_000)
+      return told
+    }
+    let isEnded = false
+    return {
+      ok: true,
+      ticket: {
+        end(realTokens) {
+          if (isEnded) return
+          isEnded = true
+          end(told.id, realTokens)
+        },
+        remaining: () => told.remaining,
+      },
+    }
+  }
+
+  return {
+    admit(subjects, countedInput) {
+      const limited = subjects.filter(subject => isLimited(subject.limits))
+      return limited.length === 0 ? unlimited : ask(limited, countedInput)
+    },
+    fullForS({ kind, id, limits }) {
+      const until = kind === 'channel' && isLimited(limits) ? fullUntilMs.get(id) : undefined
+      if (until === undefined) return 0
+      const leftS = Math.ceil((until - nowMs()) / 1_000)
+      if (leftS <= 0) fullUntilMs.delete(id)
+      return Math.max(0, leftS)
+    },
+  }
+}

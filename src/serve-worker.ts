@@ -1,0 +1,23 @@
+import { stdout } from 'node:process'
+import { buildServer, openGround } from './build.ts'
+import { EXIT } from './cli/cli.ts'
+import type { Config } from './config.ts'
+import { createLog } from './log.ts'
+import { joinSupervisor } from './workers/peers.ts'
+
+/** One of several workers: serves what its supervisor's port takes in, until it is told to stop. */
+export async function serveAsWorker(config: Config): Promise<number> {
+  const stopped = Promise.withResolvers<void>()
+  // An interrupt from the terminal reaches every process of the group.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopped.resolve())
+  const peers = await joinSupervisor(stopped.resolve)
+  const log = createLog(config.logLevel, stdout.isTTY).child({ worker: peers.assignment.slot })
+  const ground = await openGround(config, { isLocked: true })
+  const server = await buildServer(config, log, ground, peers)
+  await peers.ready(await server.listen())
+  await stopped.promise
+  await server.stop()
+  await ground.close()
+  process.disconnect?.()
+  return EXIT.ok
+}

@@ -1,0 +1,40 @@
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import { createThrottle } from './identity/throttle.ts'
+import { assignNodes } from './nodes.ts'
+import { createRates, type Subject } from './routing/rates.ts'
+import { createRateDesk } from './routing/shared-rates.ts'
+import { programFile } from './store/program-file.ts'
+import { startSupervisor } from './workers/supervisor.ts'
+
+/** Starts the workers and counts for all of them what is limited for all of them together. */
+export function startWorkers(config: Config, log: Logger) {
+  const rates = createRates({ nowMs: Date.now })
+  const throttle = createThrottle(Date.now)
+  return startSupervisor({
+    program: fileURLToPath(programFile(import.meta.url, './main')),
+    args: ['start'],
+    env: {
+      PORT: String(config.port),
+      HOST: config.host,
+      SLUICE_DATA: config.dataDir,
+      SLUICE_LOG: log.level,
+    },
+    assignments: assignNodes(config.dataDir, config.workers),
+    drainMs: config.drainS * 1000,
+    services() {
+      const desk = createRateDesk(rates)
+      return {
+        words: {
+          admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),
+          endTicket: ({ id, tokens }) => desk.end(id, tokens),
+          attempt: async ({ account, address }) => throttle.attempt(account, address),
+          succeed: ({ account, address }) => throttle.succeed(account, address),
+        },
+        end: desk.close,
+      }
+    },
+    onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; another takes its place'),
+  })
+}

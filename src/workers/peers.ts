@@ -1,0 +1,65 @@
+import { createPost, type Post } from './post.ts'
+import type { Assignment, Broadcast, Shared, ToSupervisor, ToWorker } from './words.ts'
+
+/** The other workers on this machine, as a worker sees them. */
+export type Peers = {
+  readonly assignment: Assignment
+  readonly isAlone: boolean
+  /** Done when every other worker has done it. */
+  tellOthers(broadcast: Broadcast): Promise<void>
+  /** One worker at a time, for one name. */
+  exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
+  /** From here on this worker does what others ask. */
+  serve(words: Pick<ToWorker, Shared>): void
+  /** Its supervisor, for what is counted in one place; undefined when there is none. */
+  readonly supervisor: Post<ToSupervisor> | undefined
+}
+
+/** A gateway of one process. */
+export const alone = (assignment: Assignment): Peers => ({
+  assignment,
+  isAlone: true,
+  tellOthers: async () => {},
+  exclusively: (_name, work) => work(),
+  serve: () => {},
+  supervisor: undefined,
+})
+
+/** Joins the supervisor that started this process. `onStop` is called once, when all are to stop. */
+export async function joinSupervisor(
+  onStop: () => void,
+): Promise<Peers & { ready(port: number): Promise<void> }> {
+  const served = Promise.withResolvers<Pick<ToWorker, Shared>>()
+  // What comes while this worker still starts is done when it has started: it may have read what has changed since.
+  const post = createPost<ToSupervisor, ToWorker>(
+    {
+      send: (message, sent) => process.send?.(message, undefined, undefined, sent),
+      onMessage: listener => process.on('message', listener),
+    },
+    {
+      news: async targets => (await served.promise).news(targets),
+      apply: async () => (await served.promise).apply(null),
+      surrender: async account => (await served.promise).surrender(account),
+      recall: async accounts => (await served.promise).recall(accounts),
+      ping: async () => {},
+      stop: async () => onStop(),
+    },
+  )
+  const assignment = await post.ask('hello', null)
+  return {
+    assignment,
+    isAlone: false,
+    tellOthers: broadcast => post.ask('others', broadcast),
+    async exclusively(name, work) {
+      await post.ask('enter', name)
+      try {
+        return await work()
+      } finally {
+        post.tell('leave', name)
+      }
+    },
+    serve: words => served.resolve(words),
+    supervisor: post,
+    ready: port => post.ask('ready', port),
+  }
+}
