@@ -5,6 +5,7 @@ import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { type Address, createAddressBook, offers, type RelayChannel } from './catalog.ts'
+import { type Dressed, dress } from './dress.ts'
 import { type Early, openEarly } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
 import {
@@ -14,6 +15,7 @@ import {
   refusalFor,
   statusFailure,
 } from './failure.ts'
+import { passedHeaders } from './header-override.ts'
 import type { WholeReading } from './operations/operation.ts'
 import type { Exchange, Streamed, Whole } from './upstream.ts'
 
@@ -54,7 +56,11 @@ const addressOf = createAddressBook()
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 
 /** Ours by an allow-list, then what the channel's provider and its administrator add. */
-function headersOf({ response, requestId, work }: Errand, address: Address): Record<string, string> {
+function headersOf(
+  { response, requestId, work }: Errand,
+  channel: RelayChannel,
+  address: Address,
+): Record<string, string> {
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: work.isStream ? 'text/event-stream' : 'application/json',
@@ -66,7 +72,7 @@ function headersOf({ response, requestId, work }: Errand, address: Address): Rec
     const value = response.req.headers[name]
     if (typeof value === 'string') headers[name] = value
   }
-  return Object.assign(headers, address.headers)
+  return Object.assign(headers, passedHeaders(channel.headerOverride, response.req.headers), address.headers)
 }
 
 /** Why a channel cannot be asked this at all, whatever its health. */
@@ -110,13 +116,22 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       begun = await begin(errand, step)
       if (!begun) continue
       last = channel
+      const dressed = begun.dress()
+      if ('isRetryable' in dressed) {
+        trace.attempts.push({ channel: channel.id, status: dressed.status || dressed.message, ms: 0 })
+        begun.end(dressed.health)
+        trace.failures.push(dressed)
+        if (!dressed.isRetryable) break
+        continue
+      }
+      await cover(errand, channel, dressed)
       await hold.attempt(channel.id, errand.priced.costOf(channel, countedUsage(work.countedInput, 0)))
       if (hasLeft) {
         begun.end({ kind: 'client' })
         break
       }
       const sentMs = deps.nowMs()
-      exchange = deps.upstream.exchange(begun.ask())
+      exchange = deps.upstream.exchange(begun.ask(dressed))
       const outcome = await exchange.outcome
       const note = (status: number | string) =>
         trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
@@ -216,10 +231,15 @@ async function begin(errand: Errand, step: Step<RelayChannel>) {
   return {
     health,
     ticket,
-    ask: () => ({
+    dress: () =>
+      dress({ channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers }, spec, {
+        headers: headersOf(errand, channel, address),
+        body: work.dress(channel, sentModel),
+      }),
+    ask: ({ headers, body }: Dressed) => ({
       url: address.url,
-      headers: headersOf(errand, address),
-      body: work.dress(channel, sentModel),
+      headers,
+      body,
       timeouts: channel.timeouts,
       isStream: work.isStream,
     }),
@@ -228,6 +248,13 @@ async function begin(errand: Errand, step: Step<RelayChannel>) {
       ticket.end(0)
     },
   }
+}
+
+/** A channel that makes more of a request than the client did is paid for before it is asked, like any other. */
+async function cover({ hold, priced }: Errand, channel: RelayChannel, { changed }: Dressed): Promise<void> {
+  const more = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
+  if (more > 0 && !(await hold.extend(more)))
+    throw new Refusal('insufficient_quota', 'the quota does not cover what this request may cost')
 }
 
 /** A good answer, or what is wrong with it. */

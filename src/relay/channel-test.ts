@@ -2,6 +2,7 @@ import { Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
 import { type Catalog, createAddressBook, type RelayChannel } from './catalog.ts'
 import { deliverNowhere } from './drain.ts'
+import { dress } from './dress.ts'
 import { chat, embeddings } from './operations/openai.ts'
 import type { OperationSpec, Work } from './operations/operation.ts'
 import { passedError } from './passed.ts'
@@ -89,25 +90,31 @@ export function createChannelTest({
       model: sent,
       key: used,
     })
-    if (!address)
-      return {
-        ...named,
-        isGood: false,
-        latencyMs: 0,
-        firstTokenMs: null,
-        status: null,
-        error: 'the provider does not offer this',
-      }
+    const failed = (error: string) => ({
+      ...named,
+      isGood: false,
+      latencyMs: 0,
+      firstTokenMs: null,
+      status: null,
+      error,
+    })
+    if (!address) return failed('the provider does not offer this')
+    const headers = {
+      'content-type': 'application/json',
+      'accept-encoding': 'identity',
+      'user-agent': 'sluice',
+      ...address.headers,
+    }
+    const dressed = dress({ channel, key: used, asked: model, sent, client: {} }, spec, {
+      headers,
+      body: work.dress(channel, sent),
+    })
+    if ('isRetryable' in dressed) return failed(dressed.message)
     const startedMs = nowMs()
     const { outcome } = upstream.exchange({
       url: address.url,
-      headers: {
-        'content-type': 'application/json',
-        'accept-encoding': 'identity',
-        'user-agent': 'sluice',
-        ...address.headers,
-      },
-      body: work.dress(channel, sent),
+      headers: dressed.headers,
+      body: dressed.body,
       timeouts: channel.timeouts,
       isStream: work.isStream,
     })

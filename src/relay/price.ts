@@ -13,6 +13,8 @@ export type Priced = {
   /** Undefined: this channel has none, and leaves the plan. */
   priceFor(channel: RelayChannel): CatalogPrice | undefined
   costOf(channel: RelayChannel, usage: Usage): number
+  /** The same bound for one channel, which may make more of the request than the client did. */
+  boundFor(channel: RelayChannel, work: Work): number
 }
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
@@ -53,6 +55,7 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
   return {
     bound: Math.max(0, ...prices.map(price => boundOf(price, work))),
     priceFor,
+    boundFor: (channel, changed) => boundOf(priceFor(channel) ?? FREE, changed),
     costOf: (channel, usage) => cost((priceFor(channel) ?? FREE).price, usage),
   }
 }

@@ -36,7 +36,7 @@ function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
 
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
 function dressed(bytes: Buffer, asked: string, sent: string, channel: RelayChannel, more: Body = {}): Buffer {
-  const edits: Record<string, unknown> = { ...more, ...channel.paramOverride }
+  const edits: Record<string, unknown> = { ...more, ...channel.override.members }
   if (sent !== asked) edits.model = sent
   return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits)
 }
