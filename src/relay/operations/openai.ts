@@ -7,11 +7,13 @@ import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
 import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
 import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
-import { editTopLevel } from '../../wire/json-edit.ts'
+import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { OperationSpec, WholeReading, Work } from './operation.ts'
 
 type Body = Readonly<Record<string, unknown>>
+/** The body as the client wrote it. */
+type Written = { readonly bytes: Buffer; readonly members: readonly Member[] | undefined }
 
 /** A fault of the reader, as the refusal that answers it. */
 function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
@@ -35,10 +37,16 @@ function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
 }
 
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
-function dressed(bytes: Buffer, asked: string, sent: string, channel: RelayChannel, more: Body = {}): Buffer {
+function dressed(
+  { bytes, members }: Written,
+  asked: string,
+  sent: string,
+  channel: RelayChannel,
+  more: Body = {},
+): Buffer {
   const edits: Record<string, unknown> = { ...more, ...channel.override.members }
   if (sent !== asked) edits.model = sent
-  return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits)
+  return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits, members)
 }
 
 /** Usage is asked for whether or not the client did: the books need it. */
@@ -57,13 +65,13 @@ type Generation = PromptSize & {
 }
 
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
-const generating = (facts: Generation, parsed: Body, bytes: Buffer) => ({
+const generating = (facts: Generation, parsed: Body, written: Written) => ({
   model: facts.model,
   isStream: facts.stream,
   inputTokens: inputBound(facts),
   dress: (channel: RelayChannel, sent: string) =>
     dressed(
-      bytes,
+      written,
       facts.model,
       sent,
       channel,
@@ -82,10 +90,11 @@ const generating = (facts: Generation, parsed: Body, bytes: Buffer) => ({
 export const chat: OperationSpec = {
   operation: 'chat',
   format: 'openai-chat',
-  read(parsed, bytes): Work {
+  skims: true,
+  read(parsed, bytes, members): Work {
     const facts = mustRead(readChatRequest(parsed))
     return {
-      ...generating(facts, parsed, bytes),
+      ...generating(facts, parsed, { bytes, members }),
       countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
     }
@@ -95,10 +104,11 @@ export const chat: OperationSpec = {
 export const completions: OperationSpec = {
   operation: 'completions',
   format: 'openai',
-  read(parsed, bytes): Work {
+  skims: true,
+  read(parsed, bytes, members): Work {
     const facts = mustRead(readCompletionRequest(parsed))
     return {
-      ...generating(facts, parsed, bytes),
+      ...generating(facts, parsed, { bytes, members }),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => facts.maxOutput * facts.choices,
     }
@@ -108,7 +118,8 @@ export const completions: OperationSpec = {
 export const embeddings: OperationSpec = {
   operation: 'embeddings',
   format: 'openai',
-  read(parsed, bytes): Work {
+  skims: true,
+  read(parsed, bytes, members): Work {
     const facts = mustRead(readEmbeddingRequest(parsed))
     return {
       model: facts.model,
@@ -116,7 +127,7 @@ export const embeddings: OperationSpec = {
       inputTokens: inputBound(facts),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => 0,
-      dress: (channel, sent) => dressed(bytes, facts.model, sent, channel),
+      dress: (channel, sent) => dressed({ bytes, members }, facts.model, sent, channel),
       undress(body) {
         const answer = JSON.parse(body.toString('utf8')) as Record<string, unknown>
         const encoded = encodeEmbeddings(answer, facts.encoding)

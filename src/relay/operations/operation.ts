@@ -1,6 +1,7 @@
 import type { Usage } from '../../domain/usage.ts'
 import type { StreamMeter } from '../../formats/openai/stream-meter.ts'
 import type { Format, Operation } from '../../providers/index.ts'
+import type { Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog.ts'
 
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
@@ -34,5 +35,8 @@ export type Work = {
 export type OperationSpec = {
   readonly operation: Operation
   readonly format: Format
-  read(parsed: Record<string, unknown>, bytes: Buffer): Work
+  /** It needs no more of long texts than how long they are, and may be given a LongText in their place. */
+  readonly skims?: true
+  /** `members`: those of the body, where they are known already. */
+  read(parsed: Record<string, unknown>, bytes: Buffer, members?: readonly Member[]): Work
 }
