@@ -21,6 +21,7 @@ import type { RelayDeps } from './relay/errand.ts'
 import { createExplain } from './relay/explain.ts'
 import { createRelay } from './relay/handle.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
+import { createTokenCounter } from './relay/token-count.ts'
 import { createUpstream } from './relay/upstream.ts'
 import { createHealth } from './routing/health.ts'
 import { createRates, type Rates } from './routing/rates.ts'
@@ -152,6 +153,9 @@ export async function buildRelay({
   const upstream = createUpstream({
     lookup: createGuardedLookup({ allowPrivate: config.privateUpstreams === 'allow' }),
   })
+  const counter = createTokenCounter({
+    onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
+  })
   const testChannel = createChannelTest({ catalog, upstream, nowMs: Date.now })
   async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
     const result = await testChannel(id, options)
@@ -184,6 +188,7 @@ export async function buildRelay({
     health,
     rates,
     upstream,
+    counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
     isStopping,
@@ -292,6 +297,7 @@ export async function buildRelay({
       clearInterval(recoveryTimer)
       lag.close()
       await upstream.close()
+      await counter.close()
       await ledger.close()
       node.release()
     },

@@ -87,9 +87,9 @@ describe('a large body', () => {
     const control = Buffer.from(`{"a":"${'x'.repeat(2 * MB)}"}`)
     control[MB] = 0x0a
     await assert.rejects(readJson(control, true), /not valid JSON/)
-    const escape = Buffer.from(`{"a":"${'x'.repeat(2 * MB)}"}`)
-    escape.write('\\q', MB)
-    await assert.rejects(readJson(escape, true), /not valid JSON/)
+    const escaped = Buffer.from(`{"a":"${'x'.repeat(2 * MB)}"}`)
+    escaped.write('\\q', MB)
+    await assert.rejects(readJson(escaped, true), /not valid JSON/)
   })
 
   it('is scanned the same in whatever pieces it comes', () => {

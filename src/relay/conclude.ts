@@ -11,6 +11,7 @@ import { rateHeaders } from './admit.ts'
 import { answerRefusal, commonHeaders } from './answer.ts'
 import type { Answered } from './attempt.ts'
 import type { RelayChannel } from './catalog.ts'
+import { type Counted, countUsage, tokensOf } from './count.ts'
 import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
@@ -20,14 +21,12 @@ import { passedError, passedEvent } from './passed.ts'
 /** Where the counts of a settlement come from. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
 
-/** Four bytes of text are a token, more or less: what is owed where a provider tells nothing. */
-const BYTES_PER_TOKEN = 4
-const tokensOf = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
-
 type Settling = {
   readonly channel: RelayChannel
   readonly usage: Usage
   readonly source: Source
+  /** How the tokens were counted, where the provider did not tell them. */
+  readonly countedBy?: Counted['by'] | undefined
   readonly trace: Trace
   readonly error?: string
   readonly doubts?: readonly Doubt[]
@@ -65,6 +64,7 @@ async function settle(errand: Errand, settling: Settling): Promise<{ paid: numbe
     upstreamRequestId: settling.upstreamRequestId ?? '',
     other: {
       source,
+      ...(settling.countedBy === undefined ? {} : { counted_by: settling.countedBy }),
       ...(firstByteMs === undefined ? {} : { frt: firstByteMs }),
       ...(price?.version === 'unpriced'
         ? { unpriced: true }
@@ -125,7 +125,11 @@ type Of<Kind extends Answered['kind']> = Extract<Answered, { kind: Kind }>
 async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
   const { response, work, deps } = errand
   const { step, answer, reading, trace } = answered
-  const usage = reading.usage ?? countedUsage(work.countedInput, tokensOf(reading.outputBytes))
+  const counted =
+    reading.usage === undefined
+      ? await countUsage(deps.counter, work, { bytes: reading.outputBytes, sample: reading.sample })
+      : { usage: reading.usage, by: undefined }
+  const { usage } = counted
   answered.health.end({ kind: 'ok' })
   answered.ticket.end(totalInput(usage) + totalOutput(usage))
   ticket.end(totalInput(usage) + totalOutput(usage))
@@ -134,6 +138,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
     channel: step.channel,
     usage,
     source: reading.usage ? 'provider' : 'counted',
+    countedBy: counted.by,
     trace,
     firstByteMs: deps.nowMs() - errand.startedMs,
     upstreamRequestId: idOf(answer.headers),
@@ -194,7 +199,15 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     },
   })
 
-  const usage = usageSoFar()
+  const { usage: told, textBytes, reasoningBytes } = meter.reading
+  const counted =
+    told === undefined
+      ? await countUsage(deps.counter, work, {
+          bytes: textBytes + reasoningBytes,
+          sample: meter.sample,
+        })
+      : { usage: told, by: undefined }
+  const { usage } = counted
   const fault = streamFault(delivery, meter)
   const tokens = totalInput(usage) + totalOutput(usage)
   answered.health.end(healthOf(delivery, fault))
@@ -203,7 +216,8 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   await settle(errand, {
     channel,
     usage,
-    source: meter.reading.usage ? 'provider' : 'counted',
+    source: told ? 'provider' : 'counted',
+    countedBy: counted.by,
     trace,
     firstByteMs,
     upstreamRequestId: idOf(streamed.headers),
@@ -245,13 +259,17 @@ function endWithError(response: ServerResponse, body: unknown): void {
 
 /** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
 async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Promise<void> {
-  const { work } = errand
+  const { work, deps } = errand
   const last = trace.attempts.at(-1)
   if (last === undefined) return
   // Attempts that had failed before the client left cost it nothing.
   const isOwed = last.status === 'left'
-  const usage = isOwed ? countedUsage(work.countedInput, 0) : EMPTY
-  await settle(errand, { channel, usage, source: isOwed ? 'input_only' : 'zero', trace })
+  if (!isOwed) {
+    await settle(errand, { channel, usage: EMPTY, source: 'zero', trace })
+    return
+  }
+  const { usage, by } = await countUsage(deps.counter, work, { bytes: 0 })
+  await settle(errand, { channel, usage, source: 'input_only', countedBy: by, trace })
 }
 
 async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<void> {

@@ -42,6 +42,10 @@ const PAYLOADS: ReadonlySet<string> = new Set([
   'video_url',
 ])
 
+export const isPayload = (name: string) => PAYLOADS.has(name)
+export const isMediaPart = ({ type }: JsonObject) =>
+  typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type)
+
 const PDF = 'data:application/pdf'
 const BYTES_PER_BASE64_CHARACTER = 3 / 4
 

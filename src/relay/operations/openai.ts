@@ -3,8 +3,10 @@ import { readChatRequest } from '../../formats/openai/chat-request.ts'
 import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
 import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
 import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
+import { promptText } from '../../formats/openai/prompt-text.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
+import { createTextSample } from '../../formats/openai/text-sample.ts'
 import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
 import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
@@ -25,13 +27,28 @@ function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
 /** Four bytes of text are a token, more or less. */
 const BYTES_PER_TOKEN = 4
 
-const countedInput = ({ textBytes, media }: PromptSize) =>
-  Math.ceil(textBytes / BYTES_PER_TOKEN) + inputBound({ textBytes: 0, media }) / 16
+/** What is held for a picture or sound is the most there can be; this is what it may well be. */
+const mediaTokens = ({ media }: PromptSize) => inputBound({ textBytes: 0, media }) / 16
+
+const countedInput = (size: PromptSize) => Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
+
+/** The texts of a request, for whoever has to count them. */
+const texts = (facts: PromptSize & { readonly overhead?: number }, parsed: Body, bytes: Buffer) => ({
+  promptText: () => promptText(parsed, mediaTokens(facts)),
+  // Pictures and sounds are bound by their kind: there is nothing to count in them.
+  boundText: () =>
+    mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
+})
 
 function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
-  const reading = meterWhole(body, options)
+  const sample = createTextSample()
+  const reading = meterWhole(body, { ...options, sample })
   if (reading.kind === 'answer')
-    return { usage: reading.usage, outputBytes: reading.textBytes + reading.reasoningBytes }
+    return {
+      usage: reading.usage,
+      outputBytes: reading.textBytes + reading.reasoningBytes,
+      sample,
+    }
   const fault = reading.kind === 'error' ? 'the answer is an error' : reading.reason
   return { usage: undefined, outputBytes: 0, fault }
 }
@@ -95,6 +112,7 @@ export const chat: OperationSpec = {
     const facts = mustRead(readChatRequest(parsed))
     return {
       ...generating(facts, parsed, { bytes, members }),
+      ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
     }
@@ -109,6 +127,7 @@ export const completions: OperationSpec = {
     const facts = mustRead(readCompletionRequest(parsed))
     return {
       ...generating(facts, parsed, { bytes, members }),
+      ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => facts.maxOutput * facts.choices,
     }
@@ -122,6 +141,7 @@ export const embeddings: OperationSpec = {
   read(parsed, bytes, members): Work {
     const facts = mustRead(readEmbeddingRequest(parsed))
     return {
+      ...texts(facts, parsed, bytes),
       model: facts.model,
       isStream: false,
       inputTokens: inputBound(facts),

@@ -1,5 +1,7 @@
 import type { Usage } from '../../domain/usage.ts'
+import type { PromptText } from '../../formats/openai/prompt-text.ts'
 import type { StreamMeter } from '../../formats/openai/stream-meter.ts'
+import type { TextSample } from '../../formats/openai/text-sample.ts'
 import type { Format, Operation } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog.ts'
@@ -8,6 +10,8 @@ import type { RelayChannel } from '../catalog.ts'
 export type WholeReading = {
   readonly usage: Usage | undefined
   readonly outputBytes: number
+  /** How the output begins, where it has to be counted. */
+  readonly sample?: TextSample | undefined
   readonly fault?: string
 }
 
@@ -21,6 +25,10 @@ export type Work = {
   readonly inputTokens: number
   /** What a tokeniser would find, roughly: for limits and for what is owed when a provider tells nothing. */
   readonly countedInput: number
+  /** What the model is shown, for a count in place of that. */
+  promptText?(): PromptText
+  /** Everything that could become prompt, and tokens beyond that: for a closer bound where the bytes are too many. */
+  boundText?(): { readonly text: string; readonly extra: number } | undefined
   /** At most so many output tokens, given what the model's price says of its longest answer. */
   outputTokens(modelMaximum: number | undefined): number
   /** The body for a channel: the client's own bytes wherever nothing has to change. */
