@@ -74,6 +74,8 @@ describe('a large body', () => {
     const many = (count: number, piece: (index: number) => string) =>
       Array.from({ length: count }, (_, index) => piece(index)).join(',')
     await refusal(`{${many(SCAN_LIMITS.names + 1, index => `"name${index}":1`)}}`, /different names/)
+    await refusal(`{${many(SCAN_LIMITS.names + 2, () => '"same":1')}}`, /twice/)
+    await refusal(padded(`{"a":${'1'.repeat(1_001)}}`), /digits/)
     await refusal(`[${many(SCAN_LIMITS.values + 1, () => '1')}]`, /values/)
     await refusal(`[${many(SCAN_LIMITS.texts + 1, () => '""')}]`, /texts/)
   })

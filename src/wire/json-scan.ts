@@ -35,6 +35,9 @@ const LOWER_U = 0x75
 const ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrtu'))
 const HEX: ReadonlySet<number> = new Set(Buffer.from('0123456789abcdefABCDEF'))
 
+/** No number means anything beyond this, and a parser reads it digit by digit. */
+const MAX_WORD = 1_000
+
 const LONG_TEXT = 1_024
 /** Once so much is left to be parsed, only short texts are left in. */
 const ROOMY_BYTES = 2 * 1_048_576
@@ -67,10 +70,12 @@ export function createJsonScanner() {
   let member: { start: number; nameEnd: number; valueStart: number } | undefined
   /** Behind the last byte that is no space. */
   let solidEnd = 0
+  let wordLength = 0
 
   /** The outermost object's members are noted as they pass, so that nobody has to look for them again. */
   function endMember(): void {
     if (depth === 1 && member !== undefined) places.push({ ...member, end: solidEnd })
+    if (places.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
     if (depth <= 1) member = undefined
   }
 
@@ -184,6 +189,8 @@ export function createJsonScanner() {
           default:
             if ((piece[i] as number) > SPACE) {
               beginValue()
+              wordLength = solidEnd === place ? wordLength + 1 : 1
+              if (wordLength > MAX_WORD) throw new JsonError(`holds a number of more than ${MAX_WORD} digits`)
               solidEnd = place + 1
             }
         }
@@ -191,6 +198,10 @@ export function createJsonScanner() {
       }
       place = base + piece.length
     },
-    end: (): Scan => ({ cuts, places }),
+    end(): Scan {
+      // Nothing would be cut out of a text that never ends, and all of it parsed to find that out.
+      if (isInText || depth > 0) throw new JsonError('is not valid JSON')
+      return { cuts, places }
+    },
   }
 }
