@@ -22,6 +22,7 @@ import { createExplain } from './relay/explain.ts'
 import { openTempDir } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
+import { createTokenCounter } from './relay/token-count.ts'
 import { createUpstream } from './relay/upstream.ts'
 import { createHealth } from './routing/health.ts'
 import { createRates, type Rates } from './routing/rates.ts'
@@ -159,6 +160,9 @@ export async function buildRelay({
   const upstream = createUpstream({
     lookup: createGuardedLookup({ allowPrivate: config.privateUpstreams === 'allow' }),
   })
+  const counter = createTokenCounter({
+    onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
+  })
   const testChannel = createChannelTest({ catalog, upstream, nowMs: Date.now })
   async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
     const result = await testChannel(id, options)
@@ -191,6 +195,7 @@ export async function buildRelay({
     health,
     rates,
     upstream,
+    counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
     tempDir: openTempDir(config.dataDir),
@@ -301,6 +306,7 @@ export async function buildRelay({
       clearInterval(recoveryTimer)
       lag.close()
       await upstream.close()
+      await counter.close()
       await ledger.close()
       node.release()
     },

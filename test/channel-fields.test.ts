@@ -108,9 +108,10 @@ for (const engine of ENGINES) {
       await refused({ openai_organization: 'örg' }, 'openai_organization')
     })
 
-    it('maps status codes from 100 to 599 only', async () => {
+    it('maps failing status codes to failing ones only', async () => {
       for (const mapping of [
         { '99': '500' },
+        { '200': '500' },
         { '400': '600' },
         { '400': 'x' },
         { abc: '500' },

@@ -1,11 +1,12 @@
 import { invalidField } from '../domain/errors.ts'
+import { HEADER_VALUE } from '../domain/header.ts'
 import { limitsStored } from '../domain/limits.ts'
 import { hasControl } from '../domain/text.ts'
 import { type AddressPolicy, refuseUrl } from '../http/upstream-address.ts'
 import { type ChannelField, type Provider, providerOf, typeEntry } from '../providers/index.ts'
 import type { ChannelChange } from '../store/channels.ts'
 import type { ChannelRow } from '../store/schema.ts'
-import { HEADER_VALUE, type ObjectField, readChannelObject } from './channel-objects.ts'
+import { type ObjectField, readChannelObject } from './channel-objects.ts'
 import type { ChannelGiven } from './contract/channel-fields.ts'
 
 /** Reads what a caller says of a channel into what is stored of it. */
@@ -13,6 +14,9 @@ import type { ChannelGiven } from './contract/channel-fields.ts'
 const MAX_OVERRIDE_BYTES = 64 * 1024
 const MAX_MAPPING_BYTES = 256 * 1024
 const MAX_FIELD_LENGTH = 500
+
+/** Told with their secrets masked, and taken back that way. */
+const WITH_SECRETS: ReadonlySet<ObjectField> = new Set<ObjectField>(['header_override', 'setting'])
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -70,7 +74,8 @@ export function readFields(
   const object = (name: ObjectField, bytes = MAX_OVERRIDE_BYTES) => {
     const value = given[name]
     if (value === undefined) return
-    change[name] = JSON.stringify(readChannelObject(name, value, { path: `${at}${name}`, bytes }))
+    const stored = WITH_SECRETS.has(name) ? JSON.parse(current[name]) : undefined
+    change[name] = JSON.stringify(readChannelObject(name, value, { path: `${at}${name}`, bytes, stored }))
   }
 
   set('name', given.name)

@@ -1,6 +1,16 @@
 import { cycleIn, TIMEOUTS } from '../domain/channel.ts'
 import { invalidField } from '../domain/errors.ts'
+import {
+  CLIENT_HEADER,
+  HEADER_NAME,
+  HEADER_VALUE,
+  isFraming,
+  MAX_PLACEHOLDERS,
+  mayPass,
+} from '../domain/header.ts'
+import { stillMasked, unmaskSecrets } from '../domain/secret-name.ts'
 import { codePoints, hasControl } from '../domain/text.ts'
+import { readOverride } from '../formats/override/override.ts'
 import { readObject } from './json-object.ts'
 
 /** What may stand inside the objects that a channel carries: mappings, overrides, its setting. */
@@ -21,15 +31,20 @@ export type ObjectField =
 export function readChannelObject(
   name: ObjectField,
   given: string | Json,
-  options: { readonly path: string; readonly bytes: number },
+  options: { readonly path: string; readonly bytes: number; readonly stored?: Json | undefined },
 ): Json {
-  const object = readObject(given, options)
+  const { stored, path } = options
+  const read = readObject(given, options)
+  const object = stored === undefined ? read : unmaskSecrets(read, stored)
+  const masked = stored === undefined ? undefined : stillMasked(object, path)
+  if (masked !== undefined) throw invalidField(masked, 'is masked; send the whole value')
   return READS[name]?.(object, options.path) ?? object
 }
 
-/** What may stand inside each object; `param_override` takes anything. */
+/** What may stand inside each object. */
 const READS: Partial<Record<ObjectField, (object: Json, path: string) => Json | undefined>> = {
   model_mapping: readMapping,
+  param_override: checkOverride,
   header_override: checkHeaders,
   status_code_mapping: checkStatusCodes,
   setting: checkSetting,
@@ -50,34 +65,41 @@ function readMapping(given: Json, path: string): Json {
   return mapping
 }
 
+function checkOverride(given: Json, path: string): undefined {
+  const read = readOverride(given)
+  if ('fault' in read) throw invalidField(`${path}${read.fault.path}`, read.fault.message)
+}
+
 const isModelName = (name: unknown): name is string =>
   typeof name === 'string' && name.trim() !== '' && codePoints(name) <= MAX_MODEL_LENGTH && !hasControl(name)
-
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
-export const HEADER_VALUE = /^[\t\x20-\x7e]{0,8192}$/
-/** The connection's own headers: another value would break the framing of the request. */
-const FRAMING = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
 
 function checkHeaders(headers: Json, path: string): undefined {
   const entries = Object.entries(headers)
   if (entries.length > MAX_HEADERS) throw invalidField(path, `must hold at most ${MAX_HEADERS} headers`)
+  const seen = new Set<string>()
   for (const [name, value] of entries) {
     const at = `${path}.${name.slice(0, 100)}`
+    const lower = name.toLowerCase()
     if (!HEADER_NAME.test(name) && !isHeaderPattern(name)) throw invalidField(at, 'is no name of a header')
-    if (FRAMING.has(name.toLowerCase())) throw invalidField(at, 'belongs to the connection and cannot be set')
+    if (isFraming(name)) throw invalidField(at, 'belongs to the connection and cannot be set')
+    if (seen.has(lower)) throw invalidField(at, 'is the same header as another one')
+    seen.add(lower)
     if (typeof value !== 'string' || !HEADER_VALUE.test(value))
       throw invalidField(at, 'must be a text of plain ASCII without line breaks, at most 8192 characters')
+    const fault = placeholderFault(value)
+    if (fault !== undefined) throw invalidField(at, fault)
   }
+}
+
+function placeholderFault(value: string): string | undefined {
+  const names = [...value.matchAll(CLIENT_HEADER)].map(([, name = '']) => name)
+  if (names.length > MAX_PLACEHOLDERS) return `must hold at most ${MAX_PLACEHOLDERS} placeholders`
+  const bad = names.find(name => !HEADER_NAME.test(name))
+  if (bad !== undefined) return `"${bad.slice(0, 100)}" is no name of a header`
+  const kept = names.find(name => !mayPass(name))
+  return kept === undefined
+    ? undefined
+    : `${kept} of a client is never passed on: it is a credential or belongs to the connection`
 }
 
 /** `re:` and an expression stands for the client's headers of matching names, as existing clients write it. */
@@ -92,12 +114,15 @@ function isHeaderPattern(name: string): boolean {
   }
 }
 
+/** Only what failed can be told otherwise, and only as another failure: an error is no answer. */
 function checkStatusCodes(mapping: Json, path: string): undefined {
-  const isStatus = (value: unknown) => /^[1-5]\d\d$/.test(String(value))
   for (const [from, to] of Object.entries(mapping)) {
     const isWritten = typeof to === 'string' || typeof to === 'number'
-    if (!isStatus(from) || !isWritten || !isStatus(to))
-      throw invalidField(`${path}.${from.slice(0, 100)}`, 'must map a status to a status, each 100 to 599')
+    if (!/^[345]\d\d$/.test(from) || !isWritten || !/^[45]\d\d$/.test(String(to)))
+      throw invalidField(
+        `${path}.${from.slice(0, 100)}`,
+        'must map a status from 300 to 599 to a status from 400 to 599',
+      )
   }
 }
 

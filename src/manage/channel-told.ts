@@ -1,12 +1,13 @@
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { limitsTold } from '../domain/limits.ts'
 import { unitsUsed } from '../domain/money.ts'
+import { maskSecrets } from '../domain/secret-name.ts'
 import type { ChannelKey } from '../store/channel-keys.ts'
 import type { ChannelRow } from '../store/schema.ts'
 
 const object = (text: string) => JSON.parse(text) as Record<string, unknown>
 
-/** A channel as the API tells it: its keys masked. */
+/** A channel as the API and the audit log tell it: its keys masked, and what looks like a secret elsewhere. */
 export function tellChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
   const isMulti = row.is_multi === 1
   const disabled = keys.filter(({ status }) => status !== KEY_STATUS.enabled)
@@ -38,9 +39,9 @@ export function tellChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
     auto_ban: row.auto_ban,
     test_model: row.test_model,
     param_override: object(row.param_override),
-    header_override: object(row.header_override),
+    header_override: maskSecrets(object(row.header_override)),
     status_code_mapping: object(row.status_code_mapping),
-    setting: object(row.setting),
+    setting: maskSecrets(object(row.setting)),
     openai_organization: row.openai_organization,
     other: row.other,
     remark: row.remark,

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
-import { JsonError, parseJson } from '../wire/json.ts'
-import { repeatedKey, topLevel } from '../wire/json-edit.ts'
+import { JsonError } from '../wire/json.ts'
+import { repeatedKey } from '../wire/json-edit.ts'
+import { type JsonRead, readJson } from '../wire/json-skim.ts'
 import { readBody } from './body.ts'
 import { readForm } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
@@ -37,19 +38,19 @@ export async function readRequest(
     throw new Refusal('unsupported_media_type', `send the body as ${taken.join(' or ')}`)
   }
   const bytes = await readBody(request, maxBodyBytes)
-  const parsed = parse(bytes)
+  const { value: parsed, members } = await parse(bytes, spec.skims === true)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')
   // Whoever reads it next must find the same value that we route and bill by.
-  const repeated = repeatedKey(topLevel(bytes))
+  const repeated = repeatedKey(members)
   if (repeated !== undefined)
     throw new Refusal('invalid_json', `the body names "${repeated.slice(0, 100)}" twice`)
-  return spec.read(parsed as Record<string, unknown>, bytes, desk)
+  return spec.read(parsed as Record<string, unknown>, bytes, desk, members)
 }
 
-function parse(bytes: Buffer): unknown {
+async function parse(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   try {
-    return parseJson(bytes)
+    return await readJson(bytes, isSkimmed)
   } catch (error) {
     if (error instanceof JsonError) throw new Refusal('invalid_json', `the body ${error.message}`)
     throw error

@@ -5,6 +5,7 @@ import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
 import { type Address, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
+import { dress, type Ready } from './dress.ts'
 import { type Early, openEarly } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
 import {
@@ -14,6 +15,7 @@ import {
   refusalFor,
   statusFailure,
 } from './failure.ts'
+import { passedHeaders } from './header-override.ts'
 import type { WholeReading } from './operations/operation.ts'
 import { send } from './send.ts'
 import type { Exchange, Streamed, Whole } from './upstream.ts'
@@ -57,7 +59,11 @@ const addressOf = createAddressBook()
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 
 /** Ours by an allow-list, then what the channel's provider and its administrator add. */
-function headersOf({ response, requestId, work, spec }: Errand, address: Address): Record<string, string> {
+function headersOf(
+  { response, requestId, work, spec }: Errand,
+  channel: RelayChannel,
+  address: Address,
+): Record<string, string> {
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     // Whoever sends files, or is sent one, may be answered in other forms than JSON.
@@ -70,7 +76,7 @@ function headersOf({ response, requestId, work, spec }: Errand, address: Address
     const value = response.req.headers[name]
     if (typeof value === 'string') headers[name] = value
   }
-  return Object.assign(headers, address.headers)
+  return Object.assign(headers, passedHeaders(channel.headerOverride, response.req.headers), address.headers)
 }
 
 /** Why a channel cannot be asked this at all, whatever its health. */
@@ -115,13 +121,22 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       begun = await begin(errand, step)
       if (!begun) continue
       last = channel
+      const ready = begun.dress()
+      if ('isRetryable' in ready) {
+        trace.attempts.push({ channel: channel.id, status: ready.status || ready.message, ms: 0 })
+        begun.end(ready.health)
+        trace.failures.push(ready)
+        if (!ready.isRetryable) break
+        continue
+      }
+      await cover(errand, channel, ready)
       await hold.attempt(channel.id, errand.priced.estimate(channel))
       if (hasLeft) {
         begun.end({ kind: 'client' })
         break
       }
       const sentMs = deps.nowMs()
-      const sent = begun.send()
+      const sent = begun.send(ready)
       exchange = sent.exchange
       const outcome = await exchange.outcome
       const note = (status: number | string) =>
@@ -229,23 +244,35 @@ async function begin(errand: Errand, step: Step<RelayChannel>) {
   return {
     health,
     ticket,
-    send() {
-      const dressed = work.dress(channel, sentModel)
-      return send(deps.upstream, dressed, {
+    dress: () =>
+      dress(
+        { channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers },
+        { spec, desk: deps.desk },
+        headersOf(errand, channel, address),
+        work.dress(channel, sentModel),
+      ),
+    send: ({ headers, dressed }: Ready) =>
+      send(deps.upstream, dressed, {
         url: address.url,
-        headers: headersOf(errand, address),
+        headers,
         timeouts: channel.timeouts,
         isStream: work.isStream,
         ...(work.isWholeTaken && { isWholeTaken: true }),
         ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
         ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
-      })
-    },
+      }),
     end(outcome: Parameters<Attempt['end']>[0]): void {
       health.end(outcome)
       ticket.end(0)
     },
   }
+}
+
+/** A channel that makes more of a request than the client did is paid for before it is asked, like any other. */
+async function cover({ hold, priced }: Errand, channel: RelayChannel, { changed }: Ready): Promise<void> {
+  const more = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
+  if (more > 0 && !(await hold.extend(more)))
+    throw new Refusal('insufficient_quota', 'the quota does not cover what this request may cost')
 }
 
 /** A good answer, or what is wrong with it. */

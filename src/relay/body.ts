@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Refusal } from '../domain/errors.ts'
@@ -18,6 +19,22 @@ const tooLarge = (maxBytes: number) =>
   new Refusal('request_too_large', `the body is larger than ${Math.floor(maxBytes / 1_048_576)} MB`)
 
 const BODY_TIMEOUT_MS = 60_000
+const COPIED_BYTES = 4 * 1_048_576
+
+/** Puts a large body together a few pieces at a time: all at once would hold up everybody else. */
+async function assemble(chunks: readonly Buffer[], size: number): Promise<Buffer> {
+  const whole = Buffer.allocUnsafeSlow(size)
+  let end = 0
+  let copied = 0
+  for (const chunk of chunks) {
+    end += chunk.copy(whole, end)
+    copied += chunk.length
+    if (copied < COPIED_BYTES) continue
+    copied = 0
+    await setImmediate()
+  }
+  return whole
+}
 
 /** The whole body, within its bounds. Small bodies come in one piece and are not copied. */
 function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
@@ -48,7 +65,9 @@ function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
     const onEnd = () => {
       finish()
       const [only] = chunks
-      resolve(chunks.length === 1 && only ? only : Buffer.concat(chunks, size))
+      if (chunks.length === 1 && only) resolve(only)
+      else if (size <= COPIED_BYTES) resolve(Buffer.concat(chunks, size))
+      else resolve(assemble(chunks, size))
     }
     const onCut = () => {
       finish()

@@ -1,5 +1,6 @@
 import type { Price } from '../domain/price.ts'
 import type { Settings } from '../domain/setting.ts'
+import type { Override } from '../formats/override/override.ts'
 import {
   endpoint,
   type Format,
@@ -19,6 +20,7 @@ import {
   type RoutedKey,
   type Table,
 } from '../routing/table.ts'
+import type { HeaderOverride } from './header-override.ts'
 import type { Timeouts } from './upstream.ts'
 
 /** A channel with everything an attempt needs, worked out once when it is loaded. */
@@ -27,8 +29,10 @@ export type RelayChannel = RoutedChannel & {
   readonly baseUrl: string
   readonly setting: Readonly<Record<string, unknown>>
   readonly timeouts: Timeouts
-  readonly paramOverride: Readonly<Record<string, unknown>>
-  readonly headerOverride: Readonly<Record<string, string>>
+  readonly override: Override
+  readonly headerOverride: HeaderOverride
+  /** What a failing status of the provider is taken for. */
+  readonly statusMapping: ReadonlyMap<number, number>
   readonly testModel: string
 }
 
@@ -157,8 +161,8 @@ function makeAddress(
   const call = siblingPath(pathFor(path, isStream), sibling)
   const address = fill(endpoint(provider, baseUrl, call), values)
   if (address === undefined || !URL.canParse(address)) return undefined
-  const overrides = Object.entries(headerOverride).map(
-    ([header, value]) => [header.toLowerCase(), value.replaceAll('{api_key}', key.value)] as const,
+  const overrides = Object.entries(headerOverride.fixed).map(
+    ([header, value]) => [header, value.replaceAll('{api_key}', () => key.value)] as const,
   )
   return {
     url: new URL(address),

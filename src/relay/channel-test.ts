@@ -2,6 +2,7 @@ import { Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
 import { type Catalog, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
 import { deliverNowhere } from './drain.ts'
+import { dress } from './dress.ts'
 import { chat, embeddings } from './operations/openai.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 import { passedError } from './passed.ts'
@@ -103,24 +104,32 @@ export function createChannelTest({
         key: used,
         values: work.placeholders?.(channel),
       })
-    if (!address)
-      return {
-        ...named,
-        isGood: false,
-        latencyMs: 0,
-        firstTokenMs: null,
-        status: null,
-        error: 'the provider does not offer this',
-      }
+    const failed = (error: string) => ({
+      ...named,
+      isGood: false,
+      latencyMs: 0,
+      firstTokenMs: null,
+      status: null,
+      error,
+    })
+    if (!address) return failed('the provider does not offer this')
+    const headers = {
+      'content-type': 'application/json',
+      'accept-encoding': 'identity',
+      'user-agent': 'sluice',
+      ...address.headers,
+    }
+    const ready = dress(
+      { channel, key: used, asked: model, sent, client: {} },
+      { spec, desk },
+      headers,
+      work.dress(channel, sent),
+    )
+    if ('isRetryable' in ready) return failed(ready.message)
     const startedMs = nowMs()
-    const { exchange } = send(upstream, work.dress(channel, sent), {
+    const { exchange } = send(upstream, ready.dressed, {
       url: address.url,
-      headers: {
-        'content-type': 'application/json',
-        'accept-encoding': 'identity',
-        'user-agent': 'sluice',
-        ...address.headers,
-      },
+      headers: ready.headers,
       timeouts: channel.timeouts,
       isStream: work.isStream,
       ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),

@@ -12,6 +12,7 @@ import { rateHeaders } from './admit.ts'
 import { answerRefusal, commonHeaders } from './answer.ts'
 import type { Answered } from './attempt.ts'
 import type { RelayChannel } from './catalog.ts'
+import { type Counted, countUsage, type Output, tokensOf } from './count.ts'
 import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
@@ -21,16 +22,14 @@ import { passedError, passedEvent } from './passed.ts'
 /** Where the counts of a settlement come from. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
 
-/** Four bytes of text are a token, more or less: what is owed where a provider tells nothing. */
-const BYTES_PER_TOKEN = 4
-const tokensOf = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
-
 type Settling = {
   readonly channel: RelayChannel
   readonly usage: Usage
   /** What a picture turned out to be. */
   readonly made?: When
   readonly source: Source
+  /** How the tokens were counted, where the provider did not tell them. */
+  readonly countedBy?: Counted['by'] | undefined
   readonly trace: Trace
   readonly error?: string
   readonly doubts?: readonly Doubt[]
@@ -68,6 +67,7 @@ async function settle(errand: Errand, settling: Settling): Promise<{ paid: numbe
     upstreamRequestId: settling.upstreamRequestId ?? '',
     other: {
       source,
+      ...(settling.countedBy === undefined ? {} : { counted_by: settling.countedBy }),
       ...(firstByteMs === undefined ? {} : { frt: firstByteMs }),
       ...(price?.version === 'unpriced'
         ? { unpriced: true }
@@ -131,12 +131,20 @@ export async function conclude(errand: Errand, answered: Answered, ticket: Ticke
   }
 }
 
+/** What a request used, where its provider does not say. */
+const countFor = ({ deps, work, priced }: Errand, channel: RelayChannel, output: Output) =>
+  countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens))
+
 type Of<Kind extends Answered['kind']> = Extract<Answered, { kind: Kind }>
 
 async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
   const { response, work, deps } = errand
   const { step, answer, reading, trace } = answered
-  const usage = reading.usage ?? errand.priced.counted(step.channel, tokensOf(reading.outputBytes))
+  const counted =
+    reading.usage === undefined
+      ? await countFor(errand, step.channel, { bytes: reading.outputBytes, sample: reading.sample })
+      : { usage: reading.usage, by: undefined }
+  const { usage } = counted
   answered.health.end({ kind: 'ok' })
   answered.ticket.end(totalInput(usage) + totalOutput(usage))
   ticket.end(totalInput(usage) + totalOutput(usage))
@@ -145,6 +153,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
     channel: step.channel,
     usage,
     source: reading.usage ? 'provider' : 'counted',
+    countedBy: counted.by,
     trace,
     firstByteMs: deps.nowMs() - errand.startedMs,
     upstreamRequestId: idOf(answer.headers),
@@ -210,7 +219,12 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     },
   })
 
-  const usage = usageSoFar()
+  const { usage: told, textBytes, reasoningBytes } = meter.reading
+  const counted =
+    told === undefined
+      ? await countFor(errand, channel, { bytes: textBytes + reasoningBytes, sample: meter.sample })
+      : { usage: told, by: undefined }
+  const { usage } = counted
   const fault = streamFault(delivery, meter)
   const tokens = totalInput(usage) + totalOutput(usage)
   answered.health.end(healthOf(delivery, fault))
@@ -219,7 +233,8 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   await settle(errand, {
     channel,
     usage,
-    source: meter.reading.usage ? 'provider' : 'counted',
+    source: told ? 'provider' : 'counted',
+    countedBy: counted.by,
     trace,
     firstByteMs,
     upstreamRequestId: idOf(streamed.headers),
@@ -284,8 +299,12 @@ async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Pro
   if (last === undefined) return
   // Attempts that had failed before the client left cost it nothing.
   const isOwed = last.status === 'left'
-  const usage = isOwed ? errand.priced.counted(channel, 0) : EMPTY
-  await settle(errand, { channel, usage, source: isOwed ? 'input_only' : 'zero', trace })
+  if (!isOwed) {
+    await settle(errand, { channel, usage: EMPTY, source: 'zero', trace })
+    return
+  }
+  const { usage, by } = await countFor(errand, channel, { bytes: 0 })
+  await settle(errand, { channel, usage, source: 'input_only', countedBy: by, trace })
 }
 
 async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<void> {

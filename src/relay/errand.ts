@@ -11,6 +11,7 @@ import type { Directory } from './directory.ts'
 import type { AttemptFailure } from './failure.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 import type { Priced } from './price.ts'
+import type { TokenCounter } from './token-count.ts'
 import type { Upstream } from './upstream.ts'
 
 /** What the relay is given when it is built. */
@@ -21,6 +22,7 @@ export type RelayDeps = {
   readonly health: Health
   readonly rates: Rates
   readonly upstream: Upstream
+  readonly counter: TokenCounter
   readonly clientAddress: ClientAddress
   readonly maxBodyBytes: number
   /** Where uploads are kept while they are used. */

@@ -1,4 +1,5 @@
 import { Refusal } from '../domain/errors.ts'
+import type { Told } from '../formats/override/edit.ts'
 import type { Outcome as HealthOutcome } from '../routing/health.ts'
 import type { RelayChannel } from './catalog.ts'
 import type { Failure, Whole } from './upstream.ts'
@@ -61,20 +62,49 @@ function parsed(body: Buffer): unknown {
   }
 }
 
-export function statusFailure(channel: RelayChannel, answer: Whole, nowMs: number): AttemptFailure {
-  const { status } = answer
-  const retryAfterS = readRetryAfter(answer.headers['retry-after'], nowMs)
-  const isKeyTrouble = channel.provider.isKeyTrouble?.(status, parsed(answer.body)) ?? false
+/** The channel's own reading of the status counts from here on: for what is tried next and for what is told. */
+export function statusFailure(channel: RelayChannel, given: Whole, nowMs: number): AttemptFailure {
+  const status = channel.statusMapping.get(given.status) ?? given.status
+  const retryAfterS = readRetryAfter(given.headers['retry-after'], nowMs)
+  const isMapped = status !== given.status
+  // Once an administrator has said what a status means, the provider's file is not asked any more.
+  const isKeyTrouble = !isMapped && (channel.provider.isKeyTrouble?.(status, parsed(given.body)) ?? false)
   return {
     channel,
     kind: 'status',
     status,
-    message: `status ${status}`,
+    message: isMapped ? `status ${given.status}, taken for ${status}` : `status ${status}`,
     retryAfterS,
     isInDoubt: false,
     health: healthOf(status, isKeyTrouble, retryAfterS),
     isRetryable: isKeyTrouble || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
-    answer,
+    answer: isMapped ? { ...given, status } : given,
+  }
+}
+
+/** A channel whose own override stands in the way: nobody was asked, and its health is not in question. */
+export const overrideFailure = (channel: RelayChannel, message: string): AttemptFailure => ({
+  channel,
+  kind: 'invalid',
+  status: 0,
+  message,
+  retryAfterS: undefined,
+  isInDoubt: false,
+  health: { kind: 'client' },
+  isRetryable: true,
+  answer: undefined,
+})
+
+/** What an override answers in the provider's place. */
+export const toldFailure = (channel: RelayChannel, told: Told): AttemptFailure => {
+  const { status, message, type, code, isFinal } = told
+  const body = Buffer.from(JSON.stringify({ error: { message, type, param: null, code } }))
+  return {
+    ...overrideFailure(channel, message),
+    kind: 'status',
+    status,
+    isRetryable: !isFinal,
+    answer: { kind: 'whole', status, headers: {}, body },
   }
 }
 

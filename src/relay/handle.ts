@@ -7,6 +7,7 @@ import { answerJson, answerPreflight, answerRefusal, commonHeaders, notServed } 
 import { readRequest } from './ask.ts'
 import { firstAnswer } from './attempt.ts'
 import { conclude } from './conclude.ts'
+import { closerInput } from './count.ts'
 import { mustBeLive } from './directory.ts'
 import type { Errand, RelayDeps } from './errand.ts'
 import { listFormat, tellModel, tellModels } from './models.ts'
@@ -44,18 +45,28 @@ async function walkOn(begun: Begun): Promise<void> {
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request)
   const route = admit(deps, admitted, work)
-  const priced = priceWork(deps.catalog, route, work)
+  let priced = priceWork(deps.catalog, route, work)
   const ticket = await admitted.enter(work.countedInput)
   try {
-    const hold = await deps.ledger.hold({
-      rid: requestId,
-      userId: admitted.caller.userId,
-      tokenId: admitted.caller.tokenId,
-      tokenName: admitted.caller.tokenName,
-      model: work.model,
-      amount: priced.bound,
-      isStream: work.isStream,
-      address: admitted.address,
+    const holdOf = (amount: number) =>
+      deps.ledger.hold({
+        rid: requestId,
+        userId: admitted.caller.userId,
+        tokenId: admitted.caller.tokenId,
+        tokenName: admitted.caller.tokenName,
+        model: work.model,
+        amount,
+        isStream: work.isStream,
+        address: admitted.address,
+      })
+    const hold = await holdOf(priced.bound).catch(async error => {
+      // Bytes are many more than tokens: whoever is refused for them is counted more closely, once.
+      const isShort = error instanceof Refusal && error.code === 'insufficient_quota'
+      const inputTokens = isShort ? await closerInput(deps.counter, work) : undefined
+      // A count takes a moment too: whoever was changed meanwhile keeps the refusal, and may ask again.
+      if (inputTokens === undefined || !deps.directory.isCurrent(credential, admitted.caller)) throw error
+      priced = priceWork(deps.catalog, route, { ...work, inputTokens })
+      return holdOf(priced.bound)
     })
     const errand: Errand = { deps, spec, work, route, priced, hold, response, requestId, startedMs, admitted }
     try {

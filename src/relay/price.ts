@@ -18,6 +18,8 @@ export type Priced = {
   counted(channel: RelayChannel, outputTokens: number): Usage
   /** What an attempt may have cost if nothing more is heard of it. */
   estimate(channel: RelayChannel): number
+  /** The same bound for one channel, which may make more of the request than the client did. */
+  boundFor(channel: RelayChannel, work: Work): number
 }
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
@@ -74,6 +76,7 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
   return {
     bound: Math.max(0, ...prices.map(price => boundOf(price, work))),
     priceFor,
+    boundFor: (channel, changed) => boundOf(priceFor(channel) ?? FREE, changed),
     costOf,
     counted,
     estimate: channel => costOf(channel, counted(channel, 0)),

@@ -1,6 +1,7 @@
 import { limitsTold } from '../domain/limits.ts'
 import type { Price } from '../domain/price.ts'
 import type { Role } from '../domain/role.ts'
+import { brokenOverride, type Override, readOverride } from '../formats/override/override.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import { providerOf } from '../providers/index.ts'
@@ -15,6 +16,7 @@ import { findTokenByDigest } from '../store/tokens.ts'
 import { findUser } from '../store/users.ts'
 import type { CatalogSource, RelayChannel } from './catalog.ts'
 import type { Caller } from './directory.ts'
+import { readHeaderOverride } from './header-override.ts'
 import type { Timeouts } from './upstream.ts'
 
 /** Contract 4, channel time-outs. */
@@ -28,6 +30,14 @@ function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
     idleMs: set.idle_ms,
     totalMs: set.total_ms,
   }
+}
+
+/** Judged when it was written; what was written under other rules is an error of this channel alone. */
+function readStored(row: ChannelRow): Override {
+  const read = readOverride(JSON.parse(row.param_override))
+  return 'fault' in read
+    ? brokenOverride(`param_override${read.fault.path}: ${read.fault.message}`)
+    : read.value
 }
 
 type Deps = {
@@ -97,8 +107,11 @@ export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadab
         baseUrl: row.base_url,
         setting,
         timeouts: readTimeouts(setting),
-        paramOverride: JSON.parse(row.param_override),
-        headerOverride: JSON.parse(row.header_override),
+        override: readStored(row),
+        headerOverride: readHeaderOverride(JSON.parse(row.header_override)),
+        statusMapping: new Map(
+          Object.entries(JSON.parse(row.status_code_mapping)).map(([from, to]) => [Number(from), Number(to)]),
+        ),
         testModel: row.test_model,
       },
     ]

@@ -121,7 +121,8 @@ function addedMembers(edits: Readonly<Record<string, unknown>>, members: readonl
     .join(',')
 }
 
-function keyOf(bytes: Buffer, start: number, end: number): string {
+/** The name that stands between two quotes. */
+export function keyOf(bytes: Buffer, start: number, end: number): string {
   const written = bytes.toString('utf8', start, end)
   return written.includes('\\') ? JSON.parse(written) : written.slice(1, -1)
 }

@@ -9,8 +9,10 @@ export class JsonError extends Error {
 export const MAX_DEPTH = 128
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-const OPENING = new Set([0x5b, 0x7b])
-const CLOSING = new Set([0x5d, 0x7d])
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
 
 /** Deep nesting stalls whoever parses it, so it is measured on the bytes, before. */
 function depthOf(bytes: Buffer): number {
@@ -23,10 +25,10 @@ function depthOf(bytes: Buffer): number {
       if (byte === BACKSLASH) i += 1
       else if (byte === QUOTE) inText = false
     } else if (byte === QUOTE) inText = true
-    else if (OPENING.has(byte)) {
+    else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       depth += 1
       if (depth > deepest) deepest = depth
-    } else if (CLOSING.has(byte)) depth -= 1
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1
   }
   return deepest
 }
@@ -39,6 +41,11 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /** Parses a whole JSON text, refusing bad UTF-8 and absurd nesting with a sentence that says so. */
 export function parseJson(bytes: Buffer): unknown {
   if (depthOf(bytes) > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
+  return parseMeasured(bytes)
+}
+
+/** The same for bytes whose nesting has been looked at already. */
+export function parseMeasured(bytes: Buffer): unknown {
   let text: string
   try {
     text = utf8.decode(bytes)

@@ -1,3 +1,5 @@
+import type { TextSample } from './text-sample.ts'
+
 /**
  * What the bytes of an answer, or of one chunk of it, say at a glance. Most chunks of a stream carry a few letters inside
  * three hundred bytes of envelope; one walk over the bytes finds the letters without making objects and texts of them all.
@@ -85,6 +87,7 @@ type Walk = {
   -readonly [name in keyof Glimpse]: Glimpse[name]
 } & {
   readonly part: Part
+  readonly sample: TextSample | undefined
   depth: number
   /** Of the key whose value comes next. */
   meaning: Meaning | undefined
@@ -96,9 +99,15 @@ type Walk = {
   reasoningContentBytes: number
 }
 
-/** Walks the JSON at [start, end) of `source` once. Anything but JSON gives a useless glimpse, never an error. */
-export function glimpse(source: Buffer, start: number, end: number, part: Part): Glimpse {
-  const walk = begin(part)
+/** Walks the JSON at [start, end) of `source` once; what the model wrote is shown to the sample, if there is one. Anything but JSON gives a useless glimpse, never an error. */
+export function glimpse(
+  source: Buffer,
+  start: number,
+  end: number,
+  part: Part,
+  sample?: TextSample,
+): Glimpse {
+  const walk = begin(part, sample)
   let i = start
   while (i < end) {
     switch (source[i]) {
@@ -135,8 +144,9 @@ export function glimpse(source: Buffer, start: number, end: number, part: Part):
   return walk
 }
 
-const begin = (part: Part): Walk => ({
+const begin = (part: Part, sample: TextSample | undefined): Walk => ({
   part,
+  sample,
   depth: 0,
   meaning: undefined,
   partDepth: NOT_IN,
@@ -189,11 +199,14 @@ function takeText(walk: Walk, source: Buffer, from: number, to: number): void {
   switch (meaning) {
     case 'text':
       walk.textBytes += decodedLength(source, from, to)
+      walk.sample?.take(source, from, to)
       return
     case 'reasoning_content':
+      walk.sample?.take(source, from, to)
       walk.reasoningContentBytes += decodedLength(source, from, to)
       return
     case 'reasoning':
+      walk.sample?.take(source, from, to)
       walk.reasoningBytes += decodedLength(source, from, to)
       return
     case 'media':

@@ -1,3 +1,4 @@
+import { type LongText, longText } from '../../wire/json-skim.ts'
 import { isObject, type JsonObject } from './value.ts'
 
 /** Things in a prompt whose tokens do not follow from their bytes. */
@@ -41,6 +42,10 @@ const PAYLOADS: ReadonlySet<string> = new Set([
   'video_url',
 ])
 
+export const isPayload = (name: string) => PAYLOADS.has(name)
+export const isMediaPart = ({ type }: JsonObject) =>
+  typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type)
+
 const PDF = 'data:application/pdf'
 const BYTES_PER_BASE64_CHARACTER = 3 / 4
 
@@ -73,7 +78,9 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
     if (typeof value === 'string') return Buffer.byteLength(value) + TEXT_FRAME_BYTES
     if (typeof value === 'number') return NUMBER_BYTES
     if (Array.isArray(value)) return listSize(value, isMedia)
-    return isObject(value) ? objectSize(value, isMedia) : WORD_BYTES
+    if (!isObject(value)) return WORD_BYTES
+    const long = longText(value)
+    return long === undefined ? objectSize(value, isMedia) : long.bytes + TEXT_FRAME_BYTES
   }
 
   function listSize(list: readonly unknown[], isMedia: boolean): number {
@@ -93,16 +100,19 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
   }
 
   function memberSize(key: string, value: unknown, isMedia: boolean): number {
-    const isPayload = isMedia && typeof value === 'string' && PAYLOADS.has(key)
-    const bytes = isPayload ? payloadSize(key, value) : size(value, isMedia)
+    const payload = isMedia && PAYLOADS.has(key) ? lengthOf(value) : undefined
+    const bytes = payload === undefined ? size(value, isMedia) : payloadSize(key, payload)
     return Buffer.byteLength(key) + MEMBER_FRAME_BYTES + bytes
   }
 }
 
+const lengthOf = (value: unknown): LongText | undefined =>
+  typeof value === 'string' ? { bytes: value.length, head: value.slice(0, PDF.length) } : longText(value)
+
 /** A file that is no PDF is mostly text, and costs what the text does, beside the constant. */
-function payloadSize(key: string, value: string): number {
-  if (key !== 'file_data' || value.startsWith(PDF)) return 0
-  return Math.ceil(value.length * BYTES_PER_BASE64_CHARACTER)
+function payloadSize(key: string, { bytes, head }: LongText): number {
+  if (key !== 'file_data' || head.startsWith(PDF)) return 0
+  return Math.ceil(bytes * BYTES_PER_BASE64_CHARACTER)
 }
 
 /** An upper bound of the prompt's tokens. */

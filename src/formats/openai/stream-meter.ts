@@ -2,6 +2,7 @@ import type { Usage } from '../../domain/usage.ts'
 import { createSseScanner, dataText, type Frame, type SseLimits } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
 import { glimpse } from './glimpse.ts'
+import { createTextSample, type TextSample } from './text-sample.ts'
 import { type UsageOptions, usageIn } from './usage.ts'
 import { isObject, member } from './value.ts'
 
@@ -34,6 +35,8 @@ export type Ending = 'complete' | 'incomplete' | 'error'
  */
 export type StreamMeter = Stage<Buffer, Buffer> & {
   readonly reading: StreamReading
+  /** How the text begins that it has counted the bytes of; bounded too. */
+  readonly sample?: TextSample
   /**
    * `[DONE]`, or the event that tells an error, and all that came after: no last byte goes out before the settlement is
    * written. An error's events may then be sent on or told in other words; `[DONE]` must not follow an error.
@@ -64,6 +67,7 @@ const MAX_CLOSING_BYTES = 65_536
 export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
   const { includeUsage, choices = 1, usageOptions, limits } = options
   const scanner = createSseScanner(limits)
+  const sample = createTextSample()
   const closing: Buffer[] = []
   let closingBytes = 0
   const reading: { -readonly [name in keyof StreamReading]: StreamReading[name] } = {
@@ -80,6 +84,7 @@ export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
 
   return {
     reading,
+    sample,
     push: chunk => sort(scanner.push(chunk)),
     end() {
       const frames = scanner.end()
@@ -129,7 +134,7 @@ export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
     if (isDone) reading.isDone = true
     if (isDone && data.length === 2) return 'close'
     reading.events += 1
-    const seen = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta')
+    const seen = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
     reading.textBytes += seen.textBytes
     reading.reasoningBytes += seen.reasoningBytes
     reading.finishes += seen.finishes

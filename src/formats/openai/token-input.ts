@@ -1,3 +1,4 @@
+import { longText } from '../../wire/json-skim.ts'
 import type { Fields } from './request-fields.ts'
 
 /** What completions and embeddings are asked about: one text or several, or their tokens. */
@@ -15,17 +16,20 @@ const MARKERS = 2
 export function readTextInput(fields: Fields, name: string): TextInput | undefined {
   const value = fields.required(name)
   if (value === undefined || value === '') return undefined
-  if (typeof value === 'string') return { count: 1, tokens: textTokens(value) }
+  if (isText(value)) return { count: 1, tokens: textTokens(value) }
   if (Array.isArray(value) && value.length > 0) {
     const texts = isTokens(value) ? [value] : value
-    if (texts.every(text => typeof text === 'string')) return inputOf(texts.map(textTokens))
+    if (texts.every(isText)) return inputOf(texts.map(textTokens))
     if (texts.every(isTokens)) return inputOf(texts.map(tokens => tokens.length + MARKERS))
   }
   fields.refuse(name, 'must be a text, a list of texts, a list of tokens or a list of lists of tokens')
   return undefined
 }
 
-const textTokens = (text: string): number => Buffer.byteLength(text) + MARKERS
+const isText = (value: unknown): boolean => typeof value === 'string' || longText(value) !== undefined
+
+const textTokens = (text: unknown): number =>
+  (typeof text === 'string' ? Buffer.byteLength(text) : (longText(text)?.bytes ?? 0)) + MARKERS
 
 const isTokens = (value: unknown): value is readonly number[] =>
   Array.isArray(value) && value.length > 0 && value.every(token => Number.isSafeInteger(token) && token >= 0)

@@ -1,5 +1,6 @@
 import type { Usage } from '../../domain/usage.ts'
 import { glimpse } from './glimpse.ts'
+import type { TextSample } from './text-sample.ts'
 import { type UsageOptions, usageIn } from './usage.ts'
 import { isObject, member } from './value.ts'
 
@@ -22,10 +23,12 @@ export type WholeMeterOptions = {
   /** The list that makes an object an answer: `data` for embeddings. */
   readonly list?: 'choices' | 'data'
   readonly usageOptions?: UsageOptions
+  /** Is shown what the model wrote, where no usage is told. */
+  readonly sample?: TextSample
 }
 
 export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): WholeReading {
-  const { list = 'choices', usageOptions } = options
+  const { list = 'choices', usageOptions, sample } = options
   if (body.length === 0) return { kind: 'invalid', reason: 'the answer is empty' }
   const answer = parse(body)
   if (answer === undefined) return { kind: 'invalid', reason: 'the answer is not JSON' }
@@ -35,8 +38,8 @@ export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): Whole
   if (!Array.isArray(member(answer, list))) return { kind: 'invalid', reason: `the answer has no ${list}` }
   const usage = usageIn(answer, usageOptions)
   // Counting is for answers that tell no usage: the walk over a long one is not free.
-  const { textBytes, reasoningBytes } =
-    usage === undefined ? glimpse(body, 0, body.length, 'message') : { textBytes: 0, reasoningBytes: 0 }
+  if (usage !== undefined) return { kind: 'answer', usage, textBytes: 0, reasoningBytes: 0 }
+  const { textBytes, reasoningBytes } = glimpse(body, 0, body.length, 'message', sample)
   return { kind: 'answer', usage, textBytes, reasoningBytes }
 }
 

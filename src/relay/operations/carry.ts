@@ -34,12 +34,12 @@ export function dialectOf<Name extends Spoken>(
 }
 
 /** A request in a vendor's words, as it goes over the wire; what the channel overrides is laid over it. */
-export function carry(encoded: Encoded, { paramOverride }: RelayChannel): Dressed {
+export function carry(encoded: Encoded, { override }: RelayChannel): Dressed {
   const more = {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),
   }
-  const json = (value: object) => Buffer.from(JSON.stringify({ ...value, ...paramOverride }))
+  const json = (value: object) => Buffer.from(JSON.stringify({ ...value, ...override.members }))
   if ('json' in encoded) return { body: json(encoded.json), ...more }
   if ('several' in encoded) return { body: encoded.several.map(json), ...more }
   if ('file' in encoded) {
@@ -47,7 +47,7 @@ export function carry(encoded: Encoded, { paramOverride }: RelayChannel): Dresse
     const upload = { length: file.size, open: file.open }
     return { body: upload, headers: { 'content-type': file.type }, ...more }
   }
-  const form = encodeMultipart(overridden(encoded.parts, paramOverride))
+  const form = encodeMultipart(overridden(encoded.parts, override.members))
   return { body: form, headers: { 'content-type': form.contentType }, ...more }
 }
 

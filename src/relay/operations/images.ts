@@ -113,7 +113,7 @@ function fromJson(ask: ImageAsk, bytes: Buffer): Dress {
     const removed = withoutForm(channel, sent)
     const own =
       ask.format !== undefined && 'response_format' in removed ? editTopLevel(bytes, removed) : bytes
-    return dressed(own, ask.model, sent, channel)
+    return dressed({ bytes: own }, ask.model, sent, channel)
   }
 }
 

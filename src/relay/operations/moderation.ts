@@ -38,7 +38,7 @@ export const moderation = {
       outputTokens: () => 0,
       dress(channel, sent) {
         const dialect = dialectOf('moderation', 'openai', channel, sent)
-        return dialect ? carry(dialect.encode(ask, sent), channel) : dressed(bytes, asked, sent, channel)
+        return dialect ? carry(dialect.encode(ask, sent), channel) : dressed({ bytes }, asked, sent, channel)
       },
       readWhole: (body, channel, { sent }) =>
         reading(() => {

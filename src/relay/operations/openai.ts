@@ -3,15 +3,19 @@ import { readChatRequest } from '../../formats/openai/chat-request.ts'
 import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
 import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
 import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
+import { promptText } from '../../formats/openai/prompt-text.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
+import { createTextSample } from '../../formats/openai/text-sample.ts'
 import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
 import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
-import { editTopLevel } from '../../wire/json-edit.ts'
+import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { OperationSpec, WholeReading, Work } from './operation.ts'
 
 type Body = Readonly<Record<string, unknown>>
+/** The body as the client wrote it. */
+export type Written = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
 
 /** A fault of the reader, as the refusal that answers it. */
 export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
@@ -23,28 +27,43 @@ export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
 /** Four bytes of text are a token, more or less. */
 const BYTES_PER_TOKEN = 4
 
-const countedInput = ({ textBytes, media }: PromptSize) =>
-  Math.ceil(textBytes / BYTES_PER_TOKEN) + inputBound({ textBytes: 0, media }) / 16
+/** What is held for a picture or sound is the most there can be; this is what it may well be. */
+const mediaTokens = ({ media }: PromptSize) => inputBound({ textBytes: 0, media }) / 16
+
+const countedInput = (size: PromptSize) => Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
+
+/** The texts of a request, for whoever has to count them. */
+const texts = (facts: PromptSize & { readonly overhead?: number }, parsed: Body, bytes: Buffer) => ({
+  promptText: () => promptText(parsed, mediaTokens(facts)),
+  // Pictures and sounds are bound by their kind: there is nothing to count in them.
+  boundText: () =>
+    mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
+})
 
 function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
-  const reading = meterWhole(body, options)
+  const sample = createTextSample()
+  const reading = meterWhole(body, { ...options, sample })
   if (reading.kind === 'answer')
-    return { usage: reading.usage, outputBytes: reading.textBytes + reading.reasoningBytes }
+    return {
+      usage: reading.usage,
+      outputBytes: reading.textBytes + reading.reasoningBytes,
+      sample,
+    }
   const fault = reading.kind === 'error' ? 'the answer is an error' : reading.reason
   return { usage: undefined, outputBytes: 0, fault }
 }
 
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
 export function dressed(
-  bytes: Buffer,
+  { bytes, members }: Written,
   asked: string,
   sent: string,
   channel: RelayChannel,
   more: Body = {},
 ): Buffer {
-  const edits: Record<string, unknown> = { ...more, ...channel.paramOverride }
+  const edits: Record<string, unknown> = { ...more, ...channel.override.members }
   if (sent !== asked) edits.model = sent
-  return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits)
+  return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits, members)
 }
 
 /** Usage is asked for whether or not the client did: the books need it. */
@@ -63,13 +82,13 @@ type Generation = PromptSize & {
 }
 
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
-const generating = (facts: Generation, parsed: Body, bytes: Buffer) => ({
+const generating = (facts: Generation, parsed: Body, written: Written) => ({
   model: facts.model,
   isStream: facts.stream,
   inputTokens: inputBound(facts),
   dress: (channel: RelayChannel, sent: string) =>
     dressed(
-      bytes,
+      written,
       facts.model,
       sent,
       channel,
@@ -88,10 +107,12 @@ const generating = (facts: Generation, parsed: Body, bytes: Buffer) => ({
 export const chat = {
   operation: 'chat',
   format: 'openai-chat',
-  read(parsed, bytes): Work {
+  skims: true,
+  read(parsed, bytes, _desk, members): Work {
     const facts = mustRead(readChatRequest(parsed))
     return {
-      ...generating(facts, parsed, bytes),
+      ...generating(facts, parsed, { bytes, members }),
+      ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
     }
@@ -101,10 +122,12 @@ export const chat = {
 export const completions = {
   operation: 'completions',
   format: 'openai',
-  read(parsed, bytes): Work {
+  skims: true,
+  read(parsed, bytes, _desk, members): Work {
     const facts = mustRead(readCompletionRequest(parsed))
     return {
-      ...generating(facts, parsed, bytes),
+      ...generating(facts, parsed, { bytes, members }),
+      ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => facts.maxOutput * facts.choices,
     }
@@ -114,15 +137,17 @@ export const completions = {
 export const embeddings = {
   operation: 'embeddings',
   format: 'openai',
-  read(parsed, bytes): Work {
+  skims: true,
+  read(parsed, bytes, _desk, members): Work {
     const facts = mustRead(readEmbeddingRequest(parsed))
     return {
+      ...texts(facts, parsed, bytes),
       model: facts.model,
       isStream: false,
       inputTokens: inputBound(facts),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => 0,
-      dress: (channel, sent) => dressed(bytes, facts.model, sent, channel),
+      dress: (channel, sent) => dressed({ bytes, members }, facts.model, sent, channel),
       undress(body) {
         const answer = JSON.parse(body.toString('utf8')) as Record<string, unknown>
         const encoded = encodeEmbeddings(answer, facts.encoding)

@@ -2,8 +2,11 @@ import type { Refusal } from '../../domain/errors.ts'
 import type { When } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
 import type { Usage } from '../../domain/usage.ts'
+import type { PromptText } from '../../formats/openai/prompt-text.ts'
 import type { StreamMeter } from '../../formats/openai/stream-meter.ts'
+import type { TextSample } from '../../formats/openai/text-sample.ts'
 import type { Format, Operation, Provider, Values } from '../../providers/index.ts'
+import type { Member } from '../../wire/json-edit.ts'
 import type { Upload } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Form } from '../form.ts'
@@ -13,6 +16,8 @@ import type { Whole } from '../upstream.ts'
 export type WholeReading = {
   readonly usage: Usage | undefined
   readonly outputBytes: number
+  /** How the output begins, where it has to be counted. */
+  readonly sample?: TextSample | undefined
   readonly fault?: string
   /** What the client is sent, where that is not the provider's own bytes. */
   readonly answer?: { readonly body: Buffer; readonly contentType: string }
@@ -46,6 +51,10 @@ export type Work = {
   readonly inputTokens: number
   /** What a tokeniser would find, roughly: for limits and for what is owed when a provider tells nothing. */
   readonly countedInput: number
+  /** What the model is shown, for a count in place of that. */
+  promptText?(): PromptText
+  /** Everything that could become prompt, and tokens beyond that: for a closer bound where the bytes are too many. */
+  boundText?(): { readonly text: string; readonly extra: number } | undefined
   /** At most so many output tokens, given what the model's price says of its longest answer. */
   outputTokens(modelMaximum: number | undefined): number
   /** One call where nothing is said. */
@@ -85,8 +94,10 @@ export type OperationSpec = {
   formatFor?(provider: Provider, model: string): Format | undefined
   /** The last part of the path, where it is not the one the provider's file tells. */
   readonly sibling?: string
-  /** Absent: it takes no JSON. */
-  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): Work
+  /** It needs no more of long texts than how long they are, and may be given a LongText in their place. */
+  readonly skims?: true
+  /** Absent: it takes no JSON. `members`: those of the body, where they are known already. */
+  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]): Work
   /** Absent: it takes no multipart/form-data. The form is let go of by `dispose`. */
   readForm?(form: Form, desk: Desk): Work | Promise<Work>
 }

@@ -41,7 +41,9 @@ export const rerank = {
       counted: () => ({ ...EMPTY, input: countedInput, searches: 1, calls: 1 }),
       dress(channel, sent) {
         const dialect = dialectOf('rerank', 'cohere', channel, sent)
-        return dialect ? carry(dialect.encode(ask, sent), channel) : dressed(bytes, ask.model, sent, channel)
+        return dialect
+          ? carry(dialect.encode(ask, sent), channel)
+          : dressed({ bytes }, ask.model, sent, channel)
       },
       readWhole: (body, channel, { sent }) =>
         reading(() => {

@@ -57,7 +57,7 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
 function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
   const voice = voiceOn(channel, ask.voice)
   const dialect = dialectOf('speech', 'openai', channel, sent)
-  if (!dialect) return dressed(bytes, ask.model, sent, channel, voice === ask.voice ? {} : { voice })
+  if (!dialect) return dressed({ bytes }, ask.model, sent, channel, voice === ask.voice ? {} : { voice })
   const format = ask.format ?? dialect.formats[0]
   const encoded = dialect.encode({ ...ask, voice, format }, sent)
   const other = ask.format === undefined && format !== 'mp3' ? [`response_format is ${format}`] : []

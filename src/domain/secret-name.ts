@@ -1,0 +1,65 @@
+import { mask } from './text.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+const SECRET = /(?:^|-)(?:key|token|cookie2?|password|passwd|credential)s?$|authorization|secret|apikey/
+/** Ends like a credential and is none: a client makes it up for each request. */
+const OPEN = new Set(['idempotency-key'])
+
+/** Whether something of this name, a header or a field, is to be kept from whoever may only look. */
+export function isSecretName(name: string): boolean {
+  const plain = name
+    .replace(/([a-z])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .replaceAll('_', '-')
+  return SECRET.test(plain) && !OPEN.has(plain)
+}
+
+const PLACEHOLDER = /\{(?:api_key|client_header:[^{}]*)\}/g
+const SCHEME = /^\s*(?:bearer|basic|token|key|apikey)?[\s=:]*$/i
+
+/** A value that is filled in when a request is sent holds no secret itself: `Bearer {api_key}`. */
+export const isOnlyPlaceholders = (value: string) => SCHEME.test(value.replace(PLACEHOLDER, ''))
+
+/** A password inside an address, whatever the address is called. */
+const HAS_PASSWORD = /\/\/[^/\s@]*:[^/\s@]+@/
+
+const isKept = (name: string, value: unknown): value is string =>
+  typeof value === 'string' &&
+  ((isSecretName(name) && !isOnlyPlaceholders(value)) || HAS_PASSWORD.test(value))
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The same object with what looks like a secret masked, at any depth. */
+export function maskSecrets(object: Json): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(object).map(([name, value]) => {
+      if (isObject(value)) return [name, maskSecrets(value)]
+      return [name, isKept(name, value) ? mask(value) : value]
+    }),
+  )
+}
+
+/** Undoes `maskSecrets` with what is stored, so that an object which was read can be sent back as it is. */
+export function unmaskSecrets(given: Json, stored: unknown): Record<string, unknown> {
+  const known = isObject(stored) ? stored : {}
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      const before = Object.hasOwn(known, name) ? known[name] : undefined
+      if (isObject(value)) return [name, unmaskSecrets(value, before)]
+      return [name, isKept(name, before) && value === mask(before) ? before : value]
+    }),
+  )
+}
+
+/** The first name whose value is masked still: what was masked is not what is stored. */
+export function stillMasked(object: Json, path: string): string | undefined {
+  for (const [name, value] of Object.entries(object)) {
+    const at = `${path}.${name.slice(0, 100)}`
+    const found = isObject(value) ? stillMasked(value, at) : undefined
+    if (found !== undefined) return found
+    if (typeof value === 'string' && value.includes('…') && isKept(name, value)) return at
+  }
+  return undefined
+}

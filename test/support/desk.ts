@@ -1,0 +1,9 @@
+import type { Desk } from '../../src/relay/operations/operation.ts'
+
+/** For operations that ask the gateway nothing while they read a request. */
+export const DESK: Desk = {
+  settings: () => {
+    throw new Error('nobody was to ask for the settings')
+  },
+  isServed: () => true,
+}

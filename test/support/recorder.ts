@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Recorded = { readonly headers: IncomingHttpHeaders; readonly body: Record<string, unknown> }
+
+type Answer = { readonly status?: number; readonly body?: unknown }
+
+const ANSWER = {
+  id: 'chatcmpl-1',
+  object: 'chat.completion',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Good.' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
+}
+
+/** A provider that keeps what it was sent and answers what it is told to. */
+export async function startRecorder() {
+  const seen: Recorded[] = []
+  let answer: Answer = {}
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    seen.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) })
+    response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(answer.body ?? ANSWER))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    /** From now on; nothing: a good answer. */
+    answers(next: Answer = {}): void {
+      answer = next
+    },
+    last(): Recorded {
+      const found = seen.at(-1)
+      if (!found) throw new Error('the provider was sent nothing')
+      return found
+    },
+    async close(): Promise<void> {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
