@@ -67,6 +67,7 @@ const SPOKEN: Readonly<Record<string, number>> = {
   SettingError: EXIT.config,
   DirectoryInUseError: EXIT.failed,
   NewerStoreError: EXIT.failed,
+  JournalDamageError: EXIT.badData,
 }
 
 /** Mistakes of the operator are told in one sentence; only faults of ours show where they happened. */

@@ -2,6 +2,8 @@ import type { Numbered, SettleRecord } from './record.ts'
 
 export type AccountName = { readonly kind: 'user' | 'token'; readonly ownerId: number }
 
+export type Lease = AccountName & { readonly amount: number }
+
 /** What the ledger asks of the store. Each call is one transaction. */
 export type Books = {
   /** Registers the node; answers how far its journal has been applied, and where its oldest open request began. */
@@ -11,6 +13,10 @@ export type Books = {
   giveBack(nodeId: string, account: AccountName, amount: number): Promise<void>
   /** Gives back every lease of a node: nothing of it runs any more. */
   giveBackAll(nodeId: string): Promise<void>
+  /** What the node has leased and not spent, as the store knows it. */
+  leasesOf(nodeId: string): Promise<readonly Lease[]>
+  /** Which of these requests have their entry already. */
+  settledAmong(requestIds: readonly string[]): Promise<ReadonlySet<string>>
   /** Entries, balances, usage rows, doubts and the journal's position, all or nothing. */
   apply(nodeId: string, batch: Batch): Promise<void>
 }

@@ -1,21 +1,32 @@
-import { readdirSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { rmSync, statSync } from 'node:fs'
 import type { JournalRecord, Numbered } from './record.ts'
+import {
+  type Gap,
+  hasRecordTable,
+  INSERT_RECORD,
+  isFollowed,
+  JournalDamageError,
+  type JournalDatabase,
+  lastLsnOf,
+  lookInto,
+  markFollowed,
+  type OpenJournal,
+  readSegments,
+  SEGMENT_SCHEMA,
+  sayGap,
+  segmentPath,
+  segmentsOf,
+  sumOf,
+} from './segments.ts'
 
-/** As much of SQLite as a journal needs; whoever builds the ledger hands it in. */
-export type JournalDatabase = {
-  exec(sql: string): void
-  prepare(sql: string): {
-    run(...values: (string | number)[]): unknown
-    all(...values: (string | number)[]): unknown[]
-  }
-  close(): void
-}
+export type { JournalDatabase } from './segments.ts'
 
 export type JournalDeps = {
   readonly dir: string
   readonly fullSync: boolean
-  open(path: string): JournalDatabase
+  readonly open: OpenJournal
+  /** How many records a file holds before the next is begun. */
+  readonly segmentRecords?: number
   nowMs(): number
 }
 
@@ -30,88 +41,111 @@ export class JournalError extends Error {
 const SEGMENT_RECORDS = 200_000
 const KEEP_MS = 24 * 3600 * 1000
 const KEEP_BYTES = 1024 * 1024 * 1024
-const NAME = /^journal-(\d{16})\.db$/
-
 type Batch = { readonly records: Numbered[]; readonly done: PromiseWithResolvers<void> }
-
-/** Segments of a directory, oldest first, each named by the first record it holds. */
-function segmentsOf(dir: string): { path: string; first: number }[] {
-  return readdirSync(dir)
-    .flatMap(name => {
-      const first = NAME.exec(name)?.[1]
-      return first === undefined ? [] : [{ path: join(dir, name), first: Number(first) }]
-    })
-    .sort((a, b) => a.first - b.first)
-}
 
 /**
  * The node's own record of everything that touches money: all records of an event-loop turn in one commit. It
  * survives a killed process as it is, and a power cut with `fullSync`.
  */
-export function createJournal({ dir, fullSync, open, nowMs }: JournalDeps) {
+export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs }: JournalDeps) {
   let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
   let nextLsn = 1
   let batch: Batch | undefined
-  let appliedLsn = 0
+  /** Records the disk refused: the next commit takes them along, so that no number is ever left out. */
+  let unwritten: Numbered[] = []
+  /** Up to here nobody needs the records to bring the store up. */
+  let neededAfter = 0
+  let isBlank = false
 
   function openSegment(first: number): typeof segment {
-    const db = open(join(dir, `journal-${String(first).padStart(16, '0')}.db`))
+    const db = open(segmentPath(dir, first))
     db.exec(
-      `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fullSync ? 'FULL' : 'NORMAL'};
-       CREATE TABLE IF NOT EXISTS records (lsn INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT`,
+      `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fullSync ? 'FULL' : 'NORMAL'}; ${SEGMENT_SCHEMA}`,
     )
-    return { db, insert: db.prepare('INSERT INTO records (lsn, body) VALUES (?, ?)'), first }
+    return { db, insert: db.prepare(INSERT_RECORD), first }
   }
 
-  /** Every record after `lsn`, from all segments, for recovery. */
-  function* readAfter(lsn: number): Generator<Numbered> {
-    const segments = segmentsOf(dir)
-    for (const [index, { path, first }] of segments.entries()) {
-      const following = segments[index + 1]?.first
-      if (following !== undefined && following <= lsn + 1) continue
-      const db = first === segment.first ? segment.db : open(path)
-      const rows = db.prepare('SELECT lsn, body FROM records WHERE lsn > ? ORDER BY lsn').all(lsn)
-      for (const row of rows as { lsn: number; body: string }[])
-        yield { lsn: row.lsn, record: JSON.parse(row.body) }
-      if (db !== segment.db) db.close()
-    }
-  }
-
-  /** Opens the newest segment and finds where to go on. A gap in the numbers means a lost file: refuse to guess. */
+  /** Opens the newest segment and finds where to go on. */
   function start(): void {
-    const segments = segmentsOf(dir)
-    const newest = segments.at(-1)
+    const [newest, older] = segmentsOf(dir).reverse()
+    const path = segmentPath(dir, newest?.first ?? 1)
+    const isWritten = newest !== undefined && lookInto(path, open, hasRecordTable)
+    if (isWritten && lookInto(path, open, isFollowed))
+      throw new JournalDamageError(`the file that followed ${path} is missing`)
+    // A segment is marked as followed once the next one is whole: only before that may the next be found unwritten.
+    if (newest && !isWritten && older && lookInto(older.path, open, isFollowed))
+      throw new JournalDamageError(`${path} is empty, and it was not`)
+    isBlank = !isWritten && !older
     segment = openSegment(newest?.first ?? 1)
-    const [row] = segment.db.prepare('SELECT max(lsn) AS last FROM records').all() as {
-      last: number | null
-    }[]
-    nextLsn = (row?.last ?? segment.first - 1) + 1
+    nextLsn = (lastLsnOf(segment.db) ?? segment.first - 1) + 1
+  }
+
+  /** Every record after a number, from all segments; `resume` has judged what is missing. */
+  function* readAfter(after: number): Generator<Numbered> {
+    for (const { lsn, body } of readSegments({ segments: segmentsOf(dir), after, open, onGap: () => {} }))
+      yield { lsn, record: JSON.parse(body) }
+  }
+
+  /**
+   * Proves every record that the store may still need, before one of them is applied, and goes on behind what it
+   * has. What is missing and not in the store ends this; what is missing and in the store is told.
+   */
+  function resume({ after, appliedLsn }: { after: number; appliedLsn: number }): string[] {
+    if (isBlank && appliedLsn > 0)
+      throw new JournalDamageError(`${dir} holds no records, and ${appliedLsn} of them are in the books`)
+    const lost: Gap[] = []
+    const segments = segmentsOf(dir)
+    for (const _proven of readSegments({ segments, after, open, onGap: gap => lost.push(gap) }));
+    if (nextLsn <= appliedLsn) lost.push({ from: nextLsn, to: appliedLsn, where: `at the end of ${dir}` })
+    const fatal = lost.find(({ to }) => to > appliedLsn)
+    if (fatal)
+      throw new JournalDamageError(
+        `${sayGap(fatal)}; nothing was applied. Bring the file back, or restore a backup (docs/backup.md)`,
+      )
+    nextLsn = Math.max(nextLsn, appliedLsn + 1)
+    return lost.map(sayGap)
   }
 
   function flush(): void {
     const flushing = batch
     batch = undefined
-    if (!flushing) return
+    const records =
+      flushing && unwritten.length === 0 ? flushing.records : [...unwritten, ...(flushing?.records ?? [])]
+    if (records.length === 0) return
     try {
       const { db, insert } = segment
       db.exec('BEGIN')
-      for (const { lsn, record } of flushing.records) insert.run(lsn, JSON.stringify(record))
+      for (const { lsn, record } of records) {
+        const body = JSON.stringify(record)
+        insert.run(lsn, body, sumOf(lsn, body))
+      }
       db.exec('COMMIT')
-      flushing.done.resolve()
+      unwritten = []
+      flushing?.done.resolve()
     } catch (error) {
       try {
         segment.db.exec('ROLLBACK')
       } catch {
-        // There was no transaction left to undo; the records are gone either way, and so is the promise.
+        // There was no transaction left to undo.
       }
-      flushing.done.reject(new JournalError(`the journal cannot be written: ${(error as Error).message}`))
+      unwritten = records
+      flushing?.done.reject(new JournalError(`the journal cannot be written: ${(error as Error).message}`))
+      return
     }
-    if (nextLsn - segment.first >= SEGMENT_RECORDS) rotate()
+    if (nextLsn - segment.first >= segmentRecords) rotate()
   }
 
   function rotate(): void {
-    segment.db.close()
-    segment = openSegment(nextLsn)
+    const full = segment
+    try {
+      segment = openSegment(nextLsn)
+    } catch {
+      // The disk takes no new file: what there is goes on growing, and a commit that fails will say why.
+      rmSync(segmentPath(dir, nextLsn), { force: true })
+      return
+    }
+    markFollowed(full.db)
+    full.db.close()
     sweep()
   }
 
@@ -123,7 +157,7 @@ export function createJournal({ dir, fullSync, open, nowMs }: JournalDeps) {
       const stat = statSync(path)
       bytes += stat.size
       const following = segments[index + 1]?.first
-      const isApplied = following !== undefined && following - 1 <= appliedLsn && first !== segment.first
+      const isApplied = following !== undefined && following - 1 <= neededAfter && first !== segment.first
       if (isApplied && (nowMs() - stat.mtimeMs > KEEP_MS || bytes > KEEP_BYTES))
         for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
     }
@@ -133,6 +167,7 @@ export function createJournal({ dir, fullSync, open, nowMs }: JournalDeps) {
 
   return {
     readAfter,
+    resume,
     /** The record's number at once; the promise says when it is safe to act on it. */
     append(record: JournalRecord): { lsn: number; committed: Promise<void> } {
       if (!batch) {
@@ -147,9 +182,12 @@ export function createJournal({ dir, fullSync, open, nowMs }: JournalDeps) {
     },
     /** Commits what is waiting now, for whoever cannot wait for the end of the turn. */
     flush,
-    markApplied(lsn: number): void {
-      appliedLsn = lsn
+    /** The store has everything up to here, and no request that runs began before. */
+    markNeededAfter(lsn: number): void {
+      neededAfter = lsn
     },
+    /** How many records wait for a disk that refused them. */
+    unwritten: () => unwritten.length,
     lastLsn: () => nextLsn - 1,
     close(): void {
       flush()

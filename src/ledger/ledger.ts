@@ -5,6 +5,7 @@ import { createPurses, type Purse } from './purses.ts'
 import type { Doubt, Numbered, OpenRecord, SettleRecord, UsageLog } from './record.ts'
 import { recover } from './recovery.ts'
 import { createRounds, type Neighbours } from './rounds.ts'
+import { JournalDamageError } from './segments.ts'
 
 export type LedgerDeps = {
   readonly nodeId: string
@@ -45,6 +46,8 @@ const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 512
 /** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */
 const MAX_UNAPPLIED = 200_000
+/** So many records may wait for a disk that refuses them. */
+const MAX_UNWRITTEN = 10_000
 const ASK_TIMEOUT_MS = 1_000
 
 type Pair = readonly [user: Purse, token: Purse]
@@ -76,7 +79,9 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   /** Where running requests began, oldest first: recovery reads from there. */
   const openLsns = new Set<number>()
 
-  await recover({ nodeId, journal, books, nowMs })
+  const onLost = (what: string) =>
+    onFailure(new JournalDamageError(what), 'records that are in the books are gone from the journal')
+  await recover({ nodeId, journal, books, nowMs, onLost })
 
   /** Applies what is settled so far, in order, at most a batch a transaction. */
   async function applyAll(): Promise<void> {
@@ -87,7 +92,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
       const [oldestOpen = last.lsn + 1] = openLsns
       await books.apply(nodeId, { settled: batch, lastLsn: last.lsn, oldestOpenLsn: oldestOpen })
       unapplied = unapplied.slice(batch.length)
-      journal.markApplied(last.lsn)
+      journal.markNeededAfter(Math.min(last.lsn, oldestOpen - 1))
     }
   }
 
@@ -158,7 +163,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   }
 
   async function hold(request: HoldRequest): Promise<Hold> {
-    if (unapplied.length >= MAX_UNAPPLIED) throw unavailable()
+    if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN) throw unavailable()
     const found = pursesOf(request.userId, request.tokenId)
     const [user, token] = found instanceof Promise ? await within(found, ASK_TIMEOUT_MS) : found
     let userLeased = 0

@@ -1,14 +1,16 @@
-import type { Books } from './books.ts'
+import type { Books, Lease } from './books.ts'
 import type { Journal } from './journal.ts'
 import type { AttemptRecord, Numbered, OpenRecord, SettleRecord } from './record.ts'
 
-type Unfinished = { open: OpenRecord; attempts: AttemptRecord[]; progress: number | undefined }
+type Unfinished = { lsn: number; open: OpenRecord; attempts: AttemptRecord[]; progress: number | undefined }
 
 type RecoveryDeps = {
   readonly nodeId: string
   readonly journal: Journal
   readonly books: Books
   nowMs(): number
+  /** Told of records that are in the store and in no file any more. */
+  onLost(what: string): void
 }
 
 const BATCH = 512
@@ -54,35 +56,77 @@ function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): Sett
   }
 }
 
+/**
+ * A settlement takes from the lease what the node held for it. A store that was restored from a backup knows an
+ * older lease: what it does not cover is paid all the same, and no lease goes below zero.
+ */
+function createCover(leases: readonly Lease[]) {
+  const left = new Map(leases.map(({ kind, ownerId, amount }) => [`${kind}:${ownerId}`, amount]))
+  const take = (account: string, want: number) => {
+    const has = left.get(account) ?? 0
+    const taken = Math.min(want, has)
+    left.set(account, has - taken)
+    return taken
+  }
+  return (record: SettleRecord): SettleRecord => ({
+    ...record,
+    userLeased: take(`user:${record.userId}`, record.userLeased),
+    tokenLeased: take(`token:${record.tokenId}`, record.tokenLeased),
+  })
+}
+
 /** Brings the store up to the journal. It may itself be killed: run again, it comes to the same books. */
-export async function recover({ nodeId, journal, books, nowMs }: RecoveryDeps): Promise<void> {
+export async function recover({ nodeId, journal, books, nowMs, onLost }: RecoveryDeps): Promise<void> {
   const { appliedLsn, oldestOpenLsn } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
-  const unfinished = new Map<string, Unfinished>()
-  const settled: Numbered<SettleRecord>[] = []
   // Holds may have been opened before the position and ended after it: the oldest such one is where to begin.
-  for (const { lsn, record } of journal.readAfter(Math.min(oldestOpenLsn - 1, appliedLsn))) {
+  const after = Math.min(oldestOpenLsn - 1, appliedLsn)
+  const lost = journal.resume({ after, appliedLsn })
+  for (const what of lost) onLost(what)
+  const cover = createCover(await books.leasesOf(nodeId))
+  const unfinished = new Map<string, Unfinished>()
+  let settled: Numbered<SettleRecord>[] = []
+  let last = appliedLsn
+
+  async function apply(): Promise<void> {
+    const lastLsn = settled.at(-1)?.lsn
+    if (lastLsn === undefined) return
+    const [oldest] = unfinished.values()
+    await books.apply(nodeId, { settled, lastLsn, oldestOpenLsn: oldest?.lsn ?? lastLsn + 1 })
+    settled = []
+    last = lastLsn
+  }
+
+  for (const { lsn, record } of journal.readAfter(after)) {
     if (record.kind === 'open')
-      unfinished.set(record.rid, { open: record, attempts: [], progress: undefined })
+      unfinished.set(record.rid, { lsn, open: record, attempts: [], progress: undefined })
     else if (record.kind === 'attempt') unfinished.get(record.rid)?.attempts.push(record)
     else if (record.kind === 'progress') {
       const known = unfinished.get(record.rid)
       if (known) known.progress = record.cost
     } else {
       unfinished.delete(record.rid)
-      if (record.kind === 'settle' && lsn > appliedLsn) settled.push({ lsn, record })
+      if (record.kind === 'settle' && lsn > appliedLsn) settled.push({ lsn, record: cover(record) })
     }
+    if (settled.length === BATCH) await apply()
   }
+
+  // The end of a request may be among what was lost, and its entry in the store.
+  const ended = lost.length > 0 ? await books.settledAmong([...unfinished.keys()]) : new Set<string>()
+  const endings: Numbered<SettleRecord>[] = []
   for (const each of unfinished.values()) {
-    const ending = endingOf(each, nowMs())
-    const { lsn } = journal.append(ending ?? { kind: 'release', rid: each.open.rid })
-    if (ending) settled.push({ lsn, record: ending })
+    const { rid } = each.open
+    const ending = ended.has(rid) ? undefined : endingOf(each, nowMs())
+    const { lsn } = journal.append(ending ?? { kind: 'release', rid })
+    if (ending) endings.push({ lsn, record: cover(ending) })
   }
   journal.flush()
-  for (let start = 0; start < settled.length; start += BATCH) {
-    const batch = settled.slice(start, start + BATCH)
-    const lastLsn = batch.at(-1)?.lsn ?? appliedLsn
-    await books.apply(nodeId, { settled: batch, lastLsn, oldestOpenLsn: lastLsn + 1 })
+  // From here on the journal itself says how each of them ended.
+  unfinished.clear()
+  await apply()
+  for (let start = 0; start < endings.length; start += BATCH) {
+    settled = endings.slice(start, start + BATCH)
+    await apply()
   }
-  journal.markApplied(Math.max(appliedLsn, settled.at(-1)?.lsn ?? 0))
+  journal.markNeededAfter(last)
   await books.giveBackAll(nodeId)
 }

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { link } from '../domain/chain.ts'
 import { entryFields } from './accounts.ts'
 import { startChain } from './chains.ts'
+import { chunksOf } from './chunks.ts'
 import { LOG_TYPE } from './logs.ts'
 import type { AccountKind, Engine } from './schema.ts'
 import type { Db, Trx } from './store.ts'
@@ -44,6 +45,7 @@ export type SettledBatch = {
 export const chainOf = (nodeId: string) => `node:${nodeId}`
 
 const QUARTER_HOUR_S = 900
+const REQUESTS_AT_ONCE = 500
 
 type Column = readonly [name: string, type: 'text' | 'bigint']
 
@@ -399,6 +401,27 @@ export function createBooks(db: Db, engine: Engine) {
         )
         await trx.deleteFrom('leases').where('node_id', '=', nodeId).execute()
       })
+    },
+
+    leasesOf: (nodeId: string) =>
+      db
+        .selectFrom('leases')
+        .select(['kind', 'owner_id as ownerId', 'amount'])
+        .where('node_id', '=', nodeId)
+        .execute(),
+
+    /** Asked of the usage rows, which are found by request and are written in the same transaction as the entry. */
+    async settledAmong(requestIds: readonly string[]): Promise<ReadonlySet<string>> {
+      const found = new Set<string>()
+      for (const some of chunksOf(requestIds, REQUESTS_AT_ONCE))
+        for (const { request_id } of await db
+          .selectFrom('logs')
+          .select('request_id')
+          .where('request_id', 'in', some)
+          .where('type', 'in', [LOG_TYPE.consume, LOG_TYPE.error])
+          .execute())
+          found.add(request_id)
+      return found
     },
 
     async apply(nodeId: string, { settled: numbered, lastLsn, oldestOpenLsn }: SettledBatch): Promise<void> {

@@ -1,0 +1,161 @@
+import { readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { crc32 } from 'node:zlib'
+
+/** As much of SQLite as a journal needs; whoever builds the ledger hands it in. */
+export type JournalDatabase = {
+  exec(sql: string): void
+  prepare(sql: string): {
+    run(...values: (string | number)[]): unknown
+    all(...values: (string | number)[]): unknown[]
+    iterate(...values: (string | number)[]): Iterable<unknown>
+  }
+  close(): void
+}
+
+export type OpenJournal = (path: string) => JournalDatabase
+
+/** A journal that cannot be believed. Nothing of it may be applied; the sentence names the file. */
+export class JournalDamageError extends Error {
+  constructor(what: string) {
+    super(`a journal is damaged: ${what}`)
+    this.name = 'JournalDamageError'
+  }
+}
+
+/** A file of a journal, named by the first record it holds. */
+export type Segment = { readonly path: string; readonly first: number }
+export type StoredRecord = { readonly lsn: number; readonly body: string }
+
+/** Records that are in no file, and where they should be. */
+export type Gap = { readonly from: number; readonly to: number; readonly where: string }
+
+const NAME = /^journal-(\d{16})\.db$/
+
+export const segmentPath = (dir: string, first: number) =>
+  join(dir, `journal-${String(first).padStart(16, '0')}.db`)
+
+/** Segments of a directory, oldest first. */
+export function segmentsOf(dir: string): Segment[] {
+  return readdirSync(dir)
+    .flatMap(name => {
+      const first = NAME.exec(name)?.[1]
+      return first === undefined ? [] : [{ path: join(dir, name), first: Number(first) }]
+    })
+    .sort((a, b) => a.first - b.first)
+}
+
+/** `user_version` of a segment after which another was begun: if that one is gone, somebody took it away. */
+const FOLLOWED = 1
+
+export const SEGMENT_SCHEMA =
+  'CREATE TABLE IF NOT EXISTS records (lsn INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT'
+// A commit that failed may have reached the disk all the same; the same record once more is then the same record.
+export const INSERT_RECORD = 'INSERT OR IGNORE INTO records (lsn, body, sum) VALUES (?, ?, ?)'
+
+/** Binds a record to its number, so that neither can change without being noticed. */
+export const sumOf = (lsn: number, body: string) => crc32(body, lsn % 2 ** 32)
+
+export const markFollowed = (db: JournalDatabase) => db.exec(`PRAGMA user_version = ${FOLLOWED}`)
+
+export function isFollowed(db: JournalDatabase): boolean {
+  const [row] = db.prepare('PRAGMA user_version').all() as { user_version: number }[]
+  return row?.user_version === FOLLOWED
+}
+
+/** False while its file has been begun and nothing was written to it. */
+export const hasRecordTable = (db: JournalDatabase) =>
+  db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'records'").all().length > 0
+
+export function lastLsnOf(db: JournalDatabase): number | undefined {
+  const [row] = db.prepare('SELECT max(lsn) AS last FROM records').all() as { last: number | null }[]
+  return row?.last ?? undefined
+}
+
+/** What SQLite says of a file it cannot read, with the file's name. */
+function naming<T>(path: string, act: () => T): T {
+  try {
+    return act()
+  } catch (error) {
+    if (error instanceof JournalDamageError) throw error
+    throw new JournalDamageError(`${path} cannot be read (${(error as Error).message})`)
+  }
+}
+
+/** A short look into a segment, on a connection of its own. */
+export function lookInto<T>(path: string, open: OpenJournal, look: (db: JournalDatabase) => T): T {
+  return naming(path, () => {
+    const db = open(path)
+    try {
+      return look(db)
+    } finally {
+      db.close()
+    }
+  })
+}
+
+function* recordsOf(db: JournalDatabase, path: string, after: number): Generator<StoredRecord> {
+  const rows = naming(path, () =>
+    db
+      .prepare('SELECT lsn, body, sum FROM records WHERE lsn > ? ORDER BY lsn')
+      .iterate(after)
+      [Symbol.iterator](),
+  )
+  for (;;) {
+    const next = naming(path, () => rows.next())
+    if (next.done) return
+    const { lsn, body, sum } = next.value as StoredRecord & { sum: number }
+    // A torn page may read as a row without values.
+    if (typeof body !== 'string' || sum !== sumOf(lsn, body))
+      throw new JournalDamageError(`${path}: record ${lsn} is not as it was written`)
+    yield { lsn, body }
+  }
+}
+
+export type Reading = {
+  readonly segments: readonly Segment[]
+  readonly after: number
+  open: OpenJournal
+  /** Told of every stretch of numbers that no file holds; what follows it is read on. */
+  onGap(gap: Gap): void
+}
+
+const whereBetween = (before: Segment | undefined, { path }: Segment) =>
+  before ? `between ${before.path} and ${basename(path)}` : `before ${path}`
+
+/** Every record after a number, in order, each proven to be what was written. */
+export function* readSegments({ segments, after, open, onGap }: Reading): Generator<StoredRecord> {
+  let last = after
+  let before: Segment | undefined
+  for (const [index, segment] of segments.entries()) {
+    const following = segments[index + 1]?.first
+    if (following !== undefined && following <= after + 1) continue
+    const { path, first } = segment
+    if (first > last + 1) onGap({ from: last + 1, to: first - 1, where: whereBetween(before, segment) })
+    last = Math.max(last, first - 1)
+    const db = naming(path, () => open(path))
+    try {
+      for (const record of recordsOf(db, path, last)) {
+        if (record.lsn > last + 1) onGap({ from: last + 1, to: record.lsn - 1, where: `in ${path}` })
+        last = record.lsn
+        yield record
+      }
+    } finally {
+      db.close()
+    }
+    before = segment
+  }
+}
+
+export const sayGap = ({ from, to, where }: Gap) =>
+  from === to ? `record ${from} is missing ${where}` : `the records ${from} to ${to} are missing ${where}`
+
+/** Whether the last file of a directory says that there was a later one. */
+export function missingFollower(dir: string, open: OpenJournal): string | undefined {
+  const newest = segmentsOf(dir).at(-1)
+  if (!newest) return undefined
+  if (!lookInto(newest.path, open, isFollowed)) return undefined
+  // It may have been followed between the look at the directory and the look into the file.
+  if (segmentsOf(dir).at(-1)?.path !== newest.path) return undefined
+  return `the file that followed ${newest.path} is missing`
+}
