@@ -18,17 +18,17 @@ import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
 import { DirectoryInUseError, lockDirectory } from './store/lock.ts'
 import { findSession, touchSession } from './store/sessions.ts'
-import { NewerStoreError, openStore, type Store } from './store/store.ts'
+import { NewerStoreError, openStore, type Store, type StoreOptions } from './store/store.ts'
 import { findUser } from './store/users.ts'
 import { version } from './version.ts'
 import { alone, type Peers } from './workers/peers.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
 
-const openConfigured = ({ databaseUrl, dataDir, durability, workers }: Config): Store =>
+const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): StoreOptions =>
   databaseUrl === undefined
-    ? openStore({ engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' })
-    : openStore({ engine: 'postgres', url: databaseUrl, maxConnections: workers > 1 ? 6 : 10 })
+    ? { engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' }
+    : { engine: 'postgres', url: databaseUrl, maxConnections: workers > 1 ? 6 : 10 }
 
 function takeDirectory(dataDir: string) {
   try {
@@ -64,7 +64,7 @@ export async function openGround(config: Config, { mustExist = false, isLocked =
   if (mustExist && isNew())
     throw new SettingError('SLUICE_DATA', `there is no gateway in ${config.dataDir} yet`)
   const lock = isLocked ? { release() {} } : takeDirectory(config.dataDir)
-  const store = openConfigured(config)
+  const store = openStore(storeOptions(config))
   try {
     const kept = config.keyring === undefined ? readSecretFile(config.dataDir) : undefined
     const isInitialised = !isNew() && (await (isEmbedded ? store.isInitialised() : reachPostgres(store)))
@@ -112,6 +112,8 @@ export const operationsOf = (
     announce,
     db: store.db,
     engine: store.engine,
+    storeOptions: storeOptions(config),
+    version,
     keyring,
     digest,
     passwords,

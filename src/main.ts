@@ -2,6 +2,7 @@
 import cluster from 'node:cluster'
 import type { AddressInfo } from 'node:net'
 import { EXIT, runCli, type StartOptions } from './cli/cli.ts'
+import type { Report } from './cli/command.ts'
 import { callControl, socketPath } from './cli/control.ts'
 import type { Operations } from './cli/operations.ts'
 import { type Config, readConfig, SettingError } from './config.ts'
@@ -62,6 +63,12 @@ async function operate<Name extends keyof Operations>(
   }
 }
 
+async function restore(file: string, data: string | undefined): Promise<Report> {
+  const { dataDir, databaseUrl, keyring } = configOf({ data })
+  const { restore: putBack } = await import('./cli/restore.ts')
+  return putBack({ file, dataDir, databaseUrl, isSecretGiven: keyring !== undefined })
+}
+
 /** Errors whose own sentence says everything, and how the program ends with them. */
 const SPOKEN: Readonly<Record<string, number>> = {
   SettingError: EXIT.config,
@@ -90,7 +97,14 @@ function explain(error: unknown): { code: number; message: string } {
 }
 
 try {
-  process.exitCode = await runCli(process.argv.slice(2), { version, start, operate, print, printError })
+  process.exitCode = await runCli(process.argv.slice(2), {
+    version,
+    start,
+    operate,
+    restore,
+    print,
+    printError,
+  })
 } catch (error) {
   const { code, message } = explain(error)
   printError(`sluice: ${message}`)

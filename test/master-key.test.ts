@@ -148,11 +148,13 @@ async function opening<T>(
   }
 }
 
-const operationsOn = (opened: Ground, { dataDir }: ServerOptions, isSecretKept: boolean) =>
+const operationsOn = (opened: Ground, { dataDir, databaseUrl = '' }: ServerOptions, isSecretKept: boolean) =>
   createOperations({
     ...opened,
     db: opened.store.db,
     engine: opened.store.engine,
+    storeOptions: { engine: 'postgres', url: databaseUrl },
+    version: 'test',
     now: () => 0,
     announce: async () => {},
     dataDir,

@@ -696,6 +696,8 @@ const COMMANDS = [
   'admin access-token',
   'admin rotate-secret',
   'verify',
+  'backup',
+  'restore',
   'version',
   'help',
 ]
@@ -708,6 +710,7 @@ async function say(...words: string[]) {
     version,
     start: () => assert.fail('it started'),
     operate: () => assert.fail('it worked'),
+    restore: () => assert.fail('it restored'),
     print: line => void printed.push(line),
     printError: line => void complained.push(line),
   })
@@ -763,17 +766,24 @@ describe('the command line', () => {
       'admin reset-password one two',
       'admin access-token --name',
       'version please',
+      'backup',
+      'restore',
+      'restore one two',
     ]) {
       const { code, stdout, stderr } = await say(...words.split(' '))
       assert.deepEqual([code, stdout], [64, ''], words)
-      assert.match(stderr, /^sluice: [\s\S]+\nsluice (start|verify|admin [a-z-]+|version)\b[^\n]*$/)
+      assert.match(
+        stderr,
+        /^sluice: [\s\S]+\nsluice (start|verify|backup|restore|admin [a-z-]+|version)\b[^\n]*$/,
+      )
     }
   })
 
   it('tells a fault of ours from a mistake in the words', async () => {
     const fault = Object.assign(new TypeError('ours'), { code: 'ERR_INVALID_ARG_TYPE' })
     const silent = () => {}
-    const broken = { version, print: silent, printError: silent, operate: () => assert.fail('it worked') }
+    const fail = () => assert.fail('it worked')
+    const broken = { version, print: silent, printError: silent, operate: fail, restore: fail }
     await assert.rejects(runCli(['start'], { ...broken, start: () => Promise.reject(fault) }), fault)
   })
 

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { CommandError, type Report } from './command.ts'
 import type { Operations } from './operations.ts'
@@ -22,6 +23,8 @@ export type CliDeps = {
     input: Parameters<Operations[Name]>[0],
     dataDir: string | undefined,
   ): Promise<Awaited<ReturnType<Operations[Name]>>>
+  /** Needs an empty data directory, so nobody else is asked. */
+  restore(file: string, dataDir: string | undefined): Promise<Report>
   print(line: string): void
   printError(line: string): void
 }
@@ -131,6 +134,38 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (deps, values) =>
       tell(deps, await deps.operate('verify', { auditOnly: values.audit === true }, text(values.data))),
   },
+  backup: {
+    summary: 'copy store and journals into one file, while the server runs or without one',
+    usage: 'sluice backup FILE [--data DIR]',
+    options: DATA,
+    help: [
+      'FILE            where to; it must not exist yet',
+      DATA_HELP,
+      'The master secret is not in it. Exit 0: the file is whole. Exit 1: there is none, and it says why.',
+    ],
+    positionals: 1,
+    run: async (deps, values, [file]) => {
+      if (file === undefined) return missing(deps, 'FILE', 'backup')
+      // The server stands in another directory.
+      return tell(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
+    },
+  },
+  restore: {
+    summary: 'put a backup into an empty data directory',
+    usage: 'sluice restore FILE [--data DIR]',
+    options: DATA,
+    help: [
+      'FILE            a file that sluice backup made',
+      DATA_HELP,
+      'With DATABASE_URL set, the store goes into that database, which must be empty, whatever it came from.',
+      'Exit 0: it is there, and the next start ends what was under way. Exit 1: nothing was changed.',
+    ],
+    positionals: 1,
+    run: async (deps, values, [file]) =>
+      file === undefined
+        ? missing(deps, 'FILE', 'restore')
+        : tell(deps, await deps.restore(resolve(file), text(values.data))),
+  },
   version: {
     summary: 'print the version',
     usage: 'sluice version',
@@ -155,6 +190,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       return EXIT.ok
     },
   },
+}
+
+function missing(deps: CliDeps, word: string, command: string): number {
+  deps.printError(`sluice: ${word} is missing\n${COMMANDS[command]?.usage}`)
+  return EXIT.usage
 }
 
 function commandNamed(words: readonly string[]): Command | undefined {

@@ -1,7 +1,7 @@
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import type { Passwords } from '../identity/passwords.ts'
-import type { Db, Engine } from '../store/store.ts'
+import type { Db, Engine, StoreOptions } from '../store/store.ts'
 
 /** A command that cannot do what it was asked; its message is for the person who typed it. */
 export class CommandError extends Error {
@@ -14,6 +14,9 @@ export class CommandError extends Error {
 export type OperationDeps = {
   readonly db: Db
   readonly engine: Engine
+  /** How whoever needs a connection of its own opens the store. */
+  readonly storeOptions: StoreOptions
+  readonly version: string
   readonly keyring: Keyring
   readonly digest: Digest
   readonly passwords: Passwords

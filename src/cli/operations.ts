@@ -11,6 +11,7 @@ import type { AccountRow, AuditRow, EntryRow } from '../store/schema.ts'
 import { endSessions } from '../store/sessions.ts'
 import type { Trx } from '../store/store.ts'
 import { findUserByName, updateUser } from '../store/users.ts'
+import { createBackup } from './backup.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 import { createRotation } from './rotation.ts'
 
@@ -163,7 +164,7 @@ export function createOperations(deps: OperationDeps) {
   }
 
   const rotation = createRotation(deps, record)
-  return { resetPassword, accessToken, verify, rotateSecret: rotation }
+  return { resetPassword, accessToken, verify, rotateSecret: rotation, backup: createBackup(deps) }
 }
 
 export type Operations = ReturnType<typeof createOperations>

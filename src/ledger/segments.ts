@@ -135,6 +135,8 @@ export function* readSegments({ segments, after, open, onGap }: Reading): Genera
     last = Math.max(last, first - 1)
     const db = naming(path, () => open(path))
     try {
+      // Just begun by whoever writes it.
+      if (following === undefined && !naming(path, () => hasRecordTable(db))) return
       for (const record of recordsOf(db, path, last)) {
         if (record.lsn > last + 1) onGap({ from: last + 1, to: record.lsn - 1, where: `in ${path}` })
         last = record.lsn

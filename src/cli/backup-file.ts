@@ -1,0 +1,37 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { JournalDatabase, OpenJournal } from '../ledger/segments.ts'
+import { openDatabase } from '../store/sqlite-open.ts'
+
+/**
+ * A backup is one SQLite file: the store's tables as they were at one moment, what the journals hold beyond them, and
+ * how it was made. Everything of its own begins with `backup_`.
+ */
+export const FORMAT = '1'
+
+export const BACKUP_SCHEMA = `
+  CREATE TABLE backup_info (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  CREATE TABLE backup_nodes (node TEXT PRIMARY KEY, first INTEGER NOT NULL) STRICT;
+  CREATE TABLE backup_records (
+    node TEXT NOT NULL, lsn INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (node, lsn)
+  ) STRICT, WITHOUT ROWID`
+
+export const DROP_BACKUP_SCHEMA = 'DROP TABLE backup_info; DROP TABLE backup_nodes; DROP TABLE backup_records'
+
+const BUSY_TIMEOUT_MS = 10_000
+
+export const openFile = (path: string, { readOnly = false } = {}) =>
+  openDatabase(path, { readOnly, timeoutMs: BUSY_TIMEOUT_MS })
+
+/** A journal that somebody else may be writing at this moment. */
+export const openToRead: OpenJournal = path =>
+  openFile(path, { readOnly: true }) as unknown as JournalDatabase
+
+/** The directories of the nodes that have lived in a data directory, by their names. */
+export function nodeDirectories(dataDir: string): { node: string; dir: string }[] {
+  const nodes = join(dataDir, 'nodes')
+  const names = statSync(nodes, { throwIfNoEntry: false }) ? readdirSync(nodes).sort() : []
+  return names
+    .map(node => ({ node, dir: join(nodes, node) }))
+    .filter(({ dir }) => statSync(dir).isDirectory())
+}

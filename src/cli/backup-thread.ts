@@ -1,0 +1,109 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { hasRecordTable, lastLsnOf, lookInto, readSegments, segmentsOf, sumOf } from '../ledger/segments.ts'
+import { openStore, type StoreOptions } from '../store/store.ts'
+import { copyFromPostgres } from '../store/table-copy.ts'
+import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
+
+/** Copying reads and writes for as long as the store is large: it has a thread of its own. */
+export type BackupJob = {
+  readonly dataDir: string
+  readonly store: StoreOptions
+  /** Where to write; no such file is there. */
+  readonly path: string
+  readonly version: string
+  readonly time: number
+}
+export type BackupOutcome =
+  | { readonly nodes: number; readonly records: number }
+  | { readonly error: { readonly name: string; readonly message: string } }
+
+type File = ReturnType<typeof openFile>
+type Position = { readonly applied_lsn: number; readonly oldest_open_lsn: number }
+
+/** The last record of every node that is safe on its disk. Whatever was answered by now is among them. */
+function endsOf(dataDir: string): Map<string, number> {
+  const ends = nodeDirectories(dataDir).map(({ node, dir }) => {
+    const newest = segmentsOf(dir).at(-1)
+    if (!newest) return [node, 0] as const
+    const last = lookInto(newest.path, openToRead, db => (hasRecordTable(db) ? lastLsnOf(db) : undefined))
+    return [node, last ?? newest.first - 1] as const
+  })
+  return new Map(ends)
+}
+
+function copySqlite(from: string, to: string): void {
+  const source = openFile(from, { readOnly: true })
+  try {
+    // One read transaction: a snapshot of one moment, during which others go on writing.
+    source.prepare('VACUUM INTO ?').run(to)
+  } finally {
+    source.close()
+  }
+}
+
+async function copyPostgres(url: string, to: string): Promise<void> {
+  const empty = openStore({ engine: 'sqlite', path: to, fullSync: false })
+  await empty.migrate()
+  await empty.close()
+  const source = openStore({ engine: 'postgres', url, maxConnections: 1 })
+  const file = openFile(to)
+  try {
+    file.exec('PRAGMA journal_mode = DELETE')
+    await copyFromPostgres(source.db, file)
+  } finally {
+    file.close()
+    await source.close()
+  }
+}
+
+/**
+ * What each journal holds beyond the copied store, up to where it ended before the copying began, or up to where the
+ * copied store has it. Every record is older than the copy, so all that it rests on, users, grants, leases, is there:
+ * together they are what a killed process would have left at that moment.
+ */
+function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, number>) {
+  const position = file.prepare('SELECT applied_lsn, oldest_open_lsn FROM nodes WHERE id = ?')
+  const addNode = file.prepare('INSERT INTO backup_nodes (node, first) VALUES (?, ?)')
+  const addRecord = file.prepare('INSERT INTO backup_records (node, lsn, body, sum) VALUES (?, ?, ?, ?)')
+  let records = 0
+  file.exec('BEGIN')
+  for (const { node, dir } of nodeDirectories(dataDir)) {
+    const found = position.get(node) as Position | undefined
+    const applied = found?.applied_lsn ?? 0
+    const after = Math.min(applied, (found?.oldest_open_lsn ?? 1) - 1)
+    const end = Math.max(applied, ends.get(node) ?? 0)
+    addNode.run(node, after + 1)
+    // A gap is copied as it is: the start that follows a restore judges it by the same rules as any other.
+    const reading = { segments: segmentsOf(dir), after, open: openToRead, onGap: () => {} }
+    for (const { lsn, body } of readSegments(reading)) {
+      if (lsn > end) break
+      addRecord.run(node, lsn, body, sumOf(lsn, body))
+      records += 1
+    }
+  }
+  file.exec('COMMIT')
+  return { nodes: nodeDirectories(dataDir).length, records }
+}
+
+async function makeBackup({ dataDir, store, path, version, time }: BackupJob) {
+  const ends = endsOf(dataDir)
+  if (store.engine === 'sqlite') copySqlite(store.path, path)
+  else await copyPostgres(store.url, path)
+  const file = openFile(path)
+  try {
+    file.exec(BACKUP_SCHEMA)
+    const tell = file.prepare('INSERT INTO backup_info (key, value) VALUES (?, ?)')
+    for (const [key, value] of Object.entries({ format: FORMAT, version, time, engine: store.engine }))
+      tell.run(key, String(value))
+    return copyJournals(file, dataDir, ends)
+  } finally {
+    file.close()
+  }
+}
+
+try {
+  parentPort?.postMessage((await makeBackup(workerData as BackupJob)) satisfies BackupOutcome)
+} catch (error) {
+  const { name, message } = error as Error
+  parentPort?.postMessage({ error: { name, message } } satisfies BackupOutcome)
+}

@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { programFile } from '../store/program-file.ts'
+import type { BackupJob, BackupOutcome } from './backup-thread.ts'
+import { CommandError, type OperationDeps, type Report } from './command.ts'
+
+/** Until the disk has it, and not only the system's memory. */
+export function syncPath(path: string): void {
+  const file = openSync(path, 'r')
+  fsyncSync(file)
+  closeSync(file)
+}
+
+function runJob(job: BackupJob): Promise<BackupOutcome> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(programFile(import.meta.url, './backup-thread'), { workerData: job })
+    worker.once('message', resolve)
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('the copying thread ended without a word')))
+  })
+}
+
+const exists = (file: string) =>
+  new CommandError(`${file} is there already; a backup never overwrites a file`)
+
+/** Gives the finished file its name; whoever took that name meanwhile keeps it. */
+function publish(part: string, file: string): void {
+  try {
+    linkSync(part, file)
+    rmSync(part)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' || existsSync(file)) throw exists(file)
+    // Some file systems know no links.
+    renameSync(part, file)
+  }
+  syncPath(dirname(file))
+}
+
+const SECRET_STAYS =
+  'the master secret is not in it: keep SLUICE_SECRET, or the file SLUICE_DATA/secret, in another place'
+
+/** Copies store and journals into one file while requests go on. */
+export function createBackup({ dataDir, storeOptions: store, version, now }: OperationDeps) {
+  return async function backup({ file }: { file: string }): Promise<Report> {
+    if (existsSync(file)) throw exists(file)
+    if (!statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory())
+      throw new CommandError(`${dirname(file)} is no directory`)
+    const part = `${file}.${randomBytes(4).toString('hex')}.part`
+    const time = now()
+    try {
+      const done = await runJob({ dataDir, store, path: part, version, time })
+      if ('error' in done) throw new CommandError(`no backup was made: ${done.error.message}`)
+      chmodSync(part, 0o600)
+      syncPath(part)
+      const { size } = statSync(part)
+      publish(part, file)
+      const as = new Date(time * 1000).toISOString()
+      return {
+        ok: true,
+        lines: [
+          `${basename(file)}: the books of ${as}, ${size} bytes, with ${done.records} journal records of ${done.nodes} nodes`,
+          SECRET_STAYS,
+        ],
+      }
+    } finally {
+      for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${part}${suffix}`, { force: true })
+    }
+  }
+}

@@ -1,0 +1,185 @@
+import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { INSERT_RECORD, SEGMENT_SCHEMA, segmentPath, sumOf } from '../ledger/segments.ts'
+import { lockDirectory } from '../store/lock.ts'
+import { readMeta } from '../store/meta.ts'
+import { openStore } from '../store/store.ts'
+import { copyToPostgres } from '../store/table-copy.ts'
+import { syncPath } from './backup.ts'
+import { DROP_BACKUP_SCHEMA, FORMAT, openFile } from './backup-file.ts'
+import { CommandError, type Report } from './command.ts'
+
+export type RestoreOptions = {
+  readonly file: string
+  readonly dataDir: string
+  readonly databaseUrl: string | undefined
+  /** The secret comes from the environment. */
+  readonly isSecretGiven: boolean
+}
+
+type File = ReturnType<typeof openFile>
+type Info = { readonly version: string; readonly time: number; readonly engine: string }
+
+/** What the file says of itself, once it is known to be whole. */
+function examine(path: string): Info {
+  const said = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
+  if (!existsSync(path)) throw said('there is no such file')
+  const file = openFile(path, { readOnly: true })
+  try {
+    const info = new Map(
+      file
+        .prepare('SELECT key, value FROM backup_info')
+        .all()
+        .map(({ key, value }) => [String(key), String(value)]),
+    )
+    if (info.get('format') !== FORMAT)
+      throw said(`it was made by Sluice ${info.get('version')}, in a form that this version does not know`)
+    const faults = file.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
+    if (faults[0]?.integrity_check !== 'ok') throw said(`it is damaged (${faults[0]?.integrity_check})`)
+    return {
+      version: info.get('version') ?? '',
+      engine: info.get('engine') ?? '',
+      time: Number(info.get('time')),
+    }
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    throw said(`it is no backup of Sluice, or damaged (${(error as Error).message})`)
+  } finally {
+    file.close()
+  }
+}
+
+function refuseUsed(dataDir: string): void {
+  const nodes = join(dataDir, 'nodes')
+  const isUsed =
+    existsSync(join(dataDir, 'sluice.db')) || (existsSync(nodes) && readdirSync(nodes).length > 0)
+  if (isUsed)
+    throw new CommandError(
+      `there is a gateway in ${dataDir}; a backup is restored into an empty directory only (its secret may be there)`,
+    )
+}
+
+/** Writes every node's journal as it stood, so that the start applies what the store of the backup did not have. */
+function writeJournals(file: File, nodesDir: string): { nodes: number; records: number } {
+  const nodes = file.prepare('SELECT node, first FROM backup_nodes').all() as {
+    node: string
+    first: number
+  }[]
+  const recordsOf = file.prepare('SELECT lsn, body, sum FROM backup_records WHERE node = ? ORDER BY lsn')
+  mkdirSync(nodesDir, { recursive: true, mode: 0o700 })
+  let records = 0
+  for (const { node, first } of nodes) {
+    if (!/^[\w-]{1,64}$/.test(node))
+      throw new CommandError(`the backup names a node "${node}", which no node is called`)
+    const dir = join(nodesDir, node)
+    mkdirSync(dir, { mode: 0o700 })
+    const path = segmentPath(dir, first)
+    const journal = openFile(path)
+    journal.exec(`PRAGMA synchronous = FULL; ${SEGMENT_SCHEMA}; BEGIN`)
+    const insert = journal.prepare(INSERT_RECORD)
+    for (const row of recordsOf.iterate(node)) {
+      const { lsn, body, sum } = row as { lsn: number; body: string; sum: number }
+      if (sum !== sumOf(lsn, body))
+        throw new CommandError(
+          `the backup is damaged: journal record ${lsn} of node ${node} is not as it was`,
+        )
+      insert.run(lsn, body, sum)
+      records += 1
+    }
+    journal.exec('COMMIT')
+    journal.close()
+    syncPath(dir)
+  }
+  syncPath(nodesDir)
+  return { nodes: nodes.length, records }
+}
+
+/** The place may hold an empty directory. */
+function moveIn(from: string, to: string): void {
+  rmSync(to, { recursive: true, force: true })
+  renameSync(from, to)
+}
+
+async function fillPostgres(file: File, url: string): Promise<void> {
+  const store = openStore({ engine: 'postgres', url, maxConnections: 1 })
+  try {
+    if ((await store.isInitialised()) && (await readMeta(store.db, 'digest_key')) !== undefined)
+      throw new CommandError(
+        'there is a gateway in the database of DATABASE_URL; a backup is restored into an empty one',
+      )
+    await store.migrate()
+    await store.db.transaction().execute(trx => copyToPostgres(file, trx))
+  } finally {
+    await store.close()
+  }
+}
+
+/** A backup of an older version is brought up to this schema first; one of a newer version is refused. */
+async function bringUp(path: string): Promise<void> {
+  const store = openStore({ engine: 'sqlite', path, fullSync: true })
+  try {
+    await store.migrate()
+  } finally {
+    await store.close()
+  }
+}
+
+/** Puts a backup into an empty data directory, and into an empty database if one is named. */
+export async function restore({
+  file: path,
+  dataDir,
+  databaseUrl,
+  isSecretGiven,
+}: RestoreOptions): Promise<Report> {
+  const { version, time, engine } = examine(path)
+  refuseUsed(dataDir)
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const lock = lockDirectory(dataDir)
+  const storePart = join(dataDir, 'sluice.db.part')
+  const nodesPart = join(dataDir, 'nodes.part')
+  const clear = () => {
+    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${storePart}${suffix}`, { force: true })
+    rmSync(nodesPart, { recursive: true, force: true })
+  }
+  try {
+    refuseUsed(dataDir)
+    clear()
+    copyFileSync(path, storePart, constants.COPYFILE_EXCL)
+    await bringUp(storePart)
+    const file = openFile(storePart)
+    let written: { nodes: number; records: number }
+    try {
+      written = writeJournals(file, nodesPart)
+      // The store comes last: a journal without its store is refused, a store without its journal would not be.
+      moveIn(nodesPart, join(dataDir, 'nodes'))
+      if (databaseUrl !== undefined) await fillPostgres(file, databaseUrl)
+      else file.exec(DROP_BACKUP_SCHEMA)
+    } catch (error) {
+      rmSync(join(dataDir, 'nodes'), { recursive: true, force: true })
+      throw error
+    } finally {
+      file.close()
+    }
+    if (databaseUrl === undefined) {
+      syncPath(storePart)
+      renameSync(storePart, join(dataDir, 'sluice.db'))
+    }
+    syncPath(dataDir)
+    return { ok: true, lines: tell({ version, time, engine, ...written }) }
+  } finally {
+    clear()
+    lock.release()
+  }
+
+  function tell(done: Info & { nodes: number; records: number }): string[] {
+    const to = databaseUrl === undefined ? dataDir : `${dataDir} and the database of DATABASE_URL`
+    const isSecretHere = isSecretGiven || existsSync(join(dataDir, 'secret'))
+    return [
+      `restored into ${to}: the books of ${new Date(done.time * 1000).toISOString()}, made by Sluice ${done.version} on ${done.engine}`,
+      `the next start applies ${done.records} journal records of ${done.nodes} nodes`,
+      ...(isSecretHere
+        ? []
+        : [`before that, set SLUICE_SECRET, or put the secret into ${join(dataDir, 'secret')}`]),
+    ]
+  }
+}
