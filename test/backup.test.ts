@@ -30,7 +30,7 @@ import {
 import { fetchPatiently } from './support/relay.ts'
 
 const CLIENTS = 6
-const BACKUPS = 3
+const BACKUPS = process.env.SLUICE_CAMPAIGN === undefined ? 2 : 6
 /** How many more answers come between two backups. */
 const ANSWERS_BETWEEN = 60
 const MODEL = 'small'
@@ -125,6 +125,12 @@ async function mustBeExact(ground: ServerOptions) {
   return books
 }
 
+function edit(path: string, statement: string): void {
+  const db = openDatabase(path, { readOnly: false, timeoutMs: 10_000 })
+  db.exec(statement)
+  db.close()
+}
+
 /** Settings for a place that has the same secret as another. */
 async function placeBeside(engine: EngineName, { dataDir }: ServerOptions): Promise<ServerOptions> {
   const ground = await newGround(engine)
@@ -195,7 +201,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('of a stopped gateway is the same, and no secret is in it', async () => {
+    it('of a stopped gateway holds no secret, and may be restored on the other engine', async () => {
       const ground = await newGround(engine)
       const server = await startServer(ground)
       await furnish(server, simulator.url)
@@ -213,35 +219,19 @@ for (const engine of ENGINES) {
       ])
         assert.equal(bytes.includes(secret), false)
 
-      const place = await placeBeside(engine, ground)
-      assert.equal((await run(['restore', file], { env: settingsOf(place) })).code, 0)
-      const again = await startServer(place)
-      assert.equal((await mustBeExact(place)).ids.length, 1)
-      // Ids go on where they were: none is given twice.
-      const before = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('id').execute())
-      const made = await must(again.api('POST', '/api/token/', { name: 'next', remain_quota: 1 }))
-      assert.ok(before.every(({ id }) => id < made.id))
-      await again.stop()
-    })
-
-    it('moves a gateway to the other engine', async () => {
-      const ground = await newGround(engine)
-      const server = await startServer(ground)
-      await furnish(server, simulator.url)
-      const key = await newToken(server)
-      assert.equal((await ask(server, key, {})).status, 200)
-      await server.stop()
-      const file = join(newDirectory(), 'sluice.backup')
-      assert.equal((await run(['backup', file], { env: settingsOf(ground) })).code, 0)
       const place = await placeBeside(engine === 'sqlite' ? 'postgres' : 'sqlite', ground)
       const restored = await run(['restore', file], { env: settingsOf(place) })
       assert.equal(restored.code, 0, restored.stderr)
       const again = await startServer(place)
+      assert.equal((await mustBeExact(place)).ids.length, 1)
       assert.equal((await ask(again, key, {})).status, 200)
+      // Ids go on where they were: none is given twice.
+      const known = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('id').execute())
+      const made = await must(again.api('POST', '/api/token/', { name: 'next', remain_quota: 1 }))
+      assert.ok(known.every(({ id }) => id < made.id))
       const verdict = await verifyThroughSocket(place)
       assert.ok(verdict.ok, verdict.lines.join('\n'))
       await again.stop()
-      assert.equal((await mustBeExact(place)).ids.length, 2)
     })
 
     it('is refused where a file or a gateway is, and when it is damaged', async () => {
@@ -285,7 +275,7 @@ for (const engine of ENGINES) {
 }
 
 describe('an older copy of the store under newer journals', () => {
-  it('is caught up from the files the node has kept, each entry once', async () => {
+  it('is caught up from the files the node has kept, each entry once, and refused when those have a gap', async () => {
     const simulator = await startSimulator()
     const ground = await newGround('sqlite')
     const store = join(ground.dataDir, 'sluice.db')
@@ -318,5 +308,22 @@ describe('an older copy of the store under newer journals', () => {
     )
     await again.stop()
     await simulator.close()
+
+    const [node = ''] = readdirSync(join(ground.dataDir, 'nodes'))
+    const [journal = ''] = readdirSync(join(ground.dataDir, 'nodes', node))
+    edit(join(ground.dataDir, 'nodes', node, journal), 'DELETE FROM records WHERE lsn = 4')
+    const checked = await run(['verify'], { env: settingsOf(ground) })
+    assert.equal(checked.code, 0)
+    assert.match(checked.stdout, /record 4 is missing in .*0001\.db, and in the books/)
+    edit(store, 'UPDATE nodes SET applied_lsn = 3, oldest_open_lsn = 4')
+    const broken = await run(['verify'], { env: settingsOf(ground) })
+    assert.equal(broken.code, 65)
+    assert.match(broken.stdout, /BROKEN: record 4 is missing in .*0001\.db/)
+    const refused = await run(['start'], { env: settingsOf(ground) })
+    assert.equal(refused.code, 65)
+    assert.match(
+      refused.stderr,
+      /^sluice: a journal is damaged: record 4 is missing in [^\n]*0001\.db[^\n]*\n$/,
+    )
   })
 })

@@ -1,8 +1,8 @@
-import { parentPort, workerData } from 'node:worker_threads'
 import { hasRecordTable, lastLsnOf, lookInto, readSegments, segmentsOf, sumOf } from '../ledger/segments.ts'
 import { openStore, type StoreOptions } from '../store/store.ts'
 import { copyFromPostgres } from '../store/table-copy.ts'
 import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
+import { work } from './thread-work.ts'
 
 /** Copying reads and writes for as long as the store is large: it has a thread of its own. */
 export type BackupJob = {
@@ -13,9 +13,7 @@ export type BackupJob = {
   readonly version: string
   readonly time: number
 }
-export type BackupOutcome =
-  | { readonly nodes: number; readonly records: number }
-  | { readonly error: { readonly name: string; readonly message: string } }
+export type Copied = { readonly nodes: number; readonly records: number }
 
 type File = ReturnType<typeof openFile>
 type Position = { readonly applied_lsn: number; readonly oldest_open_lsn: number }
@@ -61,7 +59,7 @@ async function copyPostgres(url: string, to: string): Promise<void> {
  * copied store has it. Every record is older than the copy, so all that it rests on, users, grants, leases, is there:
  * together they are what a killed process would have left at that moment.
  */
-function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, number>) {
+function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, number>): Copied {
   const position = file.prepare('SELECT applied_lsn, oldest_open_lsn FROM nodes WHERE id = ?')
   const addNode = file.prepare('INSERT INTO backup_nodes (node, first) VALUES (?, ?)')
   const addRecord = file.prepare('INSERT INTO backup_records (node, lsn, body, sum) VALUES (?, ?, ?, ?)')
@@ -85,7 +83,7 @@ function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, num
   return { nodes: nodeDirectories(dataDir).length, records }
 }
 
-async function makeBackup({ dataDir, store, path, version, time }: BackupJob) {
+async function makeBackup({ dataDir, store, path, version, time }: BackupJob): Promise<Copied> {
   const ends = endsOf(dataDir)
   if (store.engine === 'sqlite') copySqlite(store.path, path)
   else await copyPostgres(store.url, path)
@@ -101,9 +99,4 @@ async function makeBackup({ dataDir, store, path, version, time }: BackupJob) {
   }
 }
 
-try {
-  parentPort?.postMessage((await makeBackup(workerData as BackupJob)) satisfies BackupOutcome)
-} catch (error) {
-  const { name, message } = error as Error
-  parentPort?.postMessage({ error: { name, message } } satisfies BackupOutcome)
-}
+await work(makeBackup)

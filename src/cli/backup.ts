@@ -11,25 +11,15 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { Worker } from 'node:worker_threads'
-import { programFile } from '../store/program-file.ts'
-import type { BackupJob, BackupOutcome } from './backup-thread.ts'
+import type { BackupJob, Copied } from './backup-thread.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
+import { runThread } from './thread.ts'
 
 /** Until the disk has it, and not only the system's memory. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r')
   fsyncSync(file)
   closeSync(file)
-}
-
-function runJob(job: BackupJob): Promise<BackupOutcome> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(programFile(import.meta.url, './backup-thread'), { workerData: job })
-    worker.once('message', resolve)
-    worker.once('error', reject)
-    worker.once('exit', () => reject(new Error('the copying thread ended without a word')))
-  })
 }
 
 const exists = (file: string) =>
@@ -60,8 +50,8 @@ export function createBackup({ dataDir, storeOptions: store, version, now }: Ope
     const part = `${file}.${randomBytes(4).toString('hex')}.part`
     const time = now()
     try {
-      const done = await runJob({ dataDir, store, path: part, version, time })
-      if ('error' in done) throw new CommandError(`no backup was made: ${done.error.message}`)
+      const job: BackupJob = { dataDir, store, path: part, version, time }
+      const done = await runThread<Copied>('backup-thread', job)
       chmodSync(part, 0o600)
       syncPath(part)
       const { size } = statSync(part)

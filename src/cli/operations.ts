@@ -7,13 +7,16 @@ import { insertAccessToken } from '../store/access-tokens.ts'
 import { accountsWithSums, entriesAfter, entryFields, listAccounts } from '../store/accounts.ts'
 import { appendAudit, auditAfter, auditFields } from '../store/audit.ts'
 import { AUDIT_CHAIN, findChain, listChains } from '../store/chains.ts'
+import { appliedPositions } from '../store/positions.ts'
 import type { AccountRow, AuditRow, EntryRow } from '../store/schema.ts'
 import { endSessions } from '../store/sessions.ts'
 import type { Trx } from '../store/store.ts'
 import { findUserByName, updateUser } from '../store/users.ts'
 import { createBackup } from './backup.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
+import type { JournalJob, JournalReport } from './journal-thread.ts'
 import { createRotation } from './rotation.ts'
+import { runThread } from './thread.ts'
 
 const RECHECKED_AT_ONCE = 500
 
@@ -143,6 +146,13 @@ export function createOperations(deps: OperationDeps) {
     return drifts
   }
 
+  /** The files of the nodes of this machine; those of other machines are verified there. */
+  async function verifyJournals() {
+    const applied = Object.fromEntries(await appliedPositions(db))
+    const job: JournalJob = { dataDir: deps.dataDir, applied }
+    return runThread<JournalReport[]>('journal-thread', job)
+  }
+
   async function verify({ auditOnly = false }: { auditOnly?: boolean }): Promise<Report> {
     const audit = await verifyAudit()
     const ledger = auditOnly ? { reports: [], drifts: [], accounts: 0 } : await verifyLedger()
@@ -151,6 +161,8 @@ export function createOperations(deps: OperationDeps) {
         ? `${chain}: ${links} records, unbroken`
         : `${chain}: BROKEN after ${links} records: ${fault}`,
     )
+    const journals = auditOnly ? [] : await verifyJournals()
+    lines.push(...journals.map(({ line }) => line))
     if (!auditOnly)
       lines.push(
         ledger.drifts.length === 0
@@ -159,7 +171,9 @@ export function createOperations(deps: OperationDeps) {
       )
     lines.push(...ledger.drifts.slice(0, 20))
     const ok =
-      [audit, ...ledger.reports].every(report => report.fault === undefined) && ledger.drifts.length === 0
+      [audit, ...ledger.reports].every(report => report.fault === undefined) &&
+      ledger.drifts.length === 0 &&
+      journals.every(journal => journal.ok)
     return { ok, lines }
   }
 

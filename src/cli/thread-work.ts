@@ -1,0 +1,12 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type { ThreadOutcome } from './thread.ts'
+
+/** The thread's side: does its work and tells how it went, whatever happens. */
+export async function work<Job>(act: (job: Job) => unknown): Promise<void> {
+  const say = (outcome: ThreadOutcome) => parentPort?.postMessage(outcome)
+  try {
+    say({ result: await act(workerData as Job) })
+  } catch (error) {
+    say({ error: (error as Error).message })
+  }
+}
