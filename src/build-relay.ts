@@ -100,7 +100,13 @@ export async function buildRelay({
   const { nodeId, orphans, slot } = peers.assignment
   for (const orphan of orphans) {
     const left = openNode(config, orphan)
-    await recover({ nodeId: orphan, journal: left.journal, books, nowMs: Date.now })
+    await recover({
+      nodeId: orphan,
+      journal: left.journal,
+      books,
+      nowMs: Date.now,
+      onLost: what => log.error({ node: orphan, what }, 'records in the books are gone from a journal'),
+    })
     left.journal.close()
     left.release()
   }

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { firstStart, keyringOf, openDigest } from './bootstrap.ts'
 import { buildRelay } from './build-relay.ts'
@@ -9,14 +10,16 @@ import { type Config, readKeyring, SettingError } from './config.ts'
 import { createClientAddress } from './http/address.ts'
 import { createOutbound } from './http/outbound.ts'
 import { createHttpServer, drain, listen } from './http/server.ts'
-import { createIdentify } from './identity/identify.ts'
+import { createIdentify, SESSION_ABSOLUTE_S } from './identity/identify.ts'
 import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
 import { createThrottle, type Throttle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
 import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
+import { sweepLeftovers } from './store/leftovers.ts'
 import { DirectoryInUseError, lockDirectory } from './store/lock.ts'
+import { createRetention } from './store/retention.ts'
 import { findSession, touchSession } from './store/sessions.ts'
 import { NewerStoreError, openStore, type Store, type StoreOptions } from './store/store.ts'
 import { findUser } from './store/users.ts'
@@ -24,6 +27,7 @@ import { version } from './version.ts'
 import { alone, type Peers } from './workers/peers.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
+const RETENTION_PAUSE_MS = 50
 
 const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): StoreOptions =>
   databaseUrl === undefined
@@ -33,7 +37,9 @@ const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): St
 function takeDirectory(dataDir: string) {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-    return lockDirectory(dataDir)
+    const lock = lockDirectory(dataDir)
+    sweepLeftovers(dataDir)
+    return lock
   } catch (error) {
     if (error instanceof DirectoryInUseError) throw error
     throw new SettingError('SLUICE_DATA', `${dataDir} cannot be used (${(error as Error).message})`)
@@ -171,6 +177,19 @@ export async function buildServer(
     peers,
     isStopping: () => isStopping,
   })
+  // One worker tidies up for all.
+  const retention =
+    peers.assignment.slot === 0
+      ? createRetention({
+          db,
+          engine,
+          now,
+          sessionLastsS: SESSION_ABSOLUTE_S,
+          pause: () => delay(RETENTION_PAUSE_MS),
+          onFailure: error =>
+            log.error({ err: error }, 'old rows could not be removed; the next hour tries again'),
+        })
+      : undefined
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const outbound = createOutbound({ allowPrivate: allowPrivateUpstreams })
   const app = await createManageApp(
@@ -222,6 +241,7 @@ export async function buildServer(
       await drain(server, config.drainS * 1000)
       await app.close()
       await outbound.close()
+      await retention?.close()
       await relay.close()
     },
   }

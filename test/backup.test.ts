@@ -310,7 +310,7 @@ describe('an older copy of the store under newer journals', () => {
     await simulator.close()
 
     const [node = ''] = readdirSync(join(ground.dataDir, 'nodes'))
-    const [journal = ''] = readdirSync(join(ground.dataDir, 'nodes', node))
+    const journal = readdirSync(join(ground.dataDir, 'nodes', node)).find(name => name.endsWith('.db')) ?? ''
     edit(join(ground.dataDir, 'nodes', node, journal), 'DELETE FROM records WHERE lsn = 4')
     const checked = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(checked.code, 0)

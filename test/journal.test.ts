@@ -7,6 +7,7 @@ import type { Books } from '../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../src/ledger/ledger.ts'
 import type { UsageLog } from '../src/ledger/record.ts'
+import type { Neighbours } from '../src/ledger/rounds.ts'
 import { createBooks } from '../src/store/books.ts'
 import { openDatabase } from '../src/store/sqlite-open.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
@@ -24,6 +25,8 @@ const LOG: UsageLog = {
   upstreamRequestId: '',
   other: {},
 }
+
+const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
 
 const UNIT = 2_000
 /** Five settled requests fill a file: open, attempt, settle. */
@@ -84,6 +87,7 @@ for (const engine of ENGINES) {
         }),
         books: { ...createBooks(gateway.db, engine), ...change },
         nowMs: Date.now,
+        neighbours: ALONE,
         onFailure: error => told.push(error.message),
       })
     }

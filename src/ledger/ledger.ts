@@ -80,7 +80,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   const openLsns = new Set<number>()
 
   const onLost = (what: string) =>
-    onFailure(new JournalDamageError(what), 'records that are in the books are gone from the journal')
+    onFailure(new JournalDamageError(what), 'records in the books are gone from the journal')
   await recover({ nodeId, journal, books, nowMs, onLost })
 
   /** Applies what is settled so far, in order, at most a batch a transaction. */

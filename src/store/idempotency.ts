@@ -1,7 +1,7 @@
 import type { Db, Trx } from './store.ts'
 
 /** Saved answers live for a day (contract 4, repeating). */
-const KEEP_S = 24 * 3600
+export const ANSWER_KEEP_S = 24 * 3600
 
 export type Repeat = { readonly userId: number; readonly path: string; readonly key: string }
 
@@ -12,7 +12,7 @@ export const findAnswer = (db: Db, { userId, path, key }: Repeat, now: number) =
     .where('user_id', '=', userId)
     .where('path', '=', path)
     .where('key', '=', key)
-    .where('created_time', '>', now - KEEP_S)
+    .where('created_time', '>', now - ANSWER_KEEP_S)
     .executeTakeFirst()
 
 /** In the transaction of the change itself: either both are there after a crash, or neither. */
@@ -23,7 +23,7 @@ export async function saveAnswer(
 ): Promise<void> {
   await trx
     .deleteFrom('idempotency')
-    .where('created_time', '<=', answer.now - KEEP_S)
+    .where('created_time', '<=', answer.now - ANSWER_KEEP_S)
     .execute()
   await trx
     .insertInto('idempotency')

@@ -2,7 +2,7 @@ import type { SessionRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 
 /** Ended sessions are kept this long, for whoever asks who was signed in. */
-const KEEP_ENDED_S = 30 * 24 * 3600
+export const SESSION_KEEP_S = 30 * 24 * 3600
 
 export const findSession = (db: Db, digest: string): Promise<SessionRow | undefined> =>
   db
@@ -17,7 +17,7 @@ export type NewSession = Omit<SessionRow, 'id' | 'last_seen_time' | 'ended_time'
 export async function insertSession(trx: Trx, session: NewSession): Promise<number> {
   await trx
     .deleteFrom('sessions')
-    .where('ended_time', '<', session.created_time - KEEP_ENDED_S)
+    .where('ended_time', '<', session.created_time - SESSION_KEEP_S)
     .execute()
   const { id } = await trx
     .insertInto('sessions')
