@@ -122,7 +122,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       tell(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
   },
   verify: {
-    summary: 'recompute the hash chains and every balance',
+    summary: 'recompute the hash chains and every balance, and read the journals',
     usage: 'sluice verify [--audit] [--data DIR]',
     options: { audit: { type: 'boolean' }, ...DATA },
     help: [

@@ -1,6 +1,7 @@
 import { Refusal } from '../domain/errors.ts'
 import type { AccountName, Books } from './books.ts'
 import type { Journal } from './journal.ts'
+import { patience } from './patience.ts'
 import { createPurses, type Purse } from './purses.ts'
 import type { Doubt, Numbered, OpenRecord, SettleRecord, UsageLog } from './record.ts'
 import { recover } from './recovery.ts'
@@ -58,11 +59,9 @@ const unavailable = () =>
   new Refusal('ledger_unavailable', 'the books cannot be reached; nothing was sent', { retryAfterS: 5 })
 
 const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(unavailable()), ms)
-  })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+  const late = Promise.withResolvers<never>()
+  const stop = patience(ms, () => late.reject(unavailable()))
+  return Promise.race([promise, late.promise]).finally(stop)
 }
 
 /** The books of a node: holds in memory, every step in the journal, settled requests applied to the store. */

@@ -1,4 +1,5 @@
 import type { AccountName } from './books.ts'
+import { patience } from './patience.ts'
 import type { Purse, Purses } from './purses.ts'
 
 /** Others who spend from the same accounts. */
@@ -78,17 +79,17 @@ export function createRounds({ purses, neighbours }: { purses: Purses; neighbour
     ): Promise<boolean | undefined> {
       const { promise, resolve, reject } = Promise.withResolvers<boolean | undefined>()
       const waiter: Waiter = { amount, isGone: false, take, decide: resolve, fail: reject }
-      const timer = setTimeout(() => {
+      const stopWaiting = patience(withinMs, () => {
         waiter.isGone = true
         resolve(undefined)
-      }, withinMs)
+      })
       const queue = waiting.get(token.account.ownerId)
       if (queue) queue.push(waiter)
       else {
         waiting.set(token.account.ownerId, [waiter])
         void round(user, token)
       }
-      return promise.finally(() => clearTimeout(timer))
+      return promise.finally(stopWaiting)
     },
   }
 }

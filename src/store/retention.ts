@@ -21,14 +21,14 @@ export type Removed = { readonly usage: number; readonly sessions: number; reado
 
 const DAY_S = 24 * 3600
 /** A batch is one short transaction; the writer is free again after some milliseconds. */
-const BATCH = 500
+const BATCH = 100
 const FIRST_AFTER_MS = 60_000
 const EVERY_MS = 3600 * 1000
 
 /** Removes what nobody keeps any longer, a little at a time. Ledger, rollups and audit are never touched. */
 export function createRetention({ db, engine, sessionLastsS, now, pause, onFailure }: RetentionDeps) {
   let isClosed = false
-  let running: Promise<unknown> = Promise.resolve()
+  let running: Promise<void> | undefined
 
   /** Batch after batch, until one is not full. Each answers how many it removed. */
   async function drain(removeSome: () => Promise<number>): Promise<number> {
@@ -108,8 +108,13 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
     }
   }
 
+  /** A first round over millions of rows may take longer than an hour: there is never a second one beside it. */
   function run(): void {
-    running = sweep().catch(onFailure)
+    running ??= sweep()
+      .then(() => {}, onFailure)
+      .finally(() => {
+        running = undefined
+      })
   }
 
   const first = setTimeout(run, FIRST_AFTER_MS)
