@@ -151,6 +151,40 @@ for (const engine of ENGINES) {
       assert.equal(whole.entries[0].amount, whole.rows[0].cost)
     })
 
+    it('is a log that can be walked to its end, row by row', async () => {
+      const seen: string[] = []
+      let cursor = ''
+      do {
+        const page = await ask(`/api/log/walk?type=2&limit=2&cursor=${cursor}`)
+        seen.push(...page.rows.map(({ request_id }: { request_id: string }) => request_id))
+        cursor = page.next ?? ''
+      } while (cursor !== '')
+      assert.equal(seen.length, 9)
+      assert.equal(new Set(seen).size, 9)
+      const own = await ask('/api/log/walk?type=2&limit=500', user.accessToken)
+      assert.equal(own.rows.length, 6)
+      assert.equal(own.next, null)
+      assert.equal((await relay.api('GET', '/api/log/walk?cursor=1')).body.errors[0].path, 'cursor')
+    })
+
+    it('is a log that can be taken away as a file', async () => {
+      const csv = await relay.api('GET', '/api/log/export?type=2')
+      assert.equal(csv.status, 200)
+      assert.match(csv.headers.get('content-type') ?? '', /^text\/csv/)
+      const [head, ...rows] = csv.text.trim().split('\n')
+      assert.match(head ?? '', /^created_at,request_id,/)
+      assert.equal(rows.length, 9)
+      const lines = await relay.api('GET', '/api/log/export?format=jsonl&type=2', undefined, {
+        token: user.accessToken,
+      })
+      const parsed = lines.text
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line))
+      assert.equal(parsed.length, 6)
+      assert.ok(parsed.every(row => row.user_id === user.id && row.channel_name === ''))
+    })
+
     it('is what the ledger holds, entry by entry', async () => {
       const { items, total } = await ask(`/api/ledger/entries?user_id=${user.id}`)
       assert.equal(items.filter(({ kind }: { kind: string }) => kind === 'settle').length, 6)

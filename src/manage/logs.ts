@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream'
+import type { Actor } from '../domain/actor.ts'
 import { Refusal } from '../domain/errors.ts'
 import { unitsUsed, usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
@@ -6,10 +8,12 @@ import {
   countConsumed,
   isPattern,
   type LogFilter,
+  type LogPlace,
   type LogWithNames,
   listLogs,
   listTokenLogs,
   sumCost,
+  walkLogs,
 } from '../store/logs.ts'
 import { findUserByName } from '../store/users.ts'
 import { createKeyHolder } from './api-key.ts'
@@ -23,6 +27,9 @@ import { pageTold } from './page.ts'
 const TOKEN_ROWS = 1_000
 const MAX_ROWS_OF_REQUEST = 50
 const MINUTE_S = 60
+const WALK_ROWS = 100
+const EXPORT_ROWS = 1_000
+const MAX_EXPORTED = 1_000_000
 
 const tell = (row: LogWithNames) => ({
   id: row.id,
@@ -56,6 +63,35 @@ const tellOwner = (row: LogWithNames) => {
   return { ...tell(row), channel_name: '', other: JSON.stringify(other) }
 }
 
+const tellerFor = ({ role }: Actor) => (role >= ROLE.admin ? tell : tellOwner)
+
+type Told = ReturnType<typeof tell>
+const CSV_COLUMNS = [
+  'created_at',
+  'request_id',
+  'type',
+  'username',
+  'token_name',
+  'model_name',
+  'channel',
+  'channel_name',
+  'prompt_tokens',
+  'completion_tokens',
+  'cost',
+  'use_time_ms',
+  'is_stream',
+  'ip',
+  'content',
+] as const satisfies readonly (keyof Told)[]
+const CSV_HEAD = `${CSV_COLUMNS.join(',')}\n`
+
+/** Quoted where it must be; what a spreadsheet would take for a formula is kept from being one. */
+const csvField = (value: string | number | boolean) => {
+  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value)
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+const csvOf = (row: Told) => `${CSV_COLUMNS.map(name => csvField(row[name])).join(',')}\n`
+
 type OwnQuery = Query<(typeof logContract)['sumOwnLogs']>
 type AdminQuery = Query<(typeof logContract)['sumLogs']>
 
@@ -86,6 +122,26 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     if (isPattern(username)) return { ...filter, username }
     const user = await findUserByName(db, username)
     return user && { ...filter, userId: user.id }
+  }
+
+  /** Whoever is no administrator sees their own rows, whatever they ask for. */
+  async function filterFor(actor: Actor, query: AdminQuery): Promise<LogFilter | undefined> {
+    if (actor.role >= ROLE.admin) return adminFilter(query)
+    return isNoGroup(query.group) ? undefined : { ...ownFilter(query), userId: actor.id }
+  }
+
+  /** A page at a time, read when the last one has been taken. */
+  async function* linesOf(head: string, filter: LogFilter | undefined, line: (row: LogWithNames) => string) {
+    if (head !== '') yield head
+    if (!filter) return
+    let after: LogPlace | undefined
+    for (let count = 0; count < MAX_EXPORTED; count += EXPORT_ROWS) {
+      const rows = await walkLogs(db, filter, after, EXPORT_ROWS)
+      const last = rows.at(-1)
+      if (!last) return
+      yield rows.map(line).join('')
+      after = { time: last.created_time, id: last.id }
+    }
   }
 
   async function stat(filter: LogFilter | undefined) {
@@ -131,6 +187,28 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
           is_open: closed_time === null,
         })),
       }
+    },
+
+    walkLogs: async ({ actor, query }) => {
+      const { limit = WALK_ROWS, cursor } = query
+      const filter = await filterFor(actor, query)
+      const rows = filter ? await walkLogs(db, filter, cursor, limit) : []
+      const last = rows.length === limit ? rows.at(-1) : undefined
+      return {
+        rows: rows.map(tellerFor(actor)),
+        next: last ? `${last.created_time}-${last.id}` : null,
+      }
+    },
+
+    exportLogs: async ({ actor, query, reply }) => {
+      const filter = await filterFor(actor, query)
+      const told = tellerFor(actor)
+      const isCsv = query.format === 'csv'
+      reply
+        .type(isCsv ? 'text/csv; charset=utf-8' : 'application/jsonl; charset=utf-8')
+        .header('content-disposition', `attachment; filename="usage.${query.format}"`)
+      const line = (row: LogWithNames) => (isCsv ? csvOf(told(row)) : `${JSON.stringify(told(row))}\n`)
+      return Readable.from(linesOf(isCsv ? CSV_HEAD : '', filter, line))
     },
 
     sumLogs: async ({ query }) => stat(await adminFilter(query)),

@@ -52,7 +52,7 @@ export const createApi =
       ...(payload === undefined ? {} : { body: payload as never }),
     })
     const text = await response.text()
-    const isJson = response.headers.get('content-type')?.includes('json')
+    const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '')
     return {
       status: response.status,
       text,

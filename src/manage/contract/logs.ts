@@ -61,6 +61,16 @@ const statTold = z.object({
   tpm: z.int().describe('Tokens of the last minute'),
 })
 
+/** Opaque to clients: the moment and the id of a row. */
+const cursorText = z
+  .string()
+  .regex(/^(\d{1,12}-\d{1,16})?$/, 'must be a cursor that this API gave')
+  .transform(value => {
+    const [time, id] = value.split('-')
+    return value === '' ? undefined : { time: Number(time), id: Number(id) }
+  })
+  .optional()
+
 export const logContract = {
   listLogs: {
     method: 'GET',
@@ -70,6 +80,27 @@ export const logContract = {
       'Everybody’s log, newest first; `total` stops at 100,000, and `%` in a text looks through as many rows',
     query: paged(filters),
     data: pageOf(logTold),
+  },
+  walkLogs: {
+    method: 'GET',
+    path: '/api/log/walk',
+    access: 'user',
+    summary: 'The log by cursor, newest first; users see their own. `next` leads on, and is null at the end',
+    query: z.object({
+      ...filters,
+      cursor: cursorText,
+      limit: queryNumber.pipe(z.int().min(1).max(500).optional()),
+    }),
+    data: z.object({ rows: z.array(logTold), next: z.string().nullable() }),
+  },
+  exportLogs: {
+    method: 'GET',
+    path: '/api/log/export',
+    access: 'user',
+    summary:
+      'The log as CSV or JSON lines, streamed, newest first; users get their own. At most 1,000,000 rows',
+    query: z.object({ ...filters, format: z.enum(['csv', 'jsonl']).default('csv') }),
+    reply: z.any().describe('A file'),
   },
   getLog: {
     method: 'GET',
