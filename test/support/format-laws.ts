@@ -4,7 +4,7 @@ import { EMPTY, type Usage } from '../../src/domain/usage.ts'
 import { anthropic } from '../../src/formats/anthropic/format.ts'
 import { thinksAdaptively } from '../../src/formats/anthropic/model.ts'
 import { compact } from '../../src/formats/fields.ts'
-import type { Format } from '../../src/formats/format.ts'
+import type { Format, Outbound } from '../../src/formats/format.ts'
 import type { ChatAnswer, ChatRequest, Message, Part } from '../../src/formats/hub.ts'
 import { openaiChat } from '../../src/formats/openai-chat/format.ts'
 import type { SOURCES } from './format-recordings.ts'
@@ -15,12 +15,20 @@ export type Understood = {
   readonly calls: readonly { name: string; input: unknown }[]
 }
 
-/** A format under the laws. A new one joins with one entry. */
+/** A format under the laws. A new one joins with one entry; one that only upstreams speak has no `client`. */
 export type Lawful = {
-  readonly format: Format
+  readonly format: Outbound
   readonly recordings: keyof typeof SOURCES
+  /** Cuts a stream between its events; SSE where nothing is said. */
+  readonly events?: (bytes: Buffer) => readonly Buffer[]
   /** An event that nobody knows, to be put between any two others. */
-  readonly strange: string
+  readonly strange: Buffer
+  readonly client?: Client
+}
+
+/** The half of a format that clients speak, with the vendor's own SDK as the judge. */
+export type Client = {
+  readonly format: Format
   /**
    * What the format may forget of a request without a warning, because nothing is lost by it: names for the same thing,
    * defaults spelled out. Applied to both sides of the law.
@@ -35,81 +43,99 @@ export type Lawful = {
 const answering = (bytes: Buffer | string, contentType: string) => async () =>
   new Response(bytes as never, { headers: { 'content-type': contentType } })
 
+const chatClient: Client = {
+  format: openaiChat,
+  fitRequest: ({ includeUsage: _, ...request }) => ({
+    ...request,
+    ...(request.output?.type === 'schema' && { output: { name: 'answer', ...request.output } }),
+  }),
+  fitAnswer: answer => ({
+    ...answer,
+    choices: answer.choices.map(choice => ({
+      ...choice,
+      parts: choice.parts.map(part =>
+        part.type === 'text' && part.citations !== undefined
+          ? { ...part, citations: part.citations.map(({ quote: _, ...rest }) => rest) }
+          : part,
+      ),
+      stop: { reason: choice.stop.reason === 'sequence' ? 'stop' : choice.stop.reason },
+    })),
+    ...(answer.usage && {
+      usage: {
+        ...answer.usage,
+        cacheWrite: answer.usage.cacheWrite + answer.usage.cacheWrite1h,
+        cacheWrite1h: 0,
+        searches: 0,
+      },
+    }),
+  }),
+  async readStream(bytes) {
+    const client = new OpenAI({
+      apiKey: 'sk-x',
+      maxRetries: 0,
+      fetch: answering(bytes, 'text/event-stream'),
+    })
+    const stream = client.chat.completions.stream({ model: 'x', messages: [] })
+    return understoodChat(await stream.finalChatCompletion())
+  },
+  async readWhole(body) {
+    const fetch = answering(JSON.stringify(body), 'application/json')
+    const client = new OpenAI({ apiKey: 'sk-x', maxRetries: 0, fetch })
+    return understoodChat(await client.chat.completions.create({ model: 'x', messages: [] }))
+  },
+}
+
+const messagesClient: Client = {
+  format: anthropic,
+  fitRequest: fitAnthropicRequest,
+  fitAnswer: answer => {
+    const [choice] = answer.choices
+    const { createdS: _, ...rest } = answer
+    return {
+      ...rest,
+      choices: choice === undefined ? [] : [{ parts: choice.parts.map(fitAnthropicPart), stop: choice.stop }],
+      usage: fitAnthropicUsage(answer.usage ?? EMPTY),
+    }
+  },
+  async readStream(bytes) {
+    const client = new Anthropic({
+      apiKey: 'x',
+      maxRetries: 0,
+      fetch: answering(bytes, 'text/event-stream'),
+    })
+    const stream = client.messages.stream({ model: 'x', max_tokens: 1, messages: [] })
+    return understoodMessage(await stream.finalMessage())
+  },
+  async readWhole(body) {
+    const fetch = answering(JSON.stringify(body), 'application/json')
+    const client = new Anthropic({ apiKey: 'x', maxRetries: 0, fetch })
+    return understoodMessage(await client.messages.create({ model: 'x', max_tokens: 1, messages: [] }))
+  },
+}
+
 export const LAWFUL: readonly Lawful[] = [
   {
     format: openaiChat,
     recordings: 'openai-chat',
-    strange: 'data: {"object":"something.new","choices":[],"a_field":{"of":"tomorrow"}}\n\n',
-    fitRequest: ({ includeUsage: _, ...request }) => ({
-      ...request,
-      ...(request.output?.type === 'schema' && { output: { name: 'answer', ...request.output } }),
-    }),
-    fitAnswer: answer => ({
-      ...answer,
-      choices: answer.choices.map(choice => ({
-        ...choice,
-        parts: choice.parts.map(part =>
-          part.type === 'text' && part.citations !== undefined
-            ? { ...part, citations: part.citations.map(({ quote: _, ...rest }) => rest) }
-            : part,
-        ),
-        stop: { reason: choice.stop.reason === 'sequence' ? 'stop' : choice.stop.reason },
-      })),
-      ...(answer.usage && {
-        usage: {
-          ...answer.usage,
-          cacheWrite: answer.usage.cacheWrite + answer.usage.cacheWrite1h,
-          cacheWrite1h: 0,
-          searches: 0,
-        },
-      }),
-    }),
-    async readStream(bytes) {
-      const client = new OpenAI({
-        apiKey: 'sk-x',
-        maxRetries: 0,
-        fetch: answering(bytes, 'text/event-stream'),
-      })
-      const stream = client.chat.completions.stream({ model: 'x', messages: [] })
-      return understoodChat(await stream.finalChatCompletion())
-    },
-    async readWhole(body) {
-      const fetch = answering(JSON.stringify(body), 'application/json')
-      const client = new OpenAI({ apiKey: 'sk-x', maxRetries: 0, fetch })
-      return understoodChat(await client.chat.completions.create({ model: 'x', messages: [] }))
-    },
+    strange: Buffer.from('data: {"object":"something.new","choices":[],"a_field":{"of":"tomorrow"}}\n\n'),
+    client: chatClient,
   },
   {
     format: anthropic,
     recordings: 'anthropic',
-    strange: 'event: something_new\ndata: {"type":"something_new","a_field":{"of":"tomorrow"}}\n\n',
-    fitRequest: fitAnthropicRequest,
-    fitAnswer: answer => {
-      const [choice] = answer.choices
-      const { createdS: _, ...rest } = answer
-      return {
-        ...rest,
-        choices:
-          choice === undefined ? [] : [{ parts: choice.parts.map(fitAnthropicPart), stop: choice.stop }],
-        usage: fitAnthropicUsage(answer.usage ?? EMPTY),
-      }
-    },
-    async readStream(bytes) {
-      const client = new Anthropic({
-        apiKey: 'x',
-        maxRetries: 0,
-        fetch: answering(bytes, 'text/event-stream'),
-      })
-      const stream = client.messages.stream({ model: 'x', max_tokens: 1, messages: [] })
-      return understoodMessage(await stream.finalMessage())
-    },
-    async readWhole(body) {
-      const fetch = answering(JSON.stringify(body), 'application/json')
-      const client = new Anthropic({ apiKey: 'x', maxRetries: 0, fetch })
-      return understoodMessage(await client.messages.create({ model: 'x', max_tokens: 1, messages: [] }))
-    },
+    strange: Buffer.from(
+      'event: something_new\ndata: {"type":"something_new","a_field":{"of":"tomorrow"}}\n\n',
+    ),
+    client: messagesClient,
   },
 ]
+
+/** The bytes of each event of an SSE stream. */
+export const sseEvents = (bytes: Buffer): readonly Buffer[] =>
+  bytes
+    .toString()
+    .split(/(?<=\r?\n\r?\n)/)
+    .map(text => Buffer.from(text))
 
 function understoodChat({ choices: [choice] }: OpenAI.ChatCompletion): Understood {
   return {
