@@ -83,10 +83,15 @@ export function eventsOf(answer: ChatAnswer): readonly ChatEvent[] {
     },
   ]
   for (const [choice, { parts, stop, logprobs }] of choices.entries()) {
+    // Tokens are those of the text, and told while it is.
+    const said = parts.findIndex(part => part.type === 'text')
+    const tokens: readonly ChatEvent[] =
+      logprobs === undefined ? [] : [{ type: 'logprobs', choice, tokens: logprobs }]
     for (const [part, content] of parts.entries()) {
-      events.push(...openPart(choice, part, content), { type: 'close', choice, part })
+      events.push(...openPart(choice, part, content), ...(part === said ? tokens : []))
+      events.push({ type: 'close', choice, part })
     }
-    if (logprobs !== undefined) events.push({ type: 'logprobs', choice, tokens: logprobs })
+    if (said === -1) events.push(...tokens)
     events.push({ type: 'finish', choice, stop })
   }
   if (usage !== undefined) events.push({ type: 'usage', usage })

@@ -19,6 +19,8 @@ export type EncodeOptions = {
   readonly maxOutputTokens?: number
   /** The vendor refuses the thoughts of earlier turns (openai-chat: hosts differ). */
   readonly omitReasoning?: boolean
+  /** The vendor takes Anthropic's cache marks inside of this format (openai-chat: hosts differ, most refuse). */
+  readonly keepCacheMarks?: boolean
 }
 
 export type EncodedRequest = {

@@ -63,7 +63,7 @@ export type ToolCallPart = Extendable & {
 export type ToolResultPart = Extendable & {
   readonly type: 'toolResult'
   readonly callId: string
-  /** gemini and ollama know results by the tool's name; `namedResults` looks it up where it is not told. */
+  /** gemini and ollama know results by the tool's name; `toolNames` finds it where it is not told. */
   readonly name?: string
   readonly content: readonly Part[]
   readonly isError?: true
@@ -188,6 +188,8 @@ export type Reasoning = {
   readonly isAdaptive?: true
   /** Whether and how the thoughts are told: `auto`, `concise`, `detailed`, `none` (responses, gemini, anthropic). */
   readonly summary?: string
+  /** Thoughts are to come encrypted, to be handed back (responses; other vendors sign theirs anyhow). */
+  readonly isReturned?: true
 }
 
 export type ChatRequest = Extendable & {

@@ -1,4 +1,4 @@
-import type { MediaSource } from './hub.ts'
+import type { MediaPart, MediaSource } from './hub.ts'
 
 /** `data:image/png;base64,…` taken apart; undefined for any other address. */
 export function parseDataUrl(url: string): { readonly mediaType: string; readonly data: string } | undefined {
@@ -19,4 +19,11 @@ export function urlOf(source: MediaSource, mediaType: string | undefined): strin
   if ('url' in source) return source.url
   if ('data' in source) return dataUrl(mediaType ?? 'application/octet-stream', source.data)
   return undefined
+}
+
+/** A medium for clients whose answers are text: an image is shown the way texts show images. */
+export function mediaText({ kind, source, mediaType, transcript }: MediaPart): string {
+  if (transcript !== undefined) return transcript
+  const url = urlOf(source, mediaType) ?? ''
+  return kind === 'image' ? `![image](${url})` : url
 }

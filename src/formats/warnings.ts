@@ -16,7 +16,8 @@ const MAX_WARNINGS = 32
 export function createWarnings(...home: readonly string[]): Warnings {
   const warnings: Warning[] = []
   const lost = (field: string, message: string) => {
-    if (warnings.length < MAX_WARNINGS) warnings.push({ field, message })
+    const isTold = warnings.some(each => each.field === field && each.message === message)
+    if (!isTold && warnings.length < MAX_WARNINGS) warnings.push({ field, message })
   }
   return {
     lost,

@@ -33,7 +33,7 @@ const record = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }, required: rea
   fc.record(fields, { requiredKeys: [...required] as never }) as unknown as fc.Arbitrary<T>
 
 const textPart: fc.Arbitrary<Part> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ type: fc.constant('text' as const), text }) },
+  { weight: 15, arbitrary: fc.record({ type: fc.constant('text' as const), text }) },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -110,7 +110,7 @@ const resultOf = (callId: string): fc.Arbitrary<ToolResultPart> =>
       fc.array(fc.oneof({ weight: 5, arbitrary: textPart }, { weight: 1, arbitrary: media }), {
         maxLength: 2,
       }),
-      fc.boolean(),
+      fc.integer({ max: 6, min: 0 }).map(chance => chance === 0),
     )
     .map(([content, isError]) => ({ type: 'toolResult', callId, content, ...(isError && { isError }) }))
 
@@ -121,7 +121,7 @@ const turn: fc.Arbitrary<readonly Message[]> = fc
       minLength: 1,
       maxLength: 3,
     }),
-    thoughts: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: plainReasoning }),
+    thoughts: fc.oneof({ weight: 6, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: plainReasoning }),
     answer: text,
     calls: fc.uniqueArray(toolCall, { maxLength: 2, selector: call => call.id }),
   })
@@ -172,6 +172,9 @@ const reasoningWish: fc.Arbitrary<Reasoning> = fc.oneof(
 const rare = <T>(arbitrary: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 1, arbitrary }, { weight: 9, arbitrary: fc.constant(undefined) })
 
+const withoutMarks = (request: unknown): unknown =>
+  JSON.parse(JSON.stringify(request), (key, value) => (key === 'cache' ? undefined : value))
+
 /** `formats`: whose extras a request may carry. */
 export const chatRequests = (formats: readonly string[]): fc.Arbitrary<ChatRequest> =>
   fc
@@ -188,11 +191,11 @@ export const chatRequests = (formats: readonly string[]): fc.Arbitrary<ChatReque
         toolChoice: fc.constantFrom('auto' as const, 'none' as const, 'required' as const, 'named' as const),
         parallelTools: fc.boolean(),
         maxTokens: fc.integer({ min: 1, max: 64_000 }),
-        temperature: fc.constantFrom(0, 0.5, 1, 1, 1.5),
+        temperature: fc.constantFrom(0, 0.2, 0.5, 0.7, 1, 1.5),
         topP: fc.constantFrom(0.1, 1),
-        stop: fc.array(text, { minLength: 1, maxLength: 3 }),
+        stop: rare(fc.array(text, { minLength: 1, maxLength: 3 })),
         output: fc.oneof(
-          fc.constant({ type: 'json' as const }),
+          rare(fc.constant({ type: 'json' as const })),
           fc.record({ type: fc.constant('schema' as const), schema, name, strict: fc.boolean() }),
         ),
         reasoning: rare(reasoningWish),
@@ -205,11 +208,12 @@ export const chatRequests = (formats: readonly string[]): fc.Arbitrary<ChatReque
         logprobs: rare(fc.integer({ min: 0, max: 5 })),
         verbosity: rare(fc.constantFrom('low', 'high')),
         serviceTier: rare(fc.constantFrom('auto', 'flex')),
+        isMarked: rare(fc.constant(true)),
         extras: rare(fc.constantFrom(...formats).map(format => ({ [format]: { a_new_field: { deep: 1 } } }))),
       },
       { requiredKeys: ['model', 'stream', 'messages'] },
     )
-    .map(({ toolChoice, ...request }) => {
+    .map(({ toolChoice, isMarked, ...request }) => {
       const only = (request.tools?.[0] as { name: string } | undefined)?.name
       const choice =
         toolChoice === 'named'
@@ -217,7 +221,8 @@ export const chatRequests = (formats: readonly string[]): fc.Arbitrary<ChatReque
             ? undefined
             : { mode: 'required' as const, only: [only] }
           : toolChoice && { mode: toolChoice }
-      return structuredClone(present({ ...request, toolChoice: choice })) as ChatRequest
+      const whole = present({ ...request, toolChoice: choice })
+      return (isMarked ? structuredClone(whole) : withoutMarks(whole)) as ChatRequest
     })
 
 const citation: fc.Arbitrary<Citation> = fc.record({

@@ -1,12 +1,13 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { EMPTY, type Usage } from '../../src/domain/usage.ts'
+import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import { anthropic } from '../../src/formats/anthropic/format.ts'
 import { thinksAdaptively } from '../../src/formats/anthropic/model.ts'
 import { compact } from '../../src/formats/fields.ts'
 import type { Format, Outbound } from '../../src/formats/format.ts'
-import type { ChatAnswer, ChatRequest, Message, Part } from '../../src/formats/hub.ts'
+import type { ChatAnswer, ChatRequest, Choice, Message, Part } from '../../src/formats/hub.ts'
 import { openaiChat } from '../../src/formats/openai-chat/format.ts'
+import { responses } from '../../src/formats/responses/format.ts'
 import type { SOURCES } from './format-recordings.ts'
 
 /** What a client's own SDK understood of an answer. */
@@ -113,6 +114,78 @@ const messagesClient: Client = {
   },
 }
 
+const responsesClient: Client = {
+  format: responses,
+  fitRequest: request => {
+    const { includeUsage: _, choices, tools, reasoning, output, ...rest } = request
+    const { isReturned: __, ...wish } = reasoning ?? {}
+    return compact<ChatRequest>({
+      ...rest,
+      choices: choices === 1 ? undefined : choices,
+      // Schemas are strict unless one says otherwise.
+      tools: tools?.map(tool => (tool.type === 'function' ? { strict: false, ...tool } : tool)),
+      reasoning: Object.keys(wish).length === 0 ? undefined : wish,
+      output: output?.type === 'schema' ? { name: 'answer', ...output } : output,
+    })
+  },
+  fitAnswer: answer => {
+    const { extras: _, usage, ...rest } = answer
+    const [choice = { parts: [], stop: { reason: 'stop' } }] = answer.choices
+    const { parts, stop, logprobs } = choice
+    const isEmpty = usage === undefined || totalInput(usage) + totalOutput(usage) === 0
+    return compact<ChatAnswer>({
+      ...rest,
+      id: answer.id.startsWith('resp_') ? answer.id : `resp_${answer.id}`,
+      choices: [
+        compact<Choice>({
+          parts: parts.map(fitResponsesPart),
+          stop: { reason: stop.reason === 'sequence' ? 'stop' : stop.reason },
+          logprobs: parts.some(part => part.type === 'text') ? logprobs : undefined,
+        }),
+      ],
+      // No prompt is empty: zeros all over are no usage.
+      usage: isEmpty
+        ? undefined
+        : { ...usage, cacheWrite: usage.cacheWrite + usage.cacheWrite1h, cacheWrite1h: 0 },
+    })
+  },
+  async readStream(bytes) {
+    const client = new OpenAI({ apiKey: 'sk-x', maxRetries: 0, fetch: answering(bytes, 'text/event-stream') })
+    return understoodResponse(await client.responses.stream({ model: 'x', input: '' }).finalResponse())
+  },
+  async readWhole(body) {
+    const fetch = answering(JSON.stringify(body), 'application/json')
+    const client = new OpenAI({ apiKey: 'sk-x', maxRetries: 0, fetch })
+    return understoodResponse(await client.responses.create({ model: 'x', input: '' }))
+  },
+}
+
+function fitResponsesPart(part: Part): Part {
+  if (part.type === 'reasoning') {
+    const { id: _, ...rest } = part
+    return rest
+  }
+  if (part.type !== 'text' || part.citations === undefined) return part
+  return { ...part, citations: part.citations.map(({ quote: _, ...citation }) => citation) }
+}
+
+function understoodResponse({
+  output,
+}: {
+  output: readonly OpenAI.Responses.ResponseOutputItem[]
+}): Understood {
+  return {
+    text: output
+      .flatMap(item => (item.type === 'message' ? item.content : []))
+      .map(part => (part.type === 'output_text' ? part.text : part.refusal))
+      .join(''),
+    calls: output.flatMap(item => {
+      if (item.type === 'function_call') return [{ name: item.name, input: JSON.parse(item.arguments) }]
+      return item.type === 'custom_tool_call' ? [{ name: item.name, input: { input: item.input } }] : []
+    }),
+  }
+}
+
 export const LAWFUL: readonly Lawful[] = [
   {
     format: openaiChat,
@@ -127,6 +200,14 @@ export const LAWFUL: readonly Lawful[] = [
       'event: something_new\ndata: {"type":"something_new","a_field":{"of":"tomorrow"}}\n\n',
     ),
     client: messagesClient,
+  },
+  {
+    format: responses,
+    recordings: 'responses',
+    strange: Buffer.from(
+      'event: response.new\ndata: {"type":"response.new","a_field":{"of":"tomorrow"}}\n\n',
+    ),
+    client: responsesClient,
   },
 ]
 
@@ -149,17 +230,22 @@ function understoodChat({ choices: [choice] }: OpenAI.ChatCompletion): Understoo
 }
 
 const understoodMessage = ({ content }: Anthropic.Message): Understood => ({
-  text: content.map(block => (block.type === 'text' ? block.text : '')).join(''),
+  text: content.map(block => (block.type === 'text' ? withoutImage(block.text) : '')).join(''),
   calls: content.flatMap(block =>
     block.type === 'tool_use' ? [{ name: block.name, input: block.input }] : [],
   ),
 })
 
+/** Some clients are shown images inside of the text. */
+const withoutImage = (text: string): string => text.replace(/^!\[image\]\(.*\)$/, '')
+
 /** What the hub understood of the same answer. */
 export function understood(answer: ChatAnswer): Understood {
   const parts = answer.choices[0]?.parts ?? []
   return {
-    text: parts.map(part => (part.type === 'text' || part.type === 'refusal' ? part.text : '')).join(''),
+    text: parts
+      .map(part => (part.type === 'text' || part.type === 'refusal' ? withoutImage(part.text) : ''))
+      .join(''),
     calls: parts.flatMap(part =>
       part.type === 'toolCall'
         ? [{ name: part.name, input: part.isCustom ? { input: part.arguments } : JSON.parse(part.arguments) }]

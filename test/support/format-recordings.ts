@@ -55,6 +55,12 @@ export const SOURCES = {
     isAnswer: body => body.type === 'message',
     frames: namedFrames,
   },
+  responses: {
+    url: /\/responses$/,
+    folders: ['openai-responses'],
+    isAnswer: body => body.object === 'response',
+    frames: namedFrames,
+  },
 } as const satisfies Record<string, Source>
 
 type Interaction = {

@@ -10,9 +10,17 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '../hub.ts'
-import { urlOf } from '../media.ts'
+import { mediaText } from '../media.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
-import { nativeSignature, packSignature, unpackSignature } from '../signature.ts'
+import {
+  nativeSignature,
+  packCallSignature,
+  packProof,
+  packSignature,
+  signCalls,
+  unpackProof,
+  unpackSignature,
+} from '../signature.ts'
 import type { Warnings } from '../warnings.ts'
 
 export const FORMAT = 'anthropic'
@@ -82,12 +90,11 @@ function extended(block: Fields, part: Part): Part {
   return extras === undefined ? part : ({ ...part, extras } as Part)
 }
 
-export const decodeThinking = (text: string, signature: string | undefined): ReasoningPart =>
-  compact<ReasoningPart>({
-    type: 'reasoning',
-    text,
-    signature: signature ? unpackSignature(FORMAT, signature) : undefined,
-  })
+export const decodeThinking = (text: string, signature: string | undefined): ReasoningPart => ({
+  type: 'reasoning',
+  text,
+  ...(signature && unpackProof(FORMAT, signature, 'signature')),
+})
 
 function decodeResult(block: Fields): ToolResultPart {
   const isError = block.flag('is_error')
@@ -133,19 +140,6 @@ function decodeSource(source: Fields): { source: MediaSource; mediaType?: string
     default:
       return source.refuse('type', 'must be one of base64, text, url, file')
   }
-}
-
-/** A signature of another vendor's call stands before it as a thought without words; see `callSignature`. */
-function signCalls(parts: readonly Part[]): readonly Part[] {
-  const signed: Part[] = []
-  for (const part of parts) {
-    const before = signed.at(-1)
-    const signature = before?.type === 'reasoning' && before.text === '' ? before.signature : undefined
-    if (part.type === 'toolCall' && signature !== undefined && signature.format !== FORMAT) {
-      signed[signed.length - 1] = { ...part, signature }
-    } else signed.push(part)
-  }
-  return signed
 }
 
 export function decodeCitation(value: JsonObject): Citation {
@@ -251,6 +245,7 @@ function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): r
     return [{ ...ownExtras(FORMAT, part), type: 'thinking', thinking: part.text, signature }]
   }
   if (data !== undefined) return [{ ...ownExtras(FORMAT, part), type: 'redacted_thinking', data }]
+  if (part.text === '' && part.signature === undefined && part.encrypted === undefined) return []
   warnings.lost(path, 'a thought without this vendor’s signature was left out')
   return []
 }
@@ -367,19 +362,11 @@ function answerThought(part: ReasoningPart): readonly JsonObject[] {
   if (text === '' && signature === undefined && encrypted !== undefined) {
     return [{ ...own, type: 'redacted_thinking', data: packSignature(FORMAT, encrypted) }]
   }
-  const proof = signature ?? encrypted
-  const packed = proof === undefined ? '' : packSignature(FORMAT, proof)
-  return [{ ...own, type: 'thinking', thinking: text, signature: packed }]
+  if (text === '' && signature === undefined) return []
+  return [{ ...own, type: 'thinking', thinking: text, signature: packProof(FORMAT, part) ?? '' }]
 }
 
-export const callSignature = ({ signature }: ToolCallPart): readonly JsonObject[] =>
-  signature === undefined
-    ? []
-    : [{ type: 'thinking', thinking: '', signature: packSignature(FORMAT, signature) }]
-
-/** Answers of this format are text; an image in one is shown the way texts show images. */
-export function mediaText({ kind, source, mediaType, transcript }: MediaPart): string {
-  if (transcript !== undefined) return transcript
-  const url = urlOf(source, mediaType) ?? ''
-  return kind === 'image' ? `![image](${url})` : url
+function callSignature(part: ToolCallPart): readonly JsonObject[] {
+  const signature = packCallSignature(FORMAT, part)
+  return signature === undefined ? [] : [{ type: 'thinking', thinking: '', signature }]
 }

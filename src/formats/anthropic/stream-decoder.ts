@@ -5,7 +5,7 @@ import { compact, extrasOf, lenientFields } from '../fields.ts'
 import type { StreamDecoderOptions } from '../format.ts'
 import type { ChatEvent, Signature, Stop, ToolCallPart } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
-import { unpackSignature } from '../signature.ts'
+import { callSignatureOf, isCallSignature, unpackProof } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { decodeBlock, decodeCitation, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
@@ -153,7 +153,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): Stage<Buffe
     }
     if (type === 'thinking_delta' && typeof thinking === 'string') think(index, thinking, emit)
     else if (type === 'signature_delta' && typeof signature === 'string' && signature !== '') {
-      sign(index, unpackSignature(FORMAT, signature), emit)
+      sign(index, signature, emit)
     } else if (block.kind === 'part') {
       if (type === 'text_delta' && typeof text === 'string') assembler(emit).add(block.part, { text })
       if (type === 'input_json_delta' && typeof partial_json === 'string' && partial_json !== '') {
@@ -165,10 +165,11 @@ export function createStreamDecoder(_options: StreamDecoderOptions): Stage<Buffe
     }
   }
 
-  /** A foreign signature without words is of the call that follows. */
-  function sign(index: number, signature: Signature, emit: Emit): void {
-    if (blocks.get(index)?.kind === 'thought' && signature.format !== FORMAT) pending = signature
-    else assembler(emit).add(think(index, '', emit), { signature })
+  function sign(index: number, text: string, emit: Emit): void {
+    const proof = unpackProof(FORMAT, text, 'signature')
+    if (proof.signature !== undefined && isCallSignature(proof.signature)) {
+      pending = callSignatureOf(proof.signature)
+    } else assembler(emit).add(think(index, '', emit), proof)
   }
 
   function close(index: number, emit: Emit): void {

@@ -4,7 +4,7 @@ import { ownExtras } from '../fields.ts'
 import type { AnswerOptions } from '../format.ts'
 import type { ChatEvent, Delta, Extras, Part, Stop, ToolCallPart } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { packSignature } from '../signature.ts'
+import { packCallSignature, packProof, packSignature } from '../signature.ts'
 import { createEncoder, sseEvent } from '../stream.ts'
 import { messageId } from './answer.ts'
 import { answerBlocks, encodeCall, encodeCitation, FORMAT } from './content.ts'
@@ -119,13 +119,13 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     return [bytes]
   }
 
-  function signatureBlock({ signature }: ToolCallPart): readonly Buffer[] {
+  function signatureBlock(call: ToolCallPart): readonly Buffer[] {
+    const signature = packCallSignature(FORMAT, call)
     if (signature === undefined) return []
     const { index, bytes } = startBlock({ type: 'thinking', thinking: '', signature: '' })
-    const packed = packSignature(FORMAT, signature)
     return [
       bytes,
-      delta(index, { type: 'signature_delta', signature: packed }),
+      delta(index, { type: 'signature_delta', signature }),
       named('content_block_stop', { index }),
     ]
   }
@@ -157,10 +157,15 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     if (encrypted !== undefined && signature === undefined && part.index === undefined) {
       return [...pieces, ...wholeBlock({ type: 'redacted_thinking', data: packSignature(FORMAT, encrypted) })]
     }
-    const proof = signature ?? encrypted
+    const proof = packProof(FORMAT, {
+      type: 'reasoning',
+      text: '',
+      ...(signature && { signature }),
+      ...(encrypted && { encrypted }),
+    })
     if (proof === undefined) return pieces
     pieces.push(...begin(part, { type: 'thinking', thinking: '', signature: '' }))
-    pieces.push(delta(part.index ?? 0, { type: 'signature_delta', signature: packSignature(FORMAT, proof) }))
+    pieces.push(delta(part.index ?? 0, { type: 'signature_delta', signature: proof }))
     return pieces
   }
 

@@ -20,7 +20,9 @@ function decode(body: Fields): ChatRequest {
   const wantsLogprobs = body.flag('logprobs')
   const topLogprobs = body.number('top_logprobs')
   const options = body.fields('stream_options')
-  return compact<ChatRequest>({
+  // Not to store is what happens anyhow.
+  const store = body.flag('store') ? { store: true } : {}
+  const request = compact<ChatRequest>({
     model: body.needText('model'),
     stream: body.flag('stream') ?? false,
     messages: decodeMessages(body),
@@ -45,8 +47,9 @@ function decode(body: Fields): ChatRequest {
     user: body.text('user'),
     serviceTier: body.text('service_tier'),
     includeUsage: options?.flag('include_usage'),
-    extras: extrasOf(FORMAT, body.rest()),
   })
+  const rest = { ...body.rest(), ...store }
+  return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
 
 function decodeMessages(body: Fields): readonly Message[] {

@@ -1,3 +1,4 @@
+import { withoutCacheMarks } from '../cache.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
 import type {
@@ -28,8 +29,9 @@ export const SHARED_WITH_RESPONSES = [
   'store',
 ] as const
 
-export function encodeRequest(request: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
+  const request = options.keepCacheMarks ? given : withoutCacheMarks(given, warnings)
   const { extras, shared } = sharedFields(request, 'responses')
   warnings.foreign('', { extras })
   if (request.topK !== undefined) warnings.lost('top_k', 'has no counterpart and was left out')
