@@ -3,6 +3,9 @@ import type { Stage } from '../wire/stage.ts'
 import { chatError, TRUNCATED } from './error.ts'
 import type { ChatEvent } from './hub.ts'
 
+/** An answer longer than this is no answer: some formats repeat it whole at the end, so that it must be kept. */
+const MAX_ANSWER_LENGTH = 32 * 2 ** 20
+
 export type Emit = (event: ChatEvent) => void
 
 /** How a format reads the frames of its streams. */
@@ -24,8 +27,13 @@ export function createDecoder<F>(
 ): Stage<Buffer, ChatEvent> {
   let events: ChatEvent[] = []
   let isOver = false
+  let length = 0
   const emit: Emit = event => {
     if (isOver) return
+    if (event.type === 'delta') {
+      length += (event.text?.length ?? 0) + (event.data?.length ?? 0)
+      if (length > MAX_ANSWER_LENGTH) throw new Error('the provider’s answer is too long')
+    }
     if (event.type === 'end') reader.finish?.(emit)
     events.push(event)
     isOver = event.type === 'end' || event.type === 'error'

@@ -30,3 +30,11 @@ export function createWarnings(...home: readonly string[]): Warnings {
     list: () => warnings,
   }
 }
+
+const MAX_HEADER_LENGTH = 4_096
+
+/** The value of `x-sluice-warnings`: what a header may hold of it, fields being the client's own words. */
+export function warningsHeader(warnings: readonly Warning[]): string {
+  const text = warnings.map(({ field, message }) => `${field}: ${message}`).join('; ')
+  return text.replace(/[^ -~]/g, '?').slice(0, MAX_HEADER_LENGTH)
+}

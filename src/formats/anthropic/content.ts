@@ -1,3 +1,4 @@
+import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type {
   CacheMark,
@@ -208,7 +209,7 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
         bodyOf({
           ...ownExtras(FORMAT, part),
           type: 'tool_result',
-          tool_use_id: safeId(part.callId),
+          tool_use_id: fitId(part.callId, ID_RULE),
           content: plainOrList(encodeBlocks(part.content, path, warnings)),
           is_error: part.isError,
           ...cacheControl(part.cache),
@@ -246,20 +247,18 @@ function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): r
   }
   if (data !== undefined) return [{ ...ownExtras(FORMAT, part), type: 'redacted_thinking', data }]
   if (part.text === '' && part.signature === undefined && part.encrypted === undefined) return []
-  warnings.lost(path, 'a thought without this vendor’s signature was left out')
+  warnings.lost(path, 'a thought that this vendor has not signed was left out')
   return []
 }
 
-/** Ids may hold letters, digits, `_` and `-`; any other is spelled out, alike in the call and its result. */
-export const safeId = (id: string): string =>
-  /^[a-zA-Z0-9_-]+$/.test(id) ? id : `call_${Buffer.from(id).toString('base64url')}`
+const ID_RULE: IdRule = { maxLength: 64, pattern: /^[a-zA-Z0-9_-]+$/ }
 
 export function encodeCall(part: ToolCallPart, lost: (field: string, message: string) => void): JsonObject {
   const { id, name, arguments: text, isCustom, cache } = part
   return {
     ...ownExtras(FORMAT, part),
     type: 'tool_use',
-    id: safeId(id),
+    id: fitId(id, ID_RULE),
     name,
     input: isCustom ? { input: text } : parseInput(text, lost),
     ...cacheControl(cache),

@@ -1,11 +1,12 @@
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
-import type { ChatRequest, Message, Tool, ToolChoice } from '../hub.ts'
+import type { ChatRequest, Message, Part, Tool, ToolChoice } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { budgetOf } from '../reasoning.ts'
+import { nativeSignature } from '../signature.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
-import { maxOutputOf, thinksAdaptively } from './model.ts'
+import { maxOutputOf, takesSchemas, thinksAdaptively } from './model.ts'
 
 /** Wishes that no field of this format can say. */
 const UNSAYABLE = {
@@ -18,7 +19,7 @@ const UNSAYABLE = {
   safety: 'safety',
 } as const satisfies Partial<Record<keyof ChatRequest, string>>
 
-const ASK_FOR_JSON = 'Answer with one JSON object and nothing else: no words around it, no code fence.'
+const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
 
 export function encodeRequest(request: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
@@ -84,11 +85,12 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
     if (isInstruction && turns.length === 0) system.push(...blocks)
     else addTurn(turns, message, blocks)
     if (isInstruction && turns.length > 0) {
-      warnings.lost(path, 'an instruction inside the conversation is sent as the user’s')
+      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
     }
   }
-  if (request.output?.type === 'json') {
-    system.push({ type: 'text', text: ASK_FOR_JSON })
+  const wish = outputInWords(request)
+  if (wish !== undefined) {
+    system.push({ type: 'text', text: wish })
     warnings.lost('response_format', 'JSON is asked for in words')
   }
   trimLast(turns)
@@ -200,12 +202,44 @@ function encodeTier(tier: string | undefined, warnings: Warnings): string | unde
   return TIERS[tier]
 }
 
-function encodeOutput({ output }: ChatRequest): JsonObject {
-  return output?.type === 'schema' ? { format: { type: 'json_schema', schema: output.schema } } : {}
+function encodeOutput({ output, model }: ChatRequest): JsonObject {
+  if (output?.type !== 'schema' || !takesSchemas(model)) return {}
+  return { format: { type: 'json_schema', schema: output.schema } }
+}
+
+/** JSON of no schema cannot be asked for otherwise, and JSON of one only of newer models. */
+function outputInWords({ output, model }: ChatRequest): string | undefined {
+  if (output === undefined) return undefined
+  if (output.type === 'json') return `${ASK_FOR_JSON}.`
+  return takesSchemas(model)
+    ? undefined
+    : `${ASK_FOR_JSON}, and fits this schema: ${JSON.stringify(output.schema)}`
 }
 
 /** The least that may be asked for. */
 const MIN_BUDGET = 1_024
+
+/** Why the vendor would refuse to let the model think, where the client could not know. */
+function obstacleToThinking({
+  reasoning,
+  messages,
+  model,
+  tools,
+  toolChoice,
+}: ChatRequest): string | undefined {
+  if (tools !== undefined && toolChoice?.mode === 'required')
+    return 'a tool is forced, and no thought can precede it'
+  const isAdaptive = reasoning?.isAdaptive || (reasoning?.budget === undefined && thinksAdaptively(model))
+  if (isAdaptive) return undefined
+  const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
+  const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
+  const isProven = calls.some(part => isOwnThought(part))
+  return isInLoop && !isProven ? 'the thoughts before the last call did not come back with it' : undefined
+}
+
+const isOwnThought = (part: Part): boolean =>
+  part.type === 'reasoning' &&
+  (nativeSignature(FORMAT, part.signature) ?? nativeSignature(FORMAT, part.encrypted)) !== undefined
 
 type Thinking = { readonly body?: JsonObject; readonly config?: JsonObject; readonly isOn: boolean }
 
@@ -214,6 +248,11 @@ function encodeThinking(request: ChatRequest, maxTokens: number, warnings: Warni
   if (reasoning === undefined) return { isOn: false }
   const { effort, budget, isAdaptive, summary } = reasoning
   if (effort === 'none') return { body: { type: 'disabled' }, isOn: false }
+  const obstacle = obstacleToThinking(request)
+  if (obstacle !== undefined) {
+    warnings.lost('reasoning', obstacle)
+    return { isOn: false }
+  }
   const display = summary === undefined ? {} : { display: summary === 'none' ? 'omitted' : 'summarized' }
   const config = effort === undefined ? {} : { effort: effort === 'minimal' ? 'low' : effort }
   if (budget !== undefined) {
@@ -237,14 +276,4 @@ function encodeThinking(request: ChatRequest, maxTokens: number, warnings: Warni
     return { isOn: false }
   }
   return { body: { type: 'enabled', budget_tokens: room }, isOn: true }
-}
-
-/** Counting needs no limit and no stream. */
-export function encodeCountRequest(request: ChatRequest): EncodedRequest {
-  const { body, warnings } = encodeRequest(request)
-  const counted = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
-  return {
-    body: Object.fromEntries(Object.entries(body).filter(([name]) => counted.includes(name))),
-    warnings,
-  }
 }

@@ -18,6 +18,12 @@ export function thinksAdaptively(model: string): boolean {
   return version !== undefined && (version.major > 4 || (version.major === 4 && version.minor >= 6))
 }
 
+/** From 4.5 on an answer can be held to a schema. */
+export function takesSchemas(model: string): boolean {
+  const version = versionOf(model)
+  return version !== undefined && (version.major > 4 || (version.major === 4 && version.minor >= 5))
+}
+
 /** The most a model writes: `max_tokens` must be given, and a small default would cut answers short. */
 export function maxOutputOf(model: string): number {
   const version = versionOf(model)

@@ -20,6 +20,9 @@ type Block =
   /** Told whole when it has ended. */
   | { readonly kind: 'vendor'; readonly value: JsonObject; json: string }
 
+/** Inputs of the vendor's own tools are queries and the like; a longer one is left unfinished. */
+const MAX_VENDOR_INPUT = 2 ** 20
+
 export function createStreamDecoder(_options: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
   const blocks = new Map<number, Block>()
   let parts: Assembler | undefined
@@ -148,7 +151,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): Stage<Buffe
     if (block === undefined || !isObject(delta)) return
     const { type, text, thinking, signature, citation, partial_json } = delta
     if (block.kind === 'vendor') {
-      if (typeof partial_json === 'string') block.json += partial_json
+      if (typeof partial_json === 'string' && block.json.length < MAX_VENDOR_INPUT) block.json += partial_json
       return
     }
     if (type === 'thinking_delta' && typeof thinking === 'string') think(index, thinking, emit)

@@ -1,4 +1,5 @@
 import { withoutCacheMarks } from '../cache.ts'
+import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
 import type {
@@ -28,6 +29,9 @@ export const SHARED_WITH_RESPONSES = [
   'safety_identifier',
   'store',
 ] as const
+
+/** Longer ids are refused. */
+const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
 
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
@@ -136,7 +140,10 @@ function encodeAssistant(message: Message, { path, options, warnings }: Writing)
     ...(options.omitReasoning ? {} : encodeReasoning(thoughts)),
     refusal: refusal.length === 0 ? undefined : refusal.join(''),
     name: message.name,
-    tool_calls: calls.length === 0 ? undefined : calls.map(encodeToolCall),
+    tool_calls:
+      calls.length === 0
+        ? undefined
+        : calls.map(call => encodeToolCall({ ...call, id: fitId(call.id, ID_RULE) })),
   })
 }
 
@@ -163,7 +170,7 @@ function encodeResults(message: Message, path: string, warnings: Warnings): read
       return bodyOf({
         ...ownExtras(FORMAT, result),
         role: 'tool',
-        tool_call_id: result.callId,
+        tool_call_id: fitId(result.callId, ID_RULE),
         name: result.name,
         content: plainOrList(texts),
         ...cacheControl(result.cache),

@@ -1,4 +1,5 @@
 import { withoutCacheMarks } from '../cache.ts'
+import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
 import type { ChatRequest, Message, Output, Part, ReasoningPart, TextPart, Tool, ToolChoice } from '../hub.ts'
@@ -20,6 +21,9 @@ const UNSAYABLE = {
   audio: 'audio',
   safety: 'safety',
 } as const satisfies Partial<Record<keyof ChatRequest, string>>
+
+/** Longer ids are refused. */
+const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
 export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
@@ -132,7 +136,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
         if (first.signature !== undefined) {
           warnings.lost(path, 'the signature that another vendor gave a call was left out')
         }
-        return [{ ...ownExtras(FORMAT, first), ...callItem(first) }]
+        return [{ ...ownExtras(FORMAT, first), ...callItem({ ...first, id: fitId(first.id, ID_RULE) }) }]
       case 'vendor':
         if (first.format === FORMAT) return [first.value]
         warnings.lost(
@@ -178,7 +182,7 @@ function encodeThoughts(
   const isOurs = group.some(part => nativeSignature(FORMAT, part.encrypted ?? part.signature) !== undefined)
   if (isOurs) return [reasoningItem(group, group[0]?.id)]
   if (group.some(part => part.text !== '' || part.signature !== undefined || part.encrypted !== undefined)) {
-    warnings.lost(path, 'a thought without this vendor’s proof was left out')
+    warnings.lost(path, 'a thought that this vendor has not sealed was left out')
   }
   return []
 }
@@ -193,7 +197,7 @@ function encodeResults(parts: readonly Part[], path: string, warnings: Warnings)
       {
         ...ownExtras(FORMAT, part),
         type: part.isCustom ? 'custom_tool_call_output' : 'function_call_output',
-        call_id: part.callId,
+        call_id: fitId(part.callId, ID_RULE),
         output: plainOrList(encodeInputs(part.content, at, warnings)),
       },
     ]

@@ -1,4 +1,5 @@
 import type { Format } from '../format.ts'
+import type { UsageOptions } from '../openai/usage.ts'
 import { member } from '../openai/value.ts'
 import { decodeError, encodeError } from '../openai-chat/error.ts'
 import { decodeAnswer, encodeAnswer } from './answer.ts'
@@ -19,7 +20,8 @@ export const responses = {
   encodeAnswer,
   createStreamDecoder,
   createStreamEncoder,
-  readUsage: (body, options) => readResponsesUsage(member(body, 'usage'), options),
+  readUsage: (body: unknown, options: UsageOptions = {}) =>
+    readResponsesUsage(member(body, 'usage'), options),
   decodeError,
   encodeError,
 } as const satisfies Format
