@@ -144,8 +144,17 @@ type Given<T> = { readonly [K in keyof T]: Record<never, never> extends Pick<T, 
 
 /** Leaves out what is undefined, so that an absent field is absent. */
 export function compact<T extends object>(given: Given<T>): T {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
+  const fields = given as Record<string, unknown>
+  const kept: Record<string, unknown> = {}
+  for (const name of Object.keys(fields)) {
+    // Extras of a client may be called anything; this one name must be made a field by other means.
+    if (name === '__proto__') Object.defineProperty(kept, name, { value: fields[name], ...ORDINARY })
+    else if (fields[name] !== undefined) kept[name] = fields[name]
+  }
+  return kept as T
 }
+
+const ORDINARY = { configurable: true, enumerable: true, writable: true }
 
 /** The same for an object that goes over the wire. */
 export const bodyOf = (given: JsonObject): JsonObject => compact<Record<string, unknown>>(given)

@@ -142,7 +142,7 @@ function encodeMessage(parts: readonly Part[]): JsonObject {
     if (part.type !== 'text') continue
     const from: number = text === null ? 0 : text.length
     text = (text ?? '') + part.text
-    for (const each of part.citations ?? []) annotations.push(encodeAnnotation(each, from, text.length))
+    for (const each of part.citations ?? []) annotations.push(...encodeAnnotation(each, from, text.length))
   }
   const refusals = parts.filter(part => part.type === 'refusal').map(part => part.text)
   const calls = parts.filter((part): part is ToolCallPart => part.type === 'toolCall')

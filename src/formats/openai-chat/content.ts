@@ -326,16 +326,14 @@ export function decodeAnnotation(value: unknown): Citation | undefined {
   })
 }
 
-/** `from` and `to`: where the text of the part lies in the message, for a citation that is of all of it. */
-export function encodeAnnotation(citation: Citation, from: number, to: number): JsonObject {
-  const { url, title, quote, start, end } = citation
+/**
+ * `from` and `to`: where the text of the part lies in the message, for a citation that is of all of it. Clients know
+ * citations of pages only; one of a document is left out, because strict ones fail at it.
+ */
+export function encodeAnnotation(citation: Citation, from: number, to: number): readonly JsonObject[] {
+  const { url, title = '', start, end } = citation
+  if (url === undefined) return []
   const start_index = start === undefined ? from : from + start
   const end_index = end === undefined ? to : from + end
-  if (url === undefined) {
-    return {
-      type: 'file_citation',
-      file_citation: bodyOf({ filename: title, quote, start_index, end_index }),
-    }
-  }
-  return { type: 'url_citation', url_citation: { url, title: title ?? '', start_index, end_index } }
+  return [{ type: 'url_citation', url_citation: { url, title, start_index, end_index } }]
 }

@@ -2,7 +2,7 @@ import type { Usage } from '../../domain/usage.ts'
 import type { Stage } from '../../wire/stage.ts'
 import { ownExtras } from '../fields.ts'
 import type { AnswerOptions } from '../format.ts'
-import type { ChatEvent, Delta, MediaPart, Part, ReasoningPart } from '../hub.ts'
+import type { ChatEvent, Delta, Part, ReasoningPart } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { createEncoder, sseEvent } from '../stream.ts'
 import { encodeAudio, encodeImage } from './answer.ts'
@@ -15,12 +15,14 @@ import { encodeUsage } from './usage.ts'
 const DONE = Buffer.from('data: [DONE]\n\n')
 
 type OpenPart = { readonly content: Part; readonly tool: number; readonly from: number; text: string }
+type Start = Omit<Extract<ChatEvent, { type: 'start' }>, 'type'>
 type ChoiceState = { readonly parts: Map<number, OpenPart>; tools: number; thoughts: number; length: number }
 
 export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
   const includeUsage = request?.includeUsage ?? false
   const choices = new Map<number, ChoiceState>()
-  let head: JsonObject | undefined
+  // Every chunk repeats it, so that it is written out once.
+  let head: string | undefined
   let usage: Usage | undefined
 
   return createEncoder(event => {
@@ -51,33 +53,34 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
         return [sseEvent({ error: errorBody(event.error) })]
       case 'end': {
         if (!includeUsage || usage === undefined) return [DONE]
-        return [sseEvent({ ...frame(), choices: [], usage: encodeUsage(usage) }), DONE]
+        return [framed('', JSON.stringify(encodeUsage(usage))), DONE]
       }
       default:
         return []
     }
   })
 
-  function headOf(
-    event: { id: string; model: string; createdS?: number } & Pick<MediaPart, 'extras'>,
-  ): JsonObject {
-    return {
-      ...ownExtras(FORMAT, event),
-      id: event.id || ambience.newId('chatcmpl-'),
+  function headOf(start: Start): string {
+    const fields = {
+      ...ownExtras(FORMAT, start),
+      id: start.id || ambience.newId('chatcmpl-'),
       object: 'chat.completion.chunk',
-      created: event.createdS ?? ambience.nowS(),
-      model: event.model,
+      created: start.createdS ?? ambience.nowS(),
+      model: start.model,
     }
+    return JSON.stringify(fields).slice(0, -1)
   }
 
-  function frame(): JsonObject {
+  function framed(choices: string, usage: string | undefined): Buffer {
     head ??= headOf({ id: '', model: request?.model ?? '' })
-    return head
+    return Buffer.from(
+      `data: ${head},"choices":[${choices}]${usage === undefined ? '' : `,"usage":${usage}`}}\n\n`,
+    )
   }
 
   function chunk(index: number, delta: JsonObject, more: JsonObject = {}): Buffer {
     const choice = { index, delta, logprobs: null, finish_reason: null, ...more }
-    return sseEvent({ ...frame(), choices: [choice], ...(includeUsage && { usage: null }) })
+    return framed(JSON.stringify(choice), includeUsage ? 'null' : undefined)
   }
 
   function begin(index: number): Buffer {
@@ -121,9 +124,9 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
         if (text !== undefined) state.length += text.length
         return [
           ...(text === undefined ? [] : [chunk(index, { content: text })]),
-          ...(citation === undefined
-            ? []
-            : [chunk(index, { annotations: [encodeAnnotation(citation, part.from, state.length)] })]),
+          ...(citation === undefined ? [] : encodeAnnotation(citation, part.from, state.length)).map(
+            annotation => chunk(index, { annotations: [annotation] }),
+          ),
         ]
       case 'refusal':
         return text === undefined ? [] : [chunk(index, { refusal: text })]
