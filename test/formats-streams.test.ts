@@ -4,8 +4,11 @@ import { answerOf, eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Inbound, Outbound } from '../src/formats/format.ts'
 import type { ChatAnswer, ChatEvent, Part } from '../src/formats/hub.ts'
+import { createPassingMeter, createTranslatingMeter } from '../src/formats/meter.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { responses } from '../src/formats/responses/format.ts'
+import { recordingsOf } from './support/format-recordings.ts'
+import { hasRecordings, WITHOUT_RECORDINGS } from './support/recordings.ts'
 
 function still(): Ambience {
   let count = 0
@@ -296,6 +299,57 @@ describe('a stream of messages', () => {
       told.slice(-2).map(({ event }) => event),
       ['message_delta', 'message_stop'],
     )
+  })
+})
+
+describe('a meter of streams', { skip: hasRecordings ? false : WITHOUT_RECORDINGS }, () => {
+  const CHUNK = 97
+  const chunksOf = (bytes: Buffer) =>
+    Array.from({ length: Math.ceil(bytes.length / CHUNK) }, (_, at) =>
+      bytes.subarray(at * CHUNK, (at + 1) * CHUNK),
+    )
+
+  for (const upstream of [openaiChat, anthropic, responses]) {
+    for (const { name, value } of recordingsOf(upstream.name).streams) {
+      it(`passes ${name} on as it is, its end last`, () => {
+        const meter = createPassingMeter(upstream.createStreamDecoder({ ambience: still() }))
+        const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
+        const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
+        assert.equal(passed.trimEnd(), value.toString().trimEnd())
+        const gathered = answerOf(decode(upstream, value))
+        assert.equal(meter.ending(), 'error' in gathered ? 'error' : 'complete')
+        if ('answer' in gathered) assert.deepEqual(meter.reading.usage, gathered.answer.usage)
+      })
+
+      it(`translates ${name}, its end last`, () => {
+        const client = upstream === anthropic ? openaiChat : anthropic
+        const decoder = upstream.createStreamDecoder({ ambience: still() })
+        const meter = createTranslatingMeter({
+          decoder,
+          encoder: client.createStreamEncoder({ ambience: still() }),
+        })
+        const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
+        assert.equal(meter.ending(), meter.reading.error === undefined ? 'complete' : 'error')
+        assert.ok(meter.closing().length > 0)
+        // Without what is held back the client cannot take the answer for whole.
+        const last = decode(client, Buffer.concat(sent)).at(-1)
+        if (client === anthropic) assert.equal(last?.type, 'error')
+        assert.equal(
+          decode(client, Buffer.concat([...sent, ...meter.closing()])).at(-1)?.type,
+          meter.reading.error === undefined ? 'end' : 'error',
+        )
+      })
+    }
+  }
+
+  it('tells the client what the provider could not', () => {
+    const decoder = openaiChat.createStreamDecoder({ ambience: still() })
+    const encoder = anthropic.createStreamEncoder({ ambience: still() })
+    const meter = createTranslatingMeter({ decoder, encoder })
+    meter.push(sse({ id: 'a', choices: [{ index: 0, delta: { content: 'x' } }] }))
+    assert.equal(meter.ending(), 'incomplete')
+    const bytes = Buffer.concat(meter.breakOff({ kind: 'timeout', message: 'The provider fell silent' }))
+    assert.match(bytes.toString(), /^event: error\ndata: .*timeout_error.*fell silent/)
   })
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { eventsOf } from '../src/formats/answer.ts'
+import { answerOf, eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
 import type { ChatAnswer, ChatRequest, Part } from '../src/formats/hub.ts'
@@ -595,6 +595,65 @@ describe('what a vendor has signed', () => {
   })
 })
 
+describe('a tool that takes free text', () => {
+  const request = {
+    model: 'm',
+    messages: [{ role: 'user', content: 'x' }],
+    tools: [{ type: 'custom', custom: { name: 'patch', description: 'Patches', format: { type: 'text' } } }],
+  }
+  const called: ChatAnswer = {
+    id: 'a',
+    model: 'm',
+    choices: [
+      {
+        parts: [{ type: 'toolCall', id: 'c', name: 'patch', arguments: '{"input":"a \\"b\\"\\nc"}' }],
+        stop: { reason: 'tools' },
+      },
+    ],
+  }
+
+  it('is offered as a function where there is no such thing', () => {
+    const { body, warned } = translate(openaiChat, anthropic, request)
+    const [tool] = body.tools as { name: string; input_schema: { required: string[] } }[]
+    assert.deepEqual([tool?.name, tool?.input_schema.required], ['patch', ['input']])
+    assert.deepEqual(warned, ['tools[0]'])
+  })
+
+  it('is told as it was called when it goes back', () => {
+    const custom = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'a' } }
+    const { body } = translate(openaiChat, anthropic, {
+      ...request,
+      messages: [
+        { role: 'user', content: 'x' },
+        { role: 'assistant', tool_calls: [custom] },
+        { role: 'tool', tool_call_id: 'c', content: 'ok' },
+      ],
+    })
+    const [, turn] = body.messages as { content: unknown }[]
+    assert.deepEqual(turn?.content, [{ type: 'tool_use', id: 'c', name: 'patch', input: { input: 'a' } }])
+  })
+
+  it('is called with free text for the client all the same, whole and streamed', () => {
+    for (const format of [openaiChat, responses]) {
+      const read = openaiChat.decodeRequest(request)
+      assert.ok('request' in read)
+      const options = { ambience, request: read.request }
+      const whole = format.decodeAnswer(format.encodeAnswer(called, options), { ambience })
+      assert.ok(!('error' in whole))
+      const encoder = format.createStreamEncoder(options)
+      const decoder = format.createStreamDecoder({ ambience })
+      const bytes = eventsOf(called).flatMap(event => encoder.push(event))
+      const streamed = answerOf([...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()])
+      assert.ok('answer' in streamed)
+      for (const { choices } of [whole, streamed.answer]) {
+        assert.deepEqual(choices[0]?.parts, [
+          { type: 'toolCall', id: 'c', name: 'patch', arguments: 'a "b"\nc', isCustom: true },
+        ])
+      }
+    }
+  })
+})
+
 describe('warnings', () => {
   it('fit into a header whatever the client wrote', () => {
     const warnings = createWarnings('x')
@@ -630,7 +689,10 @@ describe('the meter of events', () => {
       ],
     }
     for (const event of eventsOf(answer)) meter.read(event)
-    const { textBytes, reasoningBytes, hasContent, isEnded, error } = meter.reading
-    assert.deepEqual([textBytes, reasoningBytes, hasContent, isEnded, error], [6, 4, true, true, undefined])
+    const { textBytes, reasoningBytes, contentEvents, error } = meter.reading
+    assert.deepEqual([textBytes, reasoningBytes, error], [6, 4, undefined])
+    assert.ok(contentEvents > 0)
+    assert.equal(meter.ending(), 'complete')
+    assert.equal(meter.sample.text(), 'ähmJago{}')
   })
 })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** What a vendor takes as the id of a call. */
+/** What a vendor takes as the id of a call, or of a user. */
 export type IdRule = { readonly maxLength: number; readonly pattern: RegExp }
 
 /**

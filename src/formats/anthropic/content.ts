@@ -202,7 +202,6 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
       if (part.signature !== undefined && part.signature.format !== FORMAT) {
         warnings.lost(path, 'the signature that another vendor gave a call was left out')
       }
-      if (part.isCustom) warnings.lost(path, 'a call with free text is sent as one with a field `input`')
       return [encodeCall(part, (field, message) => warnings.lost(`${path}.${field}`, message))]
     case 'toolResult':
       return [

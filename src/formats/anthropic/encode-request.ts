@@ -1,3 +1,4 @@
+import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
 import type { ChatRequest, Message, Part, Tool, ToolChoice } from '../hub.ts'
@@ -21,8 +22,9 @@ const UNSAYABLE = {
 
 const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
 
-export function encodeRequest(request: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
+  const request = withoutCustomTools(given, warnings)
   warnings.foreign('', request)
   warnUnsayable(request, warnings)
   const maxTokens = request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model)
@@ -128,8 +130,7 @@ function encodeTools(
   return tools?.filter(isAllowed).flatMap((tool, index) => {
     if (tool.type === 'vendor' && tool.format === FORMAT) return [tool.value]
     if (tool.type !== 'function') {
-      const what = tool.type === 'custom' ? 'a tool that takes free text' : 'a tool that another vendor runs'
-      warnings.lost(`tools[${index}]`, `${what} has no counterpart and was left out`)
+      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)

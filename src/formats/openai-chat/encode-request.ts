@@ -30,7 +30,8 @@ export const SHARED_WITH_RESPONSES = [
   'store',
 ] as const
 
-/** Longer ids are refused. */
+/** Longer ids are refused, of calls and of users. */
+const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
 
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
@@ -66,7 +67,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
     verbosity: request.verbosity,
     modalities: request.modalities,
     audio: request.audio,
-    user: request.user,
+    user: request.user && fitId(request.user, USER_RULE),
     service_tier: request.serviceTier,
   })
   return { body, warnings: warnings.list() }

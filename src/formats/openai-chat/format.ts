@@ -1,3 +1,4 @@
+import { restoringCustomCalls, withCustomCalls } from '../custom-tools.ts'
 import type { Format } from '../format.ts'
 import { usageIn } from '../openai/usage.ts'
 import { decodeAnswer, encodeAnswer } from './answer.ts'
@@ -15,9 +16,9 @@ export const openaiChat = {
   decodeRequest,
   encodeRequest,
   decodeAnswer,
-  encodeAnswer,
+  encodeAnswer: (answer, options) => encodeAnswer(withCustomCalls(answer, options.request), options),
   createStreamDecoder,
-  createStreamEncoder,
+  createStreamEncoder: options => restoringCustomCalls(createStreamEncoder(options), options.request),
   readUsage: usageIn,
   decodeError,
   encodeError,

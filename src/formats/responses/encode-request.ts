@@ -22,7 +22,8 @@ const UNSAYABLE = {
   safety: 'safety',
 } as const satisfies Partial<Record<keyof ChatRequest, string>>
 
-/** Longer ids are refused. */
+/** Longer ids are refused, of calls and of users. */
+const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
 export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}): EncodedRequest {
@@ -59,7 +60,7 @@ export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}):
     text: Object.keys(text).length === 0 ? undefined : text,
     reasoning: Object.keys(reasoning).length === 0 ? undefined : reasoning,
     include: include.length === 0 ? undefined : include,
-    user: request.user,
+    user: request.user && fitId(request.user, USER_RULE),
     service_tier: request.serviceTier,
   })
   return { body, warnings: warnings.list() }

@@ -1,3 +1,4 @@
+import { restoringCustomCalls, withCustomCalls } from '../custom-tools.ts'
 import type { Format } from '../format.ts'
 import type { UsageOptions } from '../openai/usage.ts'
 import { member } from '../openai/value.ts'
@@ -17,9 +18,9 @@ export const responses = {
   decodeRequest,
   encodeRequest,
   decodeAnswer,
-  encodeAnswer,
+  encodeAnswer: (answer, options) => encodeAnswer(withCustomCalls(answer, options.request), options),
   createStreamDecoder,
-  createStreamEncoder,
+  createStreamEncoder: options => restoringCustomCalls(createStreamEncoder(options), options.request),
   readUsage: (body: unknown, options: UsageOptions = {}) =>
     readResponsesUsage(member(body, 'usage'), options),
   decodeError,
