@@ -275,6 +275,15 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     assert.ok('fault' in wrong)
     assert.equal(wrong.fault.code, 'invalid_parameter')
     assert.match(wrong.fault.param ?? '', /temperature$/)
+    for (const limit of [0, -1, 1.5]) {
+      const limited = { ...HELLO, maxTokens: limit }
+      const bad = format.decodeRequest(format.encodeRequest(limited).body, { model: 'm' })
+      assert.ok('fault' in bad, `a limit of ${limit}`)
+      assert.equal(bad.fault.code, 'invalid_parameter')
+    }
+    const nameless = format.decodeRequest({ ...body, model: '' }, { model: '' })
+    assert.ok('fault' in nameless)
+    assert.deepEqual([nameless.fault.code, nameless.fault.param], ['missing_parameter', 'model'])
   })
 
   it('takes anything for a request without falling over', () => {

@@ -23,6 +23,8 @@ export type Fields = {
   any(name: string): unknown
   text(name: string): string | undefined
   number(name: string): number | undefined
+  /** A whole number from 1 on. */
+  count(name: string, max?: number): number | undefined
   flag(name: string): boolean | undefined
   list(name: string): readonly unknown[] | undefined
   texts(name: string): readonly string[] | undefined
@@ -37,6 +39,7 @@ export type Fields = {
   /** Everything that was never asked for: a decoder keeps it as extras, so that new fields survive. */
   rest(): JsonObject | undefined
   refuse(name: string, message: string): never
+  missing(name: string): never
   path(name: string): string
 }
 
@@ -85,6 +88,13 @@ function createFields(given: unknown, path: string, isStrict: boolean): Fields {
     },
     text: name => typed(name, JSON_TYPES.text),
     number: name => typed(name, JSON_TYPES.number),
+    count(name, max = Number.MAX_SAFE_INTEGER) {
+      const count = fields.number(name)
+      const isCount = count === undefined || (Number.isInteger(count) && count >= 1 && count <= max)
+      if (isCount || !isStrict) return isCount ? count : undefined
+      const range = max === Number.MAX_SAFE_INTEGER ? '1 or more' : `from 1 to ${max}`
+      return fields.refuse(name, `must be a whole number, ${range}`)
+    },
     flag: name => typed(name, JSON_TYPES.flag),
     list: name => typed(name, JSON_TYPES.list),
     object: name => typed(name, JSON_TYPES.object),
@@ -103,12 +113,16 @@ function createFields(given: unknown, path: string, isStrict: boolean): Fields {
       const objects = isStrict ? list : list.filter(isObject)
       return objects.map((each, index) => createFields(each, `${pathOf(name)}[${index}]`, isStrict))
     },
-    needText: name => fields.text(name) ?? missing(name, ''),
-    needList: name => fields.list(name) ?? missing(name, []),
-    needFields: name => fields.fields(name) ?? missing(name, createFields({}, pathOf(name), false)),
+    needText: name => fields.text(name) ?? absent(name, ''),
+    needList: name => fields.list(name) ?? absent(name, []),
+    needFields: name => fields.fields(name) ?? absent(name, createFields({}, pathOf(name), false)),
     rest() {
       const left = Object.entries(value).filter(([name]) => !asked.has(name))
       return left.length === 0 ? undefined : Object.fromEntries(left)
+    },
+    missing(name) {
+      const param = pathOf(name)
+      throw new FieldError({ param, code: 'missing_parameter', message: `${param} is missing` })
     },
     refuse(name, message) {
       const param = pathOf(name)
@@ -126,10 +140,8 @@ function createFields(given: unknown, path: string, isStrict: boolean): Fields {
     return isStrict ? fields.refuse(name, `must be ${word}`) : undefined
   }
 
-  function missing<T>(name: string, otherwise: T): T {
-    if (!isStrict) return otherwise
-    const param = pathOf(name)
-    throw new FieldError({ param, code: 'missing_parameter', message: `${param} is missing` })
+  function absent<T>(name: string, otherwise: T): T {
+    return isStrict ? fields.missing(name) : otherwise
   }
 }
 

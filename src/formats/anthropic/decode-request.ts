@@ -1,6 +1,7 @@
 import { compact, decoding, extrasOf, type Fields, strictFields } from '../fields.ts'
 import type { DecodedRequest } from '../format.ts'
 import type { ChatRequest, FunctionTool, Message, Output, Part, Reasoning, Tool, ToolChoice } from '../hub.ts'
+import { modelIn } from '../model-name.ts'
 import { decodeBlocks, decodeCache, FORMAT } from './content.ts'
 
 export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
@@ -12,7 +13,7 @@ function decode(body: Fields): ChatRequest {
   const serial = choice?.flag('disable_parallel_tool_use')
   const reasoning = decodeReasoning(body, config?.text('effort'))
   return compact<ChatRequest>({
-    model: body.needText('model'),
+    model: modelIn(body),
     stream: body.flag('stream') ?? false,
     messages: [
       ...(system.length > 0 ? [{ role: 'system', content: system } as const] : []),
@@ -21,7 +22,7 @@ function decode(body: Fields): ChatRequest {
     tools: body.list('tools') && body.each('tools').map(decodeTool),
     toolChoice: decodeChoice(choice),
     parallelTools: serial === undefined ? undefined : !serial,
-    maxTokens: body.number('max_tokens'),
+    maxTokens: body.count('max_tokens'),
     temperature: body.number('temperature'),
     topP: body.number('top_p'),
     topK: body.number('top_k'),
@@ -104,7 +105,7 @@ function decodeReasoning(body: Fields, effort: string | undefined): Reasoning | 
     case 'disabled':
       return { effort: 'none' }
     case 'enabled':
-      return compact<Reasoning>({ effort, budget: thinking.number('budget_tokens'), summary })
+      return compact<Reasoning>({ effort, budget: thinking.count('budget_tokens'), summary })
     case 'adaptive':
       return compact<Reasoning>({ effort, isAdaptive: true, summary })
     default:

@@ -10,12 +10,15 @@ import type {
   ToolChoice,
   ToolResultPart,
 } from '../hub.ts'
+import { modelIn } from '../model-name.ts'
 import { cacheIn, decodeContent, decodeReasoning, decodeToolCall, FORMAT } from './content.ts'
+
+const MAX_CHOICES = 128
 
 export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
 
 function decode(body: Fields): ChatRequest {
-  const maxTokens = body.number('max_tokens')
+  const maxTokens = body.count('max_tokens')
   const stop = body.any('stop')
   const wantsLogprobs = body.flag('logprobs')
   const topLogprobs = body.number('top_logprobs')
@@ -23,21 +26,21 @@ function decode(body: Fields): ChatRequest {
   // Not to store is what happens anyhow.
   const store = body.flag('store') ? { store: true } : {}
   const request = compact<ChatRequest>({
-    model: body.needText('model'),
+    model: modelIn(body),
     stream: body.flag('stream') ?? false,
     messages: decodeMessages(body),
     tools: body.list('tools') && body.each('tools').map(decodeTool),
     toolChoice: decodeToolChoice(body),
     parallelTools: body.flag('parallel_tool_calls'),
-    maxTokens: body.number('max_completion_tokens') ?? maxTokens,
+    maxTokens: body.count('max_completion_tokens') ?? maxTokens,
     temperature: body.number('temperature'),
     topP: body.number('top_p'),
-    topK: body.number('top_k'),
+    topK: body.count('top_k'),
     seed: body.number('seed'),
     stop: typeof stop === 'string' ? [stop] : body.texts('stop'),
     presencePenalty: body.number('presence_penalty'),
     frequencyPenalty: body.number('frequency_penalty'),
-    choices: body.number('n'),
+    choices: body.count('n', MAX_CHOICES),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
     output: decodeOutput(body.fields('response_format')),
     reasoning: decodeReasoningWish(body),

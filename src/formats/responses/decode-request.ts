@@ -1,6 +1,7 @@
 import { compact, decoding, extrasOf, type Fields, strictFields } from '../fields.ts'
 import type { DecodedRequest } from '../format.ts'
 import type { ChatRequest, Message, Output, Reasoning, Tool, ToolChoice } from '../hub.ts'
+import { modelIn } from '../model-name.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { signCalls } from '../signature.ts'
 import { decodeContent, decodeItem, decodeResult, FORMAT } from './content.ts'
@@ -22,7 +23,7 @@ function decode(body: Fields): ChatRequest {
     if (body.any(name) !== undefined) body.refuse(name, message)
   }
   if (body.flag('background')) body.refuse('background', 'cannot be taken: answers are not stored')
-  const model = body.needText('model')
+  const model = modelIn(body)
   const instructions = body.text('instructions')
   const text = body.fields('text')
   const include = body.texts('include') ?? []
@@ -43,7 +44,7 @@ function decode(body: Fields): ChatRequest {
     tools: body.list('tools') && body.each('tools').map(decodeTool),
     toolChoice: choice,
     parallelTools: body.flag('parallel_tool_calls'),
-    maxTokens: body.number('max_output_tokens'),
+    maxTokens: body.count('max_output_tokens'),
     temperature: body.number('temperature'),
     topP: body.number('top_p'),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
