@@ -99,7 +99,7 @@ function taker(whole: number): (wanted: number | undefined) => number {
 const isGiven = (usage: unknown, name: string): boolean => (member(usage, name) ?? undefined) !== undefined
 
 /** Negative, fractional, endless or written as a text: such a count is none. */
-function count(usage: unknown, name: string): number | undefined {
+export function count(usage: unknown, name: string): number | undefined {
   const value = member(usage, name)
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > MAX_COUNT)
     return undefined

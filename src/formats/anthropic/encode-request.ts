@@ -1,0 +1,280 @@
+import { withoutCustomTools } from '../custom-tools.ts'
+import { bodyOf, ownExtras } from '../fields.ts'
+import type { EncodedRequest, EncodeOptions } from '../format.ts'
+import type { ChatRequest, Message, Part, Tool, ToolChoice } from '../hub.ts'
+import type { JsonObject } from '../openai/value.ts'
+import { budgetOf } from '../reasoning.ts'
+import { nativeSignature } from '../signature.ts'
+import { createWarnings, type Warnings } from '../warnings.ts'
+import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
+import { maxOutputOf, takesSchemas, thinksAdaptively } from './model.ts'
+
+/** Wishes that no field of this format can say. */
+const UNSAYABLE = {
+  seed: 'seed',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+  logprobs: 'logprobs',
+  verbosity: 'verbosity',
+  audio: 'audio',
+  safety: 'safety',
+} as const satisfies Partial<Record<keyof ChatRequest, string>>
+
+const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
+
+export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const request = withoutCustomTools(given, warnings)
+  warnings.foreign('', request)
+  warnUnsayable(request, warnings)
+  const maxTokens = request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model)
+  const thinking = encodeThinking(request, maxTokens, warnings)
+  const { system, messages } = encodeMessages(request, warnings)
+  const config = { ...thinking.config, ...encodeOutput(request) }
+  const body = bodyOf({
+    ...ownExtras(FORMAT, request),
+    model: request.model,
+    max_tokens: maxTokens,
+    messages,
+    system,
+    stream: request.stream ? true : undefined,
+    tools: encodeTools(request, warnings),
+    tool_choice: encodeToolChoice(request),
+    ...encodeSampling(request, thinking.isOn, warnings),
+    stop_sequences: encodeStop(request.stop, warnings),
+    thinking: thinking.body,
+    output_config: Object.keys(config).length === 0 ? undefined : config,
+    metadata: request.user === undefined ? undefined : { user_id: request.user },
+    service_tier: encodeTier(request.serviceTier, warnings),
+  })
+  return { body, warnings: warnings.list() }
+}
+
+function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
+  for (const [field, name] of Object.entries(UNSAYABLE)) {
+    if (request[field as keyof ChatRequest] !== undefined) {
+      warnings.lost(name, 'has no counterpart and was left out')
+    }
+  }
+  if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one answer can be had')
+  if (request.output?.type === 'schema' && request.output.description !== undefined) {
+    warnings.lost('response_format.description', 'has no counterpart and was left out')
+  }
+  if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')
+}
+
+// --- Messages -----------------------------------------------------------------------------------------------------
+
+type Turn = {
+  readonly role: 'user' | 'assistant'
+  readonly content: JsonObject[]
+  readonly extras: JsonObject
+}
+
+/**
+ * Instructions before the first turn are the system's; later ones go into the user's turn beside them. Neighbours of one
+ * role become one turn, and the results of tools lead the turn after the calls: so the vendor wants it.
+ */
+function encodeMessages(request: ChatRequest, warnings: Warnings) {
+  const system: JsonObject[] = []
+  const turns: Turn[] = []
+  for (const [index, message] of request.messages.entries()) {
+    const path = `messages[${index}]`
+    warnings.foreign(`${path}.`, message)
+    if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+    const blocks = encodeBlocks(message.content, path, warnings)
+    const isInstruction = message.role === 'system' || message.role === 'developer'
+    if (isInstruction && turns.length === 0) system.push(...blocks)
+    else addTurn(turns, message, blocks)
+    if (isInstruction && turns.length > 0) {
+      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
+    }
+  }
+  const wish = outputInWords(request)
+  if (wish !== undefined) {
+    system.push({ type: 'text', text: wish })
+    warnings.lost('response_format', 'JSON is asked for in words')
+  }
+  trimLast(turns)
+  return {
+    system: system.length === 0 ? undefined : plainOrList(system),
+    messages: turns.map(({ role, content, extras }) => ({ ...extras, role, content: plainOrList(content) })),
+  }
+}
+
+function addTurn(turns: Turn[], message: Message, blocks: readonly JsonObject[]): void {
+  const role = message.role === 'assistant' ? 'assistant' : 'user'
+  if (blocks.length === 0) return
+  const last = turns.at(-1)
+  if (last?.role === role) last.content.push(...blocks)
+  else turns.push({ role, content: [...blocks], extras: ownExtras(FORMAT, message) })
+}
+
+/** The beginning of an answer that the client has written itself must not end with a blank. */
+function trimLast(turns: readonly Turn[]): void {
+  const last = turns.at(-1)
+  const block = last?.content.at(-1)
+  if (last?.role !== 'assistant' || block?.type !== 'text') return
+  last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
+}
+
+// --- Tools --------------------------------------------------------------------------------------------------------
+
+function encodeTools(
+  { tools, toolChoice }: ChatRequest,
+  warnings: Warnings,
+): readonly JsonObject[] | undefined {
+  const only = toolChoice?.only
+  const isAllowed = (tool: Tool) =>
+    only === undefined || isNamed(toolChoice) || (tool.type !== 'vendor' && only.includes(tool.name))
+  return tools?.filter(isAllowed).flatMap((tool, index) => {
+    if (tool.type === 'vendor' && tool.format === FORMAT) return [tool.value]
+    if (tool.type !== 'function') {
+      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
+      return []
+    }
+    warnings.foreign(`tools[${index}].`, tool)
+    const { name, description, parameters, strict, cache } = tool
+    return [
+      bodyOf({
+        ...ownExtras(FORMAT, tool),
+        name,
+        description,
+        input_schema: { type: 'object', ...parameters },
+        strict,
+        ...cacheControl(cache),
+      }),
+    ]
+  })
+}
+
+const isNamed = (choice: ToolChoice | undefined): boolean =>
+  choice?.mode === 'required' && choice.only?.length === 1
+
+function encodeToolChoice({ tools = [], toolChoice, parallelTools }: ChatRequest): JsonObject | undefined {
+  if (tools.length === 0) return undefined
+  // One call at a time is a wish inside of a choice, so that one must be made.
+  const serial = parallelTools === false ? { disable_parallel_tool_use: true } : {}
+  switch (toolChoice?.mode) {
+    case 'none':
+      return { type: 'none' }
+    case 'required':
+      return isNamed(toolChoice)
+        ? { type: 'tool', name: toolChoice.only?.[0], ...serial }
+        : { type: 'any', ...serial }
+    case 'auto':
+      return { type: 'auto', ...serial }
+    default:
+      return parallelTools === false ? { type: 'auto', ...serial } : undefined
+  }
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+function encodeSampling(request: ChatRequest, isThinking: boolean, warnings: Warnings): JsonObject {
+  const { temperature, topP, topK } = request
+  if (isThinking) {
+    if (temperature !== undefined && temperature !== 1) {
+      warnings.lost('temperature', 'cannot be set while the model thinks and was left out')
+    }
+    if (topK !== undefined) warnings.lost('top_k', 'cannot be set while the model thinks and was left out')
+    return { temperature: temperature === 1 ? 1 : undefined, top_p: topP }
+  }
+  if (temperature !== undefined && temperature > 1)
+    warnings.lost('temperature', 'was lowered to 1, the highest')
+  return { temperature: temperature && Math.min(temperature, 1), top_p: topP, top_k: topK }
+}
+
+function encodeStop(stop: readonly string[] | undefined, warnings: Warnings): readonly string[] | undefined {
+  const kept = stop?.filter(each => each.trim() !== '')
+  if (kept?.length !== stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
+  return kept
+}
+
+const TIERS: Readonly<Record<string, string>> = {
+  auto: 'auto',
+  standard_only: 'standard_only',
+  default: 'standard_only',
+}
+
+function encodeTier(tier: string | undefined, warnings: Warnings): string | undefined {
+  if (tier === undefined) return undefined
+  if (TIERS[tier] === undefined) warnings.lost('service_tier', 'has no counterpart and was left out')
+  return TIERS[tier]
+}
+
+function encodeOutput({ output, model }: ChatRequest): JsonObject {
+  if (output?.type !== 'schema' || !takesSchemas(model)) return {}
+  return { format: { type: 'json_schema', schema: output.schema } }
+}
+
+/** JSON of no schema cannot be asked for otherwise, and JSON of one only of newer models. */
+function outputInWords({ output, model }: ChatRequest): string | undefined {
+  if (output === undefined) return undefined
+  if (output.type === 'json') return `${ASK_FOR_JSON}.`
+  return takesSchemas(model)
+    ? undefined
+    : `${ASK_FOR_JSON}, and fits this schema: ${JSON.stringify(output.schema)}`
+}
+
+/** The least that may be asked for. */
+const MIN_BUDGET = 1_024
+
+/** Why the vendor would refuse to let the model think, where the client could not know. */
+function obstacleToThinking({
+  reasoning,
+  messages,
+  model,
+  tools,
+  toolChoice,
+}: ChatRequest): string | undefined {
+  if (tools !== undefined && toolChoice?.mode === 'required')
+    return 'a tool is forced, and no thought can precede it'
+  const isAdaptive = reasoning?.isAdaptive || (reasoning?.budget === undefined && thinksAdaptively(model))
+  if (isAdaptive) return undefined
+  const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
+  const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
+  const isProven = calls.some(part => isOwnThought(part))
+  return isInLoop && !isProven ? 'the thoughts before the last call did not come back with it' : undefined
+}
+
+const isOwnThought = (part: Part): boolean =>
+  part.type === 'reasoning' &&
+  (nativeSignature(FORMAT, part.signature) ?? nativeSignature(FORMAT, part.encrypted)) !== undefined
+
+type Thinking = { readonly body?: JsonObject; readonly config?: JsonObject; readonly isOn: boolean }
+
+function encodeThinking(request: ChatRequest, maxTokens: number, warnings: Warnings): Thinking {
+  const { reasoning, model } = request
+  if (reasoning === undefined) return { isOn: false }
+  const { effort, budget, isAdaptive, summary } = reasoning
+  if (effort === 'none') return { body: { type: 'disabled' }, isOn: false }
+  const obstacle = obstacleToThinking(request)
+  if (obstacle !== undefined) {
+    warnings.lost('reasoning', obstacle)
+    return { isOn: false }
+  }
+  const display = summary === undefined ? {} : { display: summary === 'none' ? 'omitted' : 'summarized' }
+  const config = effort === undefined ? {} : { effort: effort === 'minimal' ? 'low' : effort }
+  if (budget !== undefined) {
+    // What the client asked for in this very form is the vendor's to judge.
+    const own = effort !== undefined && thinksAdaptively(model) ? config : {}
+    return {
+      body: { type: 'enabled', budget_tokens: Math.max(budget, MIN_BUDGET), ...display },
+      config: own,
+      isOn: true,
+    }
+  }
+  if (isAdaptive || thinksAdaptively(model)) {
+    return { body: { type: 'adaptive', ...display }, config, isOn: true }
+  }
+  const worth = effort === undefined ? undefined : budgetOf(effort)
+  if (worth === undefined) return { isOn: false }
+  // Thoughts are part of `max_tokens`, which is what the request was admitted for: they must fit in.
+  const room = Math.min(worth, Math.floor(maxTokens / 2))
+  if (room < MIN_BUDGET) {
+    warnings.lost('reasoning_effort', 'max_tokens leave no room to think')
+    return { isOn: false }
+  }
+  return { body: { type: 'enabled', budget_tokens: room }, isOn: true }
+}

@@ -1,0 +1,31 @@
+import type { ChatRequest, Part } from './hub.ts'
+import type { Warnings } from './warnings.ts'
+
+/** For formats without cache marks: the request as it is without them, and one warning for all. */
+export function withoutCacheMarks(request: ChatRequest, warnings: Warnings): ChatRequest {
+  const isMarked =
+    request.messages.some(({ content }) => content.some(isMarkedPart)) ||
+    (request.tools?.some(tool => 'cache' in tool) ?? false)
+  if (!isMarked) return request
+  warnings.lost('cache_control', 'marks were left out: the provider decides itself what it caches')
+  return {
+    ...request,
+    messages: request.messages.map(message => ({ ...message, content: message.content.map(unmarkedPart) })),
+    ...(request.tools && { tools: request.tools.map(unmarked) }),
+  }
+}
+
+function isMarkedPart(part: Part): boolean {
+  return 'cache' in part || (part.type === 'toolResult' && part.content.some(isMarkedPart))
+}
+
+function unmarkedPart(part: Part): Part {
+  const plain = unmarked(part)
+  return plain.type === 'toolResult' ? { ...plain, content: plain.content.map(unmarkedPart) } : plain
+}
+
+function unmarked<T extends object>(thing: T): T {
+  if (!('cache' in thing)) return thing
+  const { cache: _, ...rest } = thing
+  return rest as unknown as T
+}

@@ -1,0 +1,29 @@
+import type { MediaPart, MediaSource } from './hub.ts'
+
+/** `data:image/png;base64,…` taken apart; undefined for any other address. */
+export function parseDataUrl(url: string): { readonly mediaType: string; readonly data: string } | undefined {
+  if (!url.startsWith('data:')) return undefined
+  const comma = url.indexOf(',')
+  if (comma === -1) return undefined
+  const header = url.slice('data:'.length, comma)
+  const rest = url.slice(comma + 1)
+  const isBase64 = header.endsWith(';base64')
+  const mediaType = (isBase64 ? header.slice(0, -';base64'.length) : header) || 'text/plain'
+  return { mediaType, data: isBase64 ? rest : Buffer.from(decodeURIComponent(rest)).toString('base64') }
+}
+
+export const dataUrl = (mediaType: string, data: string): string => `data:${mediaType};base64,${data}`
+
+/** The address of a medium, where it has one: its own, or its bytes as one. */
+export function urlOf(source: MediaSource, mediaType: string | undefined): string | undefined {
+  if ('url' in source) return source.url
+  if ('data' in source) return dataUrl(mediaType ?? 'application/octet-stream', source.data)
+  return undefined
+}
+
+/** A medium for clients whose answers are text: an image is shown the way texts show images. */
+export function mediaText({ kind, source, mediaType, transcript }: MediaPart): string {
+  if (transcript !== undefined) return transcript
+  const url = urlOf(source, mediaType) ?? ''
+  return kind === 'image' ? `![image](${url})` : url
+}

@@ -1,0 +1,173 @@
+import { createSseScanner, type Frame } from '../wire/sse.ts'
+import type { Stage } from '../wire/stage.ts'
+import type { ChatError, ChatEvent } from './hub.ts'
+import type { StreamMeter, StreamReading } from './openai/stream-meter.ts'
+import { createTextSample, type TextSample } from './openai/text-sample.ts'
+
+/** What the events of an answer have shown so far, however long it is. */
+export type EventMeter = {
+  readonly reading: StreamReading & { readonly error: ChatError | undefined }
+  readonly sample: TextSample
+  /** Whether this was the last event. */
+  read(event: ChatEvent): boolean
+  ending: StreamMeter['ending']
+}
+
+export function createEventMeter(): EventMeter {
+  const sample = createTextSample()
+  const reading: { -readonly [Name in keyof EventMeter['reading']]: EventMeter['reading'][Name] } = {
+    usage: undefined,
+    events: 0,
+    contentEvents: 0,
+    textBytes: 0,
+    reasoningBytes: 0,
+    finishes: 0,
+    isDone: false,
+    error: undefined,
+    malformed: 0,
+  }
+  // Parts of an answer are few; which of them are thoughts is all that is kept of them.
+  const thoughts = new Set<string>()
+
+  function write(text: string, isThought: boolean): void {
+    const bytes = Buffer.byteLength(text)
+    if (isThought) reading.reasoningBytes += bytes
+    else reading.textBytes += bytes
+    // The sample is kept as JSON writes it.
+    const written = Buffer.from(JSON.stringify(text))
+    sample.take(written, 1, written.length - 1)
+  }
+
+  return {
+    reading,
+    sample,
+    ending() {
+      if (reading.error !== undefined) return 'error'
+      return reading.isDone ? 'complete' : 'incomplete'
+    },
+    read(event) {
+      reading.events += 1
+      switch (event.type) {
+        case 'open':
+          reading.contentEvents += 1
+          if (event.content.type === 'reasoning') thoughts.add(`${event.choice}.${event.part}`)
+          if (event.content.type === 'toolCall') write(event.content.name, false)
+          break
+        case 'delta':
+          reading.contentEvents += 1
+          if (event.text !== undefined) write(event.text, thoughts.has(`${event.choice}.${event.part}`))
+          break
+        case 'finish':
+          reading.finishes += 1
+          break
+        case 'usage':
+          reading.usage = event.usage
+          break
+        case 'error':
+          reading.error = event.error
+          return true
+        case 'end':
+          reading.isDone = true
+          return true
+        default:
+      }
+      return false
+    },
+  }
+}
+
+export type TranslatingMeter = StreamMeter & {
+  readonly reading: EventMeter['reading']
+  /** Tells the client in its own format that nothing more comes; for what the provider does not say itself. */
+  breakOff(error: ChatError): readonly Buffer[]
+}
+
+export type Translation = {
+  readonly decoder: Stage<Buffer, ChatEvent>
+  readonly encoder: Stage<ChatEvent, Buffer>
+}
+
+/** Turns the stream of one format into that of another. The last event is held back, as with every meter of streams. */
+export function createTranslatingMeter({ decoder, encoder }: Translation): TranslatingMeter {
+  const meter = createEventMeter()
+  let closing: readonly Buffer[] = []
+
+  function take(events: readonly ChatEvent[]): readonly Buffer[] {
+    const pieces: Buffer[] = []
+    for (const event of events) {
+      if (meter.read(event)) closing = encoder.push(event)
+      else pieces.push(...encoder.push(event))
+    }
+    return pieces
+  }
+
+  return {
+    reading: meter.reading,
+    sample: meter.sample,
+    ending: meter.ending,
+    push: chunk => take(decoder.push(chunk)),
+    end: () => take(decoder.end()),
+    closing: () => closing,
+    breakOff: error => encoder.push({ type: 'error', error }),
+  }
+}
+
+/** Nobody reads on after the end; a stream that goes on regardless is not kept. */
+const MAX_CLOSING_BYTES = 65_536
+
+/**
+ * Passes a stream of server-sent events on as it is, and reads it beside with its decoder. The event that ends it is held
+ * back with all that comes after; one that was cut is not sent.
+ */
+export function createPassingMeter(decoder: Stage<Buffer, ChatEvent>): StreamMeter {
+  const scanner = createSseScanner()
+  const meter = createEventMeter()
+  const closing: Buffer[] = []
+  let closingBytes = 0
+  let isOver = false
+
+  function read(events: readonly ChatEvent[]): void {
+    for (const event of events) if (meter.read(event)) isOver = true
+  }
+
+  /** Neighbours lie in one buffer and leave in one piece. */
+  function take(frames: readonly Frame[]): readonly Buffer[] {
+    const [first] = frames
+    if (first === undefined) return []
+    let end = first.start
+    for (const frame of frames) {
+      const bytes = frame.source.subarray(frame.start, frame.end)
+      if (!isOver) read(decoder.push(bytes))
+      if (!isOver) end = frame.end
+      else hold(bytes)
+    }
+    return end === first.start ? [] : [first.source.subarray(first.start, end)]
+  }
+
+  function hold(bytes: Buffer): void {
+    closingBytes += bytes.length
+    if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(bytes)
+  }
+
+  return {
+    reading: meter.reading,
+    sample: meter.sample,
+    ending: meter.ending,
+    push: chunk => take(scanner.push(chunk)),
+    end() {
+      const frames = scanner.end()
+      const pieces = take(frames.filter(frame => frame.isWhole))
+      const last = frames.find(frame => !frame.isWhole)
+      const rest = last?.source.subarray(last.start, last.end)
+      if (!isOver && rest !== undefined) read(decoder.push(rest))
+      if (!isOver) read(decoder.end())
+      // Where only the blank line is missing, the client needs it to see the event at all.
+      if (rest !== undefined && meter.ending() === 'complete') hold(completed(rest))
+      return pieces
+    },
+    closing: () => closing,
+  }
+}
+
+const completed = (rest: Buffer): Buffer =>
+  Buffer.concat([rest, Buffer.from(rest.at(-1) === 0x0a ? '\n' : '\n\n')])

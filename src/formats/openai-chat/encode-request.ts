@@ -1,0 +1,230 @@
+import { withoutCacheMarks } from '../cache.ts'
+import { fitId, type IdRule } from '../call-id.ts'
+import { bodyOf, ownExtras } from '../fields.ts'
+import type { EncodedRequest, EncodeOptions } from '../format.ts'
+import type {
+  ChatRequest,
+  Message,
+  Output,
+  Part,
+  Reasoning,
+  ReasoningPart,
+  Tool,
+  ToolCallPart,
+  ToolChoice,
+  ToolResultPart,
+} from '../hub.ts'
+import type { JsonObject } from '../openai/value.ts'
+import { effortOf } from '../reasoning.ts'
+import { createWarnings, type Warnings } from '../warnings.ts'
+import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
+
+/** Fields that mean the same in the same vendor's other format. */
+export const SHARED_WITH_RESPONSES = [
+  'metadata',
+  'moderation',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'safety_identifier',
+  'store',
+] as const
+
+/** Longer ids are refused, of calls and of users. */
+const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
+const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
+
+export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const request = options.keepCacheMarks ? given : withoutCacheMarks(given, warnings)
+  const { extras, shared } = sharedFields(request, 'responses')
+  warnings.foreign('', { extras })
+  if (request.topK !== undefined) warnings.lost('top_k', 'has no counterpart and was left out')
+  if (request.safety !== undefined) warnings.lost('safety', 'has no counterpart and was left out')
+  const body = bodyOf({
+    ...shared,
+    ...ownExtras(FORMAT, request),
+    model: request.model,
+    messages: encodeMessages(request.messages, options, warnings),
+    stream: request.stream ? true : undefined,
+    // Billing needs the usage whether or not the client does.
+    stream_options: request.stream ? { include_usage: true } : undefined,
+    tools: encodeTools(request.tools, warnings),
+    tool_choice: encodeToolChoice(request.toolChoice, request.tools),
+    parallel_tool_calls: request.parallelTools,
+    max_completion_tokens: request.maxTokens,
+    temperature: request.temperature,
+    top_p: request.topP,
+    seed: request.seed,
+    stop: request.stop,
+    presence_penalty: request.presencePenalty,
+    frequency_penalty: request.frequencyPenalty,
+    n: request.choices,
+    logprobs: request.logprobs === undefined ? undefined : true,
+    top_logprobs: request.logprobs || undefined,
+    response_format: encodeOutput(request.output),
+    reasoning_effort: encodeEffort(request.reasoning, warnings),
+    verbosity: request.verbosity,
+    modalities: request.modalities,
+    audio: request.audio,
+    user: request.user && fitId(request.user, USER_RULE),
+    service_tier: request.serviceTier,
+  })
+  return { body, warnings: warnings.list() }
+}
+
+/** Takes the fields that two formats of one vendor share out of the extras of the other. */
+export function sharedFields(request: ChatRequest, other: string) {
+  const theirs = request.extras?.[other]
+  if (theirs === undefined) return { extras: request.extras ?? {}, shared: {} }
+  const isShared = (name: string) => (SHARED_WITH_RESPONSES as readonly string[]).includes(name)
+  const entries = Object.entries(theirs)
+  return {
+    extras: { ...request.extras, [other]: Object.fromEntries(entries.filter(([name]) => !isShared(name))) },
+    shared: Object.fromEntries(entries.filter(([name]) => isShared(name))),
+  }
+}
+
+function encodeMessages(
+  messages: readonly Message[],
+  options: EncodeOptions,
+  warnings: Warnings,
+): readonly JsonObject[] {
+  return messages.flatMap((message, index) => {
+    const path = `messages[${index}]`
+    warnings.foreign(`${path}.`, message)
+    if (message.role === 'tool') return encodeResults(message, path, warnings)
+    if (message.role === 'assistant') return [encodeAssistant(message, { path, options, warnings })]
+    return [
+      bodyOf({
+        ...ownExtras(FORMAT, message),
+        role: message.role,
+        content: encodeContent(message.content, path, warnings),
+        name: message.name,
+      }),
+    ]
+  })
+}
+
+/** One plain text is written as such: every host takes it, and not every one takes a list. */
+function encodeContent(
+  parts: readonly Part[],
+  path: string,
+  warnings: Warnings,
+): string | readonly JsonObject[] {
+  const encoded = encodeParts(parts, path, warnings)
+  return plainOrList(encoded)
+}
+
+function plainOrList(parts: readonly JsonObject[]): string | readonly JsonObject[] {
+  const [only] = parts
+  if (only === undefined) return ''
+  return parts.length === 1 && isPlainText(only) ? (only.text as string) : parts
+}
+
+const isPlainText = (part: JsonObject) => part.type === 'text' && Object.keys(part).length === 2
+
+type Writing = { readonly path: string; readonly options: EncodeOptions; readonly warnings: Warnings }
+
+function encodeAssistant(message: Message, { path, options, warnings }: Writing): JsonObject {
+  const thoughts = message.content.filter((part): part is ReasoningPart => part.type === 'reasoning')
+  const calls = message.content.filter((part): part is ToolCallPart => part.type === 'toolCall')
+  const said = message.content.filter(part => part.type !== 'reasoning' && part.type !== 'toolCall')
+  for (const part of [...thoughts, ...calls]) warnings.foreign(`${path}.`, part)
+  const refusal = said.filter(part => part.type === 'refusal').map(part => part.text)
+  const content = said.filter(part => part.type !== 'refusal')
+  const encoded = encodeParts(content, path, warnings)
+  return bodyOf({
+    ...ownExtras(FORMAT, message),
+    role: 'assistant',
+    content: assistantContent(encoded, calls.length > 0),
+    ...(options.omitReasoning ? {} : encodeReasoning(thoughts)),
+    refusal: refusal.length === 0 ? undefined : refusal.join(''),
+    name: message.name,
+    tool_calls:
+      calls.length === 0
+        ? undefined
+        : calls.map(call => encodeToolCall({ ...call, id: fitId(call.id, ID_RULE) })),
+  })
+}
+
+function assistantContent(parts: readonly JsonObject[], hasCalls: boolean) {
+  if (parts.length === 0) return hasCalls ? null : ''
+  return parts.every(isPlainText) ? parts.map(part => part.text).join('') : parts
+}
+
+/** A result is a message of its own and holds text only; media follow as the user's. */
+function encodeResults(message: Message, path: string, warnings: Warnings): readonly JsonObject[] {
+  const media: JsonObject[] = []
+  const results = message.content
+    .filter((part): part is ToolResultPart => part.type === 'toolResult')
+    .map((result, index) => {
+      const at = `${path}.content[${index}]`
+      warnings.foreign(`${at}.`, result)
+      if (result.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
+      const encoded = encodeParts(result.content, at, warnings)
+      const others = encoded.filter(part => part.type !== 'text')
+      if (others.length > 0)
+        warnings.lost(`${at}.content`, 'media are sent as a message of the user after the results')
+      media.push(...others)
+      const texts = encoded.filter(part => part.type === 'text')
+      return bodyOf({
+        ...ownExtras(FORMAT, result),
+        role: 'tool',
+        tool_call_id: fitId(result.callId, ID_RULE),
+        name: result.name,
+        content: plainOrList(texts),
+        ...cacheControl(result.cache),
+      })
+    })
+  return media.length === 0 ? results : [...results, { role: 'user', content: media }]
+}
+
+function encodeTools(
+  tools: readonly Tool[] | undefined,
+  warnings: Warnings,
+): readonly JsonObject[] | undefined {
+  return tools?.flatMap((tool, index) => {
+    if (tool.type === 'vendor') {
+      if (tool.format === FORMAT) return [tool.value]
+      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
+      return []
+    }
+    warnings.foreign(`tools[${index}].`, tool)
+    const { name, description } = tool
+    if (tool.type === 'custom') {
+      const custom = bodyOf({ name, description, format: tool.grammar })
+      return [{ ...ownExtras(FORMAT, tool), type: 'custom', custom }]
+    }
+    const { parameters, strict, cache } = tool
+    const described = bodyOf({ name, description, parameters, strict })
+    return [{ ...ownExtras(FORMAT, tool), type: 'function', function: described, ...cacheControl(cache) }]
+  })
+}
+
+function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[] = []): unknown {
+  if (choice?.only === undefined) return choice?.mode
+  const named = choice.only.map(name => {
+    const type = tools.some(tool => tool.type === 'custom' && tool.name === name) ? 'custom' : 'function'
+    return { type, [type]: { name } }
+  })
+  if (choice.mode === 'required' && named.length === 1) return named[0]
+  return { type: 'allowed_tools', allowed_tools: { mode: choice.mode, tools: named } }
+}
+
+function encodeOutput(output: Output | undefined): JsonObject | undefined {
+  if (output === undefined) return undefined
+  if (output.type === 'json') return { type: 'json_object' }
+  const { schema, name = 'answer', description, strict } = output
+  return { type: 'json_schema', json_schema: bodyOf({ name, description, schema, strict }) }
+}
+
+function encodeEffort(reasoning: Reasoning | undefined, warnings: Warnings): string | undefined {
+  if (reasoning === undefined) return undefined
+  const { effort, budget, summary } = reasoning
+  if (summary !== undefined) warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+  if (budget !== undefined && effort === undefined) {
+    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${effortOf(budget)}`)
+  }
+  return effort ?? (budget === undefined ? undefined : effortOf(budget))
+}

@@ -1,0 +1,19 @@
+/** What a word for effort is worth in tokens, where one vendor takes words and another a budget (protocols 2.5). */
+const BUDGETS: Readonly<Record<string, number>> = {
+  minimal: 1_024,
+  low: 1_024,
+  medium: 4_096,
+  high: 16_384,
+  xhigh: 32_768,
+  max: 65_536,
+}
+
+/** Undefined for a word that only its vendor knows. */
+export const budgetOf = (effort: string): number | undefined => BUDGETS[effort]
+
+/** The least effort that is worth as much. */
+export function effortOf(budget: number): string {
+  if (budget <= 0) return 'none'
+  for (const effort of ['low', 'medium', 'high', 'xhigh']) if (budget <= (BUDGETS[effort] ?? 0)) return effort
+  return 'max'
+}

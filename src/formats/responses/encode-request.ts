@@ -1,0 +1,256 @@
+import { withoutCacheMarks } from '../cache.ts'
+import { fitId, type IdRule } from '../call-id.ts'
+import { bodyOf, ownExtras } from '../fields.ts'
+import type { EncodedRequest, EncodeOptions } from '../format.ts'
+import type { ChatRequest, Message, Output, Part, ReasoningPart, TextPart, Tool, ToolChoice } from '../hub.ts'
+import type { JsonObject } from '../openai/value.ts'
+import { sharedFields } from '../openai-chat/encode-request.ts'
+import { effortOf } from '../reasoning.ts'
+import { nativeSignature } from '../signature.ts'
+import { createWarnings, type Warnings } from '../warnings.ts'
+import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
+import { ENCRYPTED, LOGPROBS } from './decode-request.ts'
+
+/** Wishes that no field of this format can say. */
+const UNSAYABLE = {
+  topK: 'top_k',
+  seed: 'seed',
+  stop: 'stop',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+  audio: 'audio',
+  safety: 'safety',
+} as const satisfies Partial<Record<keyof ChatRequest, string>>
+
+/** Longer ids are refused, of calls and of users. */
+const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
+const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
+
+export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const request = withoutCacheMarks(given, warnings)
+  const { extras, shared } = sharedFields(request, 'openai-chat')
+  warnings.foreign('', { extras })
+  warnUnsayable(request, warnings)
+  const { instructions, rest } = takeInstructions(request.messages)
+  const own = ownExtras(FORMAT, request)
+  const include = [
+    ...(Array.isArray(own.include) ? own.include : []),
+    ...(wantsThoughts(request) ? [ENCRYPTED] : []),
+    ...(request.logprobs === undefined ? [] : [LOGPROBS]),
+  ]
+  const text = bodyOf({ format: encodeOutput(request.output), verbosity: request.verbosity })
+  const reasoning = encodeReasoning(request, warnings)
+  const body = bodyOf({
+    // Nothing is to be kept at the vendor's that nobody here could ask for again.
+    store: false,
+    ...shared,
+    ...own,
+    model: request.model,
+    instructions,
+    input: rest.flatMap(({ message, index }) => encodeMessage(message, `messages[${index}]`, warnings)),
+    stream: request.stream ? true : undefined,
+    tools: encodeTools(request.tools, warnings),
+    tool_choice: encodeToolChoice(request.toolChoice, request.tools) ?? own.tool_choice,
+    parallel_tool_calls: request.parallelTools,
+    max_output_tokens: request.maxTokens,
+    temperature: request.temperature,
+    top_p: request.topP,
+    top_logprobs: request.logprobs || undefined,
+    text: Object.keys(text).length === 0 ? undefined : text,
+    reasoning: Object.keys(reasoning).length === 0 ? undefined : reasoning,
+    include: include.length === 0 ? undefined : include,
+    user: request.user && fitId(request.user, USER_RULE),
+    service_tier: request.serviceTier,
+  })
+  return { body, warnings: warnings.list() }
+}
+
+function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
+  for (const [field, name] of Object.entries(UNSAYABLE)) {
+    if (request[field as keyof ChatRequest] !== undefined) {
+      warnings.lost(name, 'has no counterpart and was left out')
+    }
+  }
+  if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one answer can be had')
+  if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')
+}
+
+/** Models that do not think refuse to be asked for their thoughts. */
+function wantsThoughts({ reasoning }: ChatRequest): boolean {
+  if (reasoning === undefined) return false
+  const isThinking =
+    (reasoning.effort !== undefined && reasoning.effort !== 'none') || reasoning.budget !== undefined
+  return reasoning.isReturned === true || isThinking
+}
+
+// --- Messages -----------------------------------------------------------------------------------------------------
+
+type Placed = { readonly message: Message; readonly index: number }
+
+/** The first message of the system, if it is a plain text, has a field of its own. */
+function takeInstructions(messages: readonly Message[]): {
+  readonly instructions: string | undefined
+  readonly rest: readonly Placed[]
+} {
+  const placed = messages.map((message, index) => ({ message, index }))
+  const [first] = messages
+  const [part, ...more] = first?.content ?? []
+  const isPlain = part?.type === 'text' && more.length === 0 && Object.keys(part).length === 2
+  const isInstruction = first?.role === 'system' && Object.keys(first).length === 2
+  if (!isPlain || !isInstruction) return { instructions: undefined, rest: placed }
+  return { instructions: (part as TextPart).text, rest: placed.slice(1) }
+}
+
+function encodeMessage(message: Message, path: string, warnings: Warnings): readonly JsonObject[] {
+  warnings.foreign(`${path}.`, message)
+  if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+  if (message.role === 'assistant') return encodeAssistant(message.content, path, warnings)
+  if (message.role === 'tool') return encodeResults(message.content, path, warnings)
+  const content = encodeInputs(message.content, path, warnings)
+  return [{ ...ownExtras(FORMAT, message), role: message.role, content: plainOrList(content) }]
+}
+
+const encodeInputs = (parts: readonly Part[], path: string, warnings: Warnings): readonly JsonObject[] =>
+  parts
+    .map((part, index) => encodeInput(part, `${path}.content[${index}]`, warnings))
+    .filter(part => part !== undefined)
+
+function plainOrList(parts: readonly JsonObject[]): string | readonly JsonObject[] {
+  const [only] = parts
+  if (only === undefined) return ''
+  const isPlain = parts.length === 1 && only.type === 'input_text' && Object.keys(only).length === 2
+  return isPlain ? (only.text as string) : parts
+}
+
+function encodeAssistant(parts: readonly Part[], path: string, warnings: Warnings): readonly JsonObject[] {
+  return grouped(parts).flatMap(group => {
+    const [first] = group
+    switch (first?.type) {
+      case 'text':
+      case 'refusal':
+        return [encodeSaid(group, path, warnings)]
+      case 'reasoning':
+        return encodeThoughts(group as readonly ReasoningPart[], path, warnings)
+      case 'toolCall':
+        warnings.foreign(`${path}.`, first)
+        if (first.signature !== undefined) {
+          warnings.lost(path, 'the signature that another vendor gave a call was left out')
+        }
+        return [{ ...ownExtras(FORMAT, first), ...callItem({ ...first, id: fitId(first.id, ID_RULE) }) }]
+      case 'vendor':
+        if (first.format === FORMAT) return [first.value]
+        warnings.lost(
+          path,
+          `a part of the type ${String(first.value.type)} has no counterpart and was left out`,
+        )
+        return []
+      default:
+        warnings.lost(
+          path,
+          `a part of the type ${first?.type} cannot be said by the assistant and was left out`,
+        )
+        return []
+    }
+  })
+}
+
+function encodeSaid(group: readonly Part[], path: string, warnings: Warnings): JsonObject {
+  const content = group.map(part => {
+    if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
+    if (part.type === 'refusal') return { ...splitExtras(part).own, type: 'refusal', refusal: part.text }
+    const said = part as TextPart
+    if (said.signature !== undefined) warnings.lost(path, 'the signature of a text was left out')
+    const { annotations, ...written } = outputText(said)
+    return said.citations === undefined ? written : { ...written, annotations }
+  })
+  const [only] = content
+  const isPlain = content.length === 1 && only?.type === 'output_text' && Object.keys(only).length === 2
+  const { item } = splitExtras(group[0] as Part)
+  return {
+    ...item,
+    role: 'assistant',
+    content: isPlain ? (only as JsonObject & { text: string }).text : content,
+  }
+}
+
+/** Thoughts go back only with the vendor's own proof; without one they would be asked for by their id. */
+function encodeThoughts(
+  group: readonly ReasoningPart[],
+  path: string,
+  warnings: Warnings,
+): readonly JsonObject[] {
+  const isOurs = group.some(part => nativeSignature(FORMAT, part.encrypted ?? part.signature) !== undefined)
+  if (isOurs) return [reasoningItem(group, group[0]?.id)]
+  if (group.some(part => part.text !== '' || part.signature !== undefined || part.encrypted !== undefined)) {
+    warnings.lost(path, 'a thought that this vendor has not sealed was left out')
+  }
+  return []
+}
+
+function encodeResults(parts: readonly Part[], path: string, warnings: Warnings): readonly JsonObject[] {
+  return parts.flatMap((part, index) => {
+    if (part.type !== 'toolResult') return []
+    const at = `${path}.content[${index}]`
+    warnings.foreign(`${at}.`, part)
+    if (part.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
+    return [
+      {
+        ...ownExtras(FORMAT, part),
+        type: part.isCustom ? 'custom_tool_call_output' : 'function_call_output',
+        call_id: fitId(part.callId, ID_RULE),
+        output: plainOrList(encodeInputs(part.content, at, warnings)),
+      },
+    ]
+  })
+}
+
+// --- Tools and wishes ---------------------------------------------------------------------------------------------
+
+function encodeTools(
+  tools: readonly Tool[] | undefined,
+  warnings: Warnings,
+): readonly JsonObject[] | undefined {
+  return tools?.flatMap((tool, index) => {
+    if (tool.type === 'vendor') {
+      if (tool.format === FORMAT) return [tool.value]
+      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
+      return []
+    }
+    warnings.foreign(`tools[${index}].`, tool)
+    const { type, name, description } = tool
+    const own = ownExtras(FORMAT, tool)
+    if (tool.type === 'custom') return [bodyOf({ ...own, type, name, description, format: tool.grammar })]
+    // Schemas are strict here unless one says otherwise, and most are not written for that.
+    const { parameters = { type: 'object', properties: {} }, strict = false } = tool
+    return [bodyOf({ ...own, type, name, description, parameters, strict })]
+  })
+}
+
+function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[] = []): unknown {
+  if (choice?.only === undefined) return choice?.mode
+  const named = choice.only.map(name => {
+    const isCustom = tools.some(tool => tool.type === 'custom' && tool.name === name)
+    return { type: isCustom ? 'custom' : 'function', name }
+  })
+  if (choice.mode === 'required' && named.length === 1) return named[0]
+  return { type: 'allowed_tools', mode: choice.mode, tools: named }
+}
+
+function encodeOutput(output: Output | undefined): JsonObject | undefined {
+  if (output === undefined) return undefined
+  if (output.type === 'json') return { type: 'json_object' }
+  const { schema, name = 'answer', description, strict } = output
+  return bodyOf({ type: 'json_schema', name, description, schema, strict })
+}
+
+function encodeReasoning({ reasoning = {} }: ChatRequest, warnings: Warnings): JsonObject {
+  const { effort, budget, summary } = reasoning
+  if (budget !== undefined && effort === undefined) {
+    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${effortOf(budget)}`)
+  }
+  return bodyOf({
+    effort: effort ?? (budget === undefined ? undefined : effortOf(budget)),
+    summary: summary === 'none' ? undefined : summary,
+  })
+}

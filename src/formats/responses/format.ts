@@ -1,0 +1,28 @@
+import { restoringCustomCalls, withCustomCalls } from '../custom-tools.ts'
+import type { Format } from '../format.ts'
+import type { UsageOptions } from '../openai/usage.ts'
+import { member } from '../openai/value.ts'
+import { decodeError, encodeError } from '../openai-chat/error.ts'
+import { decodeAnswer, encodeAnswer } from './answer.ts'
+import { FORMAT } from './content.ts'
+import { decodeRequest } from './decode-request.ts'
+import { encodeRequest } from './encode-request.ts'
+import { createStreamDecoder } from './stream-decoder.ts'
+import { createStreamEncoder } from './stream-encoder.ts'
+import { readResponsesUsage } from './usage.ts'
+
+/** OpenAI's Responses, without what needs answers to be stored. */
+export const responses = {
+  name: FORMAT,
+  contentType: 'text/event-stream',
+  decodeRequest,
+  encodeRequest,
+  decodeAnswer,
+  encodeAnswer: (answer, options) => encodeAnswer(withCustomCalls(answer, options.request), options),
+  createStreamDecoder,
+  createStreamEncoder: options => restoringCustomCalls(createStreamEncoder(options), options.request),
+  readUsage: (body: unknown, options: UsageOptions = {}) =>
+    readResponsesUsage(member(body, 'usage'), options),
+  decodeError,
+  encodeError,
+} as const satisfies Format

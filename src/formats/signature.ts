@@ -1,0 +1,71 @@
+import type { Part, ReasoningPart, Signature, ToolCallPart } from './hub.ts'
+
+/**
+ * A client that speaks one format must be able to hand back what a vendor of another has signed, or the next turn of a
+ * tool loop fails there. Such a proof travels in the client's own field with a mark in front that says whose it is, and
+ * a sign behind the name where it is not the signature of a thought's words.
+ */
+const MARK = 'sluice:'
+const ENCRYPTED = '!'
+const CALL = '@'
+
+export const packSignature = (home: string, { format, value }: Signature): string =>
+  format === home ? value : `${MARK}${format}:${value}`
+
+export function unpackSignature(home: string, text: string): Signature {
+  if (!text.startsWith(MARK)) return { format: home, value: text }
+  const end = text.indexOf(':', MARK.length)
+  if (end === -1) return { format: home, value: text }
+  return { format: text.slice(MARK.length, end), value: text.slice(end + 1) }
+}
+
+/** The value, if it was made in this format; a foreign one would be refused. */
+export const nativeSignature = (home: string, signature: Signature | undefined): string | undefined =>
+  signature?.format === home ? signature.value : undefined
+
+/** The proof of a thought for a format that has one field for it, whatever it is of. */
+export function packProof(home: string, { signature, encrypted }: ReasoningPart): string | undefined {
+  if (signature !== undefined) return packSignature(home, signature)
+  if (encrypted === undefined) return undefined
+  const isNative = encrypted.format === home
+  return packSignature(home, isNative ? encrypted : { ...encrypted, format: encrypted.format + ENCRYPTED })
+}
+
+/** `native`: what the format's own proofs are. */
+export function unpackProof(
+  home: string,
+  text: string,
+  native: 'signature' | 'encrypted',
+): Pick<ReasoningPart, 'signature' | 'encrypted'> {
+  const proof = unpackSignature(home, text)
+  if (proof.format === home) return { [native]: proof }
+  if (!proof.format.endsWith(ENCRYPTED)) return { signature: proof }
+  return { encrypted: { ...proof, format: proof.format.slice(0, -ENCRYPTED.length) } }
+}
+
+/** A call's signature, where calls have no field for it: a thought without words that stands before the call. */
+export const packCallSignature = (home: string, { signature }: ToolCallPart): string | undefined =>
+  signature && packSignature(home, { ...signature, format: signature.format + CALL })
+
+export const isCallSignature = (signature: Signature | undefined): boolean =>
+  signature?.format.endsWith(CALL) ?? false
+
+export const callSignatureOf = ({ format, value }: Signature): Signature => ({
+  format: format.slice(0, -CALL.length),
+  value,
+})
+
+/** Gives calls the signatures that stand before them; one without a call has lost its meaning. */
+export function signCalls(parts: readonly Part[]): readonly Part[] {
+  const signed: Part[] = []
+  let waiting: Signature | undefined
+  for (const part of parts) {
+    if (part.type === 'reasoning' && part.signature !== undefined && isCallSignature(part.signature)) {
+      waiting = callSignatureOf(part.signature)
+      continue
+    }
+    signed.push(part.type === 'toolCall' && waiting !== undefined ? { ...part, signature: waiting } : part)
+    waiting = undefined
+  }
+  return signed
+}

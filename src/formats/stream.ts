@@ -1,0 +1,118 @@
+import { createSseScanner, dataText, type Frame } from '../wire/sse.ts'
+import type { Stage } from '../wire/stage.ts'
+import { chatError, TRUNCATED } from './error.ts'
+import type { ChatEvent } from './hub.ts'
+
+/** An answer longer than this is no answer: some formats repeat it whole at the end, so that it must be kept. */
+const MAX_ANSWER_LENGTH = 32 * 2 ** 20
+
+export type Emit = (event: ChatEvent) => void
+
+/** How a format reads the frames of its streams. */
+export type FrameReader<F> = {
+  frame(frame: F, emit: Emit): void
+  /** Asked when the bytes have ended without the format's own end: may the answer be over? */
+  isWhole(): boolean
+  /** Told before the last event: whatever is still open is closed here. */
+  finish?(emit: Emit): void
+}
+
+/**
+ * Makes a decoder of a way to cut bytes into frames and a reader of those frames. It sees to the law that every stream ends
+ * with one `end` or one `error` and that nothing follows: a reader just emits, and what a scanner throws is an error.
+ */
+export function createDecoder<F>(
+  scanner: Stage<Buffer, F>,
+  reader: FrameReader<F>,
+): Stage<Buffer, ChatEvent> {
+  let events: ChatEvent[] = []
+  let isOver = false
+  let length = 0
+  const emit: Emit = event => {
+    if (isOver) return
+    if (event.type === 'delta') {
+      length += (event.text?.length ?? 0) + (event.data?.length ?? 0)
+      if (length > MAX_ANSWER_LENGTH) throw new Error('the provider’s answer is too long')
+    }
+    if (event.type === 'end') reader.finish?.(emit)
+    events.push(event)
+    isOver = event.type === 'end' || event.type === 'error'
+  }
+  const read = (frames: () => readonly F[]): readonly ChatEvent[] => {
+    if (isOver) return []
+    events = []
+    try {
+      for (const frame of frames()) reader.frame(frame, emit)
+    } catch (error) {
+      // A stream that cannot be read on is a fault of the provider's, and a client must hear of it.
+      emit({ type: 'error', error: chatError('server', (error as Error).message) })
+    }
+    return events
+  }
+  return {
+    push: chunk => read(() => scanner.push(chunk)),
+    end() {
+      const last = [...read(() => scanner.end())]
+      if (isOver) return last
+      events = []
+      emit(reader.isWhole() ? { type: 'end' } : { type: 'error', error: TRUNCATED })
+      return [...last, ...events]
+    },
+  }
+}
+
+/** An event of an SSE stream whose data is JSON. `text` is the data as it came, for terminators that are none. */
+export type JsonFrame = { readonly event: string; readonly text: string; readonly data: unknown }
+
+/** Words that vendors send in place of JSON; readers see them as `text`. */
+const DONE = '[DONE]'
+
+/** Cuts SSE into JSON events. Data that is no JSON is an error, unless it stands in an event that was cut. */
+export function createJsonScanner(): Stage<Buffer, JsonFrame> {
+  const scanner = createSseScanner()
+  const framesOf = (frames: readonly Frame[]) => frames.flatMap(jsonFrames)
+  return { push: chunk => framesOf(scanner.push(chunk)), end: () => framesOf(scanner.end()) }
+}
+
+function jsonFrames(frame: Frame): readonly JsonFrame[] {
+  if (frame.data.length === 0) return []
+  const { event } = frame
+  const text = dataText(frame)
+  if (text.trim() === '') return []
+  if (text.startsWith(DONE)) return [{ event, text: DONE, data: undefined }]
+  try {
+    return [{ event, text, data: JSON.parse(text) }]
+  } catch (error) {
+    // Cut in the middle: whoever asks whether the stream was whole will hear that it was not.
+    if (!frame.isWhole) return []
+    // A host that forgets the blank line between its events makes one of several.
+    if (frame.data.length > 2) return text.split('\n').map(line => jsonLine(event, line))
+    throw notJson(error)
+  }
+}
+
+function jsonLine(event: string, text: string): JsonFrame {
+  if (text.startsWith(DONE)) return { event, text: DONE, data: undefined }
+  try {
+    return { event, text, data: JSON.parse(text) }
+  } catch (error) {
+    throw notJson(error)
+  }
+}
+
+const notJson = (cause: unknown) => new Error('an event of the provider’s stream is not JSON', { cause })
+
+/** Makes an encoder of a function that writes one event: nothing is written after an end, and no end is missing. */
+export function createEncoder(write: (event: ChatEvent) => readonly Buffer[]): Stage<ChatEvent, Buffer> {
+  let isOver = false
+  const push = (event: ChatEvent) => {
+    if (isOver) return []
+    isOver = event.type === 'end' || event.type === 'error'
+    return write(event)
+  }
+  return { push, end: () => push({ type: 'error', error: TRUNCATED }) }
+}
+
+/** One event of an SSE stream; `name` where the format names its events. */
+export const sseEvent = (data: unknown, name?: string): Buffer =>
+  Buffer.from(`${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`)

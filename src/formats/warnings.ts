@@ -1,0 +1,40 @@
+import type { Extras, Warning } from './hub.ts'
+
+/** Gathers what an encoder cannot carry. */
+export type Warnings = {
+  /** `field` in the hub's words: `messages[2].content[0]`, `seed`. */
+  lost(field: string, message: string): void
+  /** Fields of a thing that only other formats know. `path` ends with a dot, or is empty for the request itself. */
+  foreign(path: string, thing: { readonly extras?: Extras }): void
+  list(): readonly Warning[]
+}
+
+/** No header holds more; a request that loses so much is told the first of it. */
+const MAX_WARNINGS = 32
+
+/** `home`: the formats whose extras are understood. */
+export function createWarnings(...home: readonly string[]): Warnings {
+  const warnings: Warning[] = []
+  const lost = (field: string, message: string) => {
+    const isTold = warnings.some(each => each.field === field && each.message === message)
+    if (!isTold && warnings.length < MAX_WARNINGS) warnings.push({ field, message })
+  }
+  return {
+    lost,
+    foreign(path, { extras = {} }) {
+      for (const [format, fields] of Object.entries(extras)) {
+        if (home.includes(format)) continue
+        for (const name of Object.keys(fields)) lost(`${path}${name}`, 'has no counterpart and was left out')
+      }
+    },
+    list: () => warnings,
+  }
+}
+
+const MAX_HEADER_LENGTH = 4_096
+
+/** The value of `x-sluice-warnings`: what a header may hold of it, fields being the client's own words. */
+export function warningsHeader(warnings: readonly Warning[]): string {
+  const text = warnings.map(({ field, message }) => `${field}: ${message}`).join('; ')
+  return text.replace(/[^ -~]/g, '?').slice(0, MAX_HEADER_LENGTH)
+}

@@ -1,0 +1,698 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { answerOf, eventsOf } from '../src/formats/answer.ts'
+import { anthropic } from '../src/formats/anthropic/format.ts'
+import type { Ambience, Format } from '../src/formats/format.ts'
+import type { ChatAnswer, ChatRequest, Part } from '../src/formats/hub.ts'
+import { FORMATS } from '../src/formats/index.ts'
+import { createEventMeter } from '../src/formats/meter.ts'
+import { openaiChat } from '../src/formats/openai-chat/format.ts'
+import { responses } from '../src/formats/responses/format.ts'
+import { createWarnings, warningsHeader } from '../src/formats/warnings.ts'
+
+let ids = 0
+const ambience: Ambience = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+
+const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+
+function translate(from: Format, to: Format, body: unknown) {
+  const read = from.decodeRequest(body)
+  assert.ok('request' in read, JSON.stringify(read))
+  const { body: written, warnings } = to.encodeRequest(read.request)
+  return { body: written, warned: warnings.map(({ field }) => field) }
+}
+
+/** A body as far as it matters to a test. */
+const fields = (body: object, ...names: readonly string[]) =>
+  Object.fromEntries(names.map(name => [name, (body as Record<string, unknown>)[name]]))
+
+describe('a chat completion sent to a provider of messages', () => {
+  const send = (body: object) =>
+    translate(openaiChat, anthropic, {
+      model: 'claude-sonnet-4-5',
+      messages: [{ role: 'user', content: 'Hi' }],
+      ...body,
+    })
+
+  it('puts instructions into `system` and gives the limit that must be there', () => {
+    const { body, warned } = send({
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'developer', content: 'Be kind.' },
+        { role: 'user', content: 'Hi' },
+      ],
+    })
+    assert.deepEqual(fields(body, 'system', 'messages', 'max_tokens'), {
+      system: [
+        { type: 'text', text: 'Be brief.' },
+        { type: 'text', text: 'Be kind.' },
+      ],
+      messages: [{ role: 'user', content: 'Hi' }],
+      max_tokens: 64_000,
+    })
+    assert.deepEqual(warned, [])
+  })
+
+  it('puts all results of a turn into the next one, before what the user adds', () => {
+    const call = (id: string, city: string) => ({
+      id,
+      type: 'function',
+      function: { name: 'weather', arguments: JSON.stringify({ city }) },
+    })
+    const { body } = send({
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        { role: 'assistant', content: null, tool_calls: [call('a', 'Rome'), call('b', 'Oslo')] },
+        { role: 'tool', tool_call_id: 'a', content: 'sun' },
+        { role: 'tool', tool_call_id: 'b', content: 'snow' },
+        { role: 'user', content: 'And tomorrow?' },
+      ],
+    })
+    assert.deepEqual((body.messages as unknown[]).slice(1), [
+      {
+        role: 'assistant',
+        content: [
+          { type: 'tool_use', id: 'a', name: 'weather', input: { city: 'Rome' } },
+          { type: 'tool_use', id: 'b', name: 'weather', input: { city: 'Oslo' } },
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'a', content: 'sun' },
+          { type: 'tool_result', tool_use_id: 'b', content: 'snow' },
+          { type: 'text', text: 'And tomorrow?' },
+        ],
+      },
+    ])
+  })
+
+  it('spells ids that the vendor would refuse alike in the call and its result', () => {
+    const { body } = send({
+      messages: [
+        { role: 'user', content: 'x' },
+        {
+          role: 'assistant',
+          tool_calls: [{ id: 'call:1/é', type: 'function', function: { name: 'f', arguments: '' } }],
+        },
+        { role: 'tool', tool_call_id: 'call:1/é', content: 'y' },
+      ],
+    })
+    const [
+      ,
+      {
+        content: [call],
+      },
+      {
+        content: [result],
+      },
+    ] = body.messages as { content: Record<string, string>[] }[] &
+      [unknown, { content: [Record<string, string>] }, { content: [Record<string, string>] }]
+    assert.match(String(call.id), /^[a-zA-Z0-9_-]{1,64}$/)
+    assert.equal(result.tool_use_id, call.id)
+    assert.deepEqual(call.input, {})
+  })
+
+  it('carries images, documents and cache marks', () => {
+    const { body, warned } = send({
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Look', cache_control: { type: 'ephemeral', ttl: '1h' } },
+            { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+            { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
+            { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' } },
+          ],
+        },
+      ],
+    })
+    assert.deepEqual((body.messages as { content: unknown }[])[0]?.content, [
+      { type: 'text', text: 'Look', cache_control: { type: 'ephemeral', ttl: '1h' } },
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+      { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } },
+      {
+        type: 'document',
+        title: 'a.pdf',
+        source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' },
+      },
+    ])
+    assert.deepEqual(warned, [])
+  })
+
+  it('translates every choice of tools', () => {
+    const tools = ['a', 'b'].map(name => ({ type: 'function', function: { name, parameters: SCHEMA } }))
+    const named = { type: 'function', function: { name: 'a' } }
+    const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [named] } }
+    const both = { mode: 'auto', tools: [named, { type: 'function', function: { name: 'b' } }] }
+    const choose = (tool_choice: unknown, more = {}) => send({ tools, tool_choice, ...more }).body.tool_choice
+    assert.deepEqual(choose('auto'), { type: 'auto' })
+    assert.deepEqual(choose('none'), { type: 'none' })
+    assert.deepEqual(choose('required'), { type: 'any' })
+    assert.deepEqual(choose(named), { type: 'tool', name: 'a' })
+    assert.deepEqual(choose(allowed), { type: 'tool', name: 'a' })
+    assert.deepEqual(choose({ type: 'allowed_tools', allowed_tools: both }), { type: 'auto' })
+    assert.deepEqual(choose(undefined, { parallel_tool_calls: false }), {
+      type: 'auto',
+      disable_parallel_tool_use: true,
+    })
+  })
+
+  it('asks for a schema where the model takes one, and in words where it does not', () => {
+    const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } }
+    const newer = send({ response_format })
+    assert.deepEqual(newer.body.output_config, { format: { type: 'json_schema', schema: SCHEMA } })
+    assert.deepEqual(newer.warned, [])
+    const older = send({ response_format, model: 'claude-3-5-haiku-20241022' })
+    assert.match(String(older.body.system), /"city"/)
+    assert.deepEqual(older.warned, ['response_format'])
+  })
+
+  it('says effort as the model understands it, within the limit of the request', () => {
+    const older = send({ reasoning_effort: 'high', max_completion_tokens: 8_000 })
+    assert.deepEqual(older.body.thinking, { type: 'enabled', budget_tokens: 4_000 })
+    assert.equal(older.body.max_tokens, 8_000)
+    const newer = send({ reasoning_effort: 'high', model: 'claude-opus-4-7' })
+    assert.deepEqual(fields(newer.body, 'thinking', 'output_config'), {
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'high' },
+    })
+    assert.deepEqual(send({ reasoning_effort: 'none' }).body.thinking, { type: 'disabled' })
+    const tight = send({ reasoning_effort: 'low', max_tokens: 500 })
+    assert.deepEqual([tight.body.thinking, tight.warned], [undefined, ['reasoning_effort']])
+  })
+
+  it('does not let the model think where the vendor would refuse it', () => {
+    const tools = [{ type: 'function', function: { name: 'f', parameters: SCHEMA } }]
+    const forced = send({ reasoning_effort: 'low', tools, tool_choice: 'required' })
+    assert.deepEqual([forced.body.thinking, forced.warned], [undefined, ['reasoning']])
+    const loop = send({
+      reasoning_effort: 'low',
+      tools,
+      messages: [
+        { role: 'user', content: 'x' },
+        {
+          role: 'assistant',
+          tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: 'a', content: 'y' },
+      ],
+    })
+    assert.deepEqual([loop.body.thinking, loop.warned], [undefined, ['reasoning']])
+  })
+
+  it('names everything that it cannot carry', () => {
+    const { warned } = send({
+      seed: 1,
+      n: 2,
+      logprobs: true,
+      presence_penalty: 1,
+      frequency_penalty: 0,
+      temperature: 2,
+      stop: [' '],
+      service_tier: 'flex',
+      logit_bias: { 50256: -100 },
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
+            { type: 'text', text: 'x' },
+          ],
+        },
+        { role: 'system', content: 'Now be rude.' },
+      ],
+      tools: [{ type: 'custom', custom: { name: 'free' } }],
+    })
+    assert.deepEqual(warned.toSorted(), [
+      'frequency_penalty',
+      'logit_bias',
+      'logprobs',
+      'messages[0].content[0]',
+      'messages[1]',
+      'n',
+      'presence_penalty',
+      'seed',
+      'service_tier',
+      'stop',
+      'temperature',
+      'tools[0]',
+    ])
+  })
+})
+
+describe('messages sent to a provider of chat completions', () => {
+  const send = (body: object) =>
+    translate(anthropic, openaiChat, {
+      model: 'gpt-x',
+      max_tokens: 100,
+      messages: [{ role: 'user', content: 'Hi' }],
+      ...body,
+    })
+
+  it('asks for the usage of a stream in any case', () => {
+    assert.deepEqual(send({ stream: true }).body.stream_options, { include_usage: true })
+  })
+
+  it('makes a message of each result, and one of the user of the images in them', () => {
+    const { body, warned } = send({
+      messages: [
+        { role: 'user', content: 'Look' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'see', input: { x: 1 } }] },
+        {
+          role: 'user',
+          content: [
+            {
+              type: 'tool_result',
+              tool_use_id: 'a',
+              content: [
+                { type: 'text', text: 'seen' },
+                { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+              ],
+            },
+            { type: 'text', text: 'Well?' },
+          ],
+        },
+      ],
+    })
+    assert.deepEqual((body.messages as unknown[]).slice(1), [
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'see', arguments: '{"x":1}' } }],
+      },
+      { role: 'tool', tool_call_id: 'a', content: 'seen' },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] },
+      { role: 'user', content: 'Well?' },
+    ])
+    assert.deepEqual(warned, ['messages[2].content[0].content'])
+  })
+
+  it('leaves cache marks out, with one warning for all', () => {
+    const cache_control = { type: 'ephemeral' }
+    const { body, warned } = send({
+      system: [{ type: 'text', text: 'a', cache_control }],
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'b', cache_control }] }],
+      tools: [{ name: 'f', input_schema: SCHEMA, cache_control }],
+    })
+    assert.doesNotMatch(JSON.stringify(body), /cache_control/)
+    assert.deepEqual(warned, ['cache_control'])
+  })
+
+  it('keeps cache marks for a host that takes them', () => {
+    const read = anthropic.decodeRequest({
+      model: 'm',
+      max_tokens: 1,
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'b', cache_control: { type: 'ephemeral' } }] },
+      ],
+    })
+    assert.ok('request' in read)
+    const { body, warnings } = openaiChat.encodeRequest(read.request, { keepCacheMarks: true })
+    assert.match(JSON.stringify(body), /"cache_control":{"type":"ephemeral"}/)
+    assert.deepEqual(warnings, [])
+  })
+
+  it('says a budget as an effort, and that it did', () => {
+    const { body, warned } = send({ thinking: { type: 'enabled', budget_tokens: 4_000 }, max_tokens: 9_000 })
+    assert.equal(body.reasoning_effort, 'medium')
+    assert.deepEqual(warned, ['reasoning.budget'])
+  })
+
+  it('shortens ids that are too long alike in the call and its result', () => {
+    const id = `toolu_${'x'.repeat(60)}`
+    const { body } = send({
+      messages: [
+        { role: 'user', content: 'a' },
+        { role: 'assistant', content: [{ type: 'tool_use', id, name: 'f', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'b' }] },
+      ],
+    })
+    const [, call, result] = body.messages as { tool_calls: { id: string }[]; tool_call_id: string }[]
+    assert.ok((call?.tool_calls[0]?.id.length ?? 99) <= 40)
+    assert.equal(result?.tool_call_id, call?.tool_calls[0]?.id)
+  })
+})
+
+describe('responses', () => {
+  const read = (body: object) => responses.decodeRequest({ model: 'm', input: 'Hi', ...body })
+
+  it('that need stored answers are refused with the reason', () => {
+    for (const [name, value] of [
+      ['previous_response_id', 'resp_1'],
+      ['conversation', 'conv_1'],
+      ['prompt', { id: 'pmpt_1' }],
+      ['background', true],
+    ] as const) {
+      const refused = read({ [name]: value })
+      assert.ok('fault' in refused, name)
+      assert.equal(refused.fault.param, name)
+      assert.match(refused.fault.message, /not stored/)
+    }
+    const referred = read({ input: [{ type: 'item_reference', id: 'msg_1' }] })
+    assert.ok('fault' in referred)
+    assert.equal(referred.fault.param, 'input[0].id')
+  })
+
+  it('are asked for without being stored, and without strict schemas that nobody wished', () => {
+    const { body } = translate(openaiChat, responses, {
+      model: 'm',
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'Hi' },
+      ],
+      tools: [{ type: 'function', function: { name: 'f', parameters: SCHEMA } }],
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA, strict: true } },
+      reasoning_effort: 'low',
+      metadata: { a: 'b' },
+      max_tokens: 5,
+    })
+    assert.deepEqual(body, {
+      store: false,
+      metadata: { a: 'b' },
+      model: 'm',
+      instructions: 'Be brief.',
+      input: [{ role: 'user', content: 'Hi' }],
+      tools: [{ type: 'function', name: 'f', parameters: SCHEMA, strict: false }],
+      max_output_tokens: 5,
+      text: { format: { type: 'json_schema', name: 'x', schema: SCHEMA, strict: true } },
+      reasoning: { effort: 'low' },
+      include: ['reasoning.encrypted_content'],
+    })
+  })
+
+  it('keep the fields that both formats of the vendor share', () => {
+    const { body, warned } = translate(responses, openaiChat, {
+      model: 'm',
+      input: 'Hi',
+      prompt_cache_key: 'k',
+      safety_identifier: 's',
+      truncation: 'auto',
+    })
+    assert.deepEqual(fields(body, 'prompt_cache_key', 'safety_identifier'), {
+      prompt_cache_key: 'k',
+      safety_identifier: 's',
+    })
+    assert.deepEqual(warned, ['truncation'])
+  })
+
+  it('make one turn of what the assistant thought, said and called in a row', () => {
+    const decoded = read({
+      input: [
+        { role: 'user', content: 'Hi' },
+        {
+          type: 'reasoning',
+          id: 'rs_1',
+          summary: [{ type: 'summary_text', text: 'Hm' }],
+          encrypted_content: 'xyz',
+        },
+        {
+          type: 'message',
+          role: 'assistant',
+          id: 'msg_1',
+          status: 'completed',
+          content: [{ type: 'output_text', text: 'Hello', annotations: [] }],
+        },
+        {
+          type: 'function_call',
+          id: 'fc_1',
+          call_id: 'call_1',
+          name: 'f',
+          arguments: '{}',
+          status: 'completed',
+        },
+        { type: 'function_call_output', call_id: 'call_1', output: 'done' },
+      ],
+    })
+    assert.ok('request' in decoded)
+    assert.deepEqual(decoded.request.messages.slice(1), [
+      {
+        role: 'assistant',
+        content: [
+          { type: 'reasoning', text: 'Hm', id: 'rs_1', encrypted: { format: 'responses', value: 'xyz' } },
+          { type: 'text', text: 'Hello' },
+          { type: 'toolCall', id: 'call_1', name: 'f', arguments: '{}' },
+        ],
+      },
+      {
+        role: 'tool',
+        content: [{ type: 'toolResult', callId: 'call_1', content: [{ type: 'text', text: 'done' }] }],
+      },
+    ])
+  })
+
+  it('have no usage where it is zero all over', () => {
+    assert.equal(
+      responses.readUsage({ usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 } }),
+      undefined,
+    )
+  })
+
+  it('count what is cached, written and thought as parts', () => {
+    const usage = responses.readUsage({
+      usage: {
+        input_tokens: 100,
+        input_tokens_details: { cached_tokens: 50, cache_write_tokens: 20 },
+        output_tokens: 30,
+        output_tokens_details: { reasoning_tokens: 10 },
+      },
+    })
+    assert.ok(usage)
+    const { input, cachedInput, cacheWrite, output, reasoning } = usage
+    assert.deepEqual([input, cachedInput, cacheWrite, output, reasoning], [30, 50, 20, 20, 10])
+  })
+})
+
+/** What a client keeps of an answer and sends back with the result of the call. */
+const TURNS = {
+  'openai-chat': (answer: object) => {
+    const { choices } = answer as { choices: { message: object }[] }
+    return {
+      model: 'm',
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        choices[0]?.message,
+        { role: 'tool', tool_call_id: 'call_1', content: 'sun' },
+      ],
+    }
+  },
+  anthropic: (answer: object) => ({
+    model: 'm',
+    max_tokens: 100,
+    messages: [
+      { role: 'user', content: 'Weather?' },
+      { role: 'assistant', content: (answer as { content: unknown }).content },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'sun' }] },
+    ],
+  }),
+  responses: (answer: object) => ({
+    model: 'm',
+    store: false,
+    input: [
+      { role: 'user', content: 'Weather?' },
+      ...(answer as { output: object[] }).output,
+      { type: 'function_call_output', call_id: 'call_1', output: 'sun' },
+    ],
+  }),
+} as const
+
+describe('what a vendor has signed', () => {
+  const parts = (...thoughts: readonly Part[]): ChatAnswer => ({
+    id: 'a',
+    model: 'm',
+    choices: [
+      {
+        parts: [
+          ...thoughts,
+          { type: 'text', text: 'Let me look.' },
+          {
+            type: 'toolCall',
+            id: 'call_1',
+            name: 'weather',
+            arguments: '{}',
+            signature: { format: 'gemini', value: 'call-proof' },
+          },
+        ],
+        stop: { reason: 'tools' },
+      },
+    ],
+  })
+  const cases: Readonly<Record<string, readonly Part[]>> = {
+    'a signed thought': [
+      { type: 'reasoning', text: 'Hm', signature: { format: 'anthropic', value: 'proof' } },
+    ],
+    'a signed thought without words': [
+      { type: 'reasoning', text: '', signature: { format: 'anthropic', value: 'proof' } },
+    ],
+    'a redacted thought': [
+      { type: 'reasoning', text: '', encrypted: { format: 'anthropic', value: 'blob' } },
+    ],
+    'two thoughts': [
+      { type: 'reasoning', text: 'Hm', signature: { format: 'anthropic', value: 'one' } },
+      { type: 'reasoning', text: 'Ah', signature: { format: 'anthropic', value: 'two' } },
+    ],
+    'an encrypted thought': [
+      { type: 'reasoning', text: 'Hm', encrypted: { format: 'responses', value: 'blob' } },
+    ],
+  }
+
+  /** Where a proof stands may change on the way; whose it is and what it is of may not. */
+  const proofs = (given: readonly Part[]) =>
+    given.flatMap(part => {
+      if (part.type === 'reasoning') return [[part.text, part.signature ?? part.encrypted]]
+      return part.type === 'toolCall' ? [['call', part.signature]] : []
+    })
+
+  for (const format of FORMATS) {
+    for (const [title, thoughts] of Object.entries(cases)) {
+      it(`comes back through a client of ${format.name}: ${title}`, () => {
+        const answer = parts(...thoughts)
+        const expected = proofs(answer.choices[0]?.parts ?? [])
+        const back = (written: object) => {
+          const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written))
+          assert.ok('request' in read, JSON.stringify(read))
+          return proofs(read.request.messages.find(({ role }) => role === 'assistant')?.content ?? [])
+        }
+        assert.deepEqual(back(format.encodeAnswer(answer, { ambience })), expected)
+        // The same for a client that put its answer together from a stream.
+        const encoder = format.createStreamEncoder({ ambience })
+        const decoder = format.createStreamDecoder({ ambience })
+        const bytes = eventsOf(answer).flatMap(event => encoder.push(event))
+        const events = [...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()]
+        const told = events.flatMap(event => (event.type === 'open' ? [event.content.type] : []))
+        assert.deepEqual(
+          told,
+          answer.choices[0]?.parts.map(part => part.type),
+        )
+      })
+    }
+  }
+
+  it('goes back to its own vendor and to no other', () => {
+    const thought: Part = {
+      type: 'reasoning',
+      text: 'Hm',
+      signature: { format: 'anthropic', value: 'proof' },
+    }
+    const call: Part = { type: 'toolCall', id: 'a', name: 'f', arguments: '{}' }
+    const request: ChatRequest = {
+      model: 'claude-sonnet-4-5',
+      stream: false,
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'x' }] },
+        { role: 'assistant', content: [thought, call] },
+        { role: 'tool', content: [{ type: 'toolResult', callId: 'a', content: [] }] },
+      ],
+    }
+    const [, turn] = anthropic.encodeRequest(request).body.messages as { content: unknown[] }[]
+    assert.deepEqual(turn?.content[0], { type: 'thinking', thinking: 'Hm', signature: 'proof' })
+    const elsewhere = responses.encodeRequest(request)
+    assert.doesNotMatch(JSON.stringify(elsewhere.body), /proof/)
+    assert.deepEqual(
+      elsewhere.warnings.map(({ field }) => field),
+      ['messages[1]'],
+    )
+  })
+})
+
+describe('a tool that takes free text', () => {
+  const request = {
+    model: 'm',
+    messages: [{ role: 'user', content: 'x' }],
+    tools: [{ type: 'custom', custom: { name: 'patch', description: 'Patches', format: { type: 'text' } } }],
+  }
+  const called: ChatAnswer = {
+    id: 'a',
+    model: 'm',
+    choices: [
+      {
+        parts: [{ type: 'toolCall', id: 'c', name: 'patch', arguments: '{"input":"a \\"b\\"\\nc"}' }],
+        stop: { reason: 'tools' },
+      },
+    ],
+  }
+
+  it('is offered as a function where there is no such thing', () => {
+    const { body, warned } = translate(openaiChat, anthropic, request)
+    const [tool] = body.tools as { name: string; input_schema: { required: string[] } }[]
+    assert.deepEqual([tool?.name, tool?.input_schema.required], ['patch', ['input']])
+    assert.deepEqual(warned, ['tools[0]'])
+  })
+
+  it('is told as it was called when it goes back', () => {
+    const custom = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'a' } }
+    const { body } = translate(openaiChat, anthropic, {
+      ...request,
+      messages: [
+        { role: 'user', content: 'x' },
+        { role: 'assistant', tool_calls: [custom] },
+        { role: 'tool', tool_call_id: 'c', content: 'ok' },
+      ],
+    })
+    const [, turn] = body.messages as { content: unknown }[]
+    assert.deepEqual(turn?.content, [{ type: 'tool_use', id: 'c', name: 'patch', input: { input: 'a' } }])
+  })
+
+  it('is called with free text for the client all the same, whole and streamed', () => {
+    for (const format of [openaiChat, responses]) {
+      const read = openaiChat.decodeRequest(request)
+      assert.ok('request' in read)
+      const options = { ambience, request: read.request }
+      const whole = format.decodeAnswer(format.encodeAnswer(called, options), { ambience })
+      assert.ok(!('error' in whole))
+      const encoder = format.createStreamEncoder(options)
+      const decoder = format.createStreamDecoder({ ambience })
+      const bytes = eventsOf(called).flatMap(event => encoder.push(event))
+      const streamed = answerOf([...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()])
+      assert.ok('answer' in streamed)
+      for (const { choices } of [whole, streamed.answer]) {
+        assert.deepEqual(choices[0]?.parts, [
+          { type: 'toolCall', id: 'c', name: 'patch', arguments: 'a "b"\nc', isCustom: true },
+        ])
+      }
+    }
+  })
+})
+
+describe('warnings', () => {
+  it('fit into a header whatever the client wrote', () => {
+    const warnings = createWarnings('x')
+    warnings.foreign('', { extras: { y: { 'naïve\r\nset-cookie': 1 }, x: { fine: 1 } } })
+    const header = warningsHeader(warnings.list())
+    assert.match(header, /^na\?ve\?\?set-cookie: has no counterpart and was left out$/)
+  })
+
+  it('are told once, and not without end', () => {
+    const warnings = createWarnings('x')
+    for (let at = 0; at < 100; at++) warnings.lost('same', 'thing')
+    for (let at = 0; at < 100; at++) warnings.lost(`field${at}`, 'left out')
+    assert.equal(warnings.list().length, 32)
+    assert.equal(warnings.list().filter(({ field }) => field === 'same').length, 1)
+  })
+})
+
+describe('the meter of events', () => {
+  it('counts what the model wrote, and what it thought apart', () => {
+    const meter = createEventMeter()
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [
+            { type: 'reasoning', text: 'ähm' },
+            { type: 'text', text: 'Ja' },
+            { type: 'toolCall', id: 'c', name: 'go', arguments: '{}' },
+          ],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    for (const event of eventsOf(answer)) meter.read(event)
+    const { textBytes, reasoningBytes, contentEvents, error } = meter.reading
+    assert.deepEqual([textBytes, reasoningBytes, error], [6, 4, undefined])
+    assert.ok(contentEvents > 0)
+    assert.equal(meter.ending(), 'complete')
+    assert.equal(meter.sample.text(), 'ähmJago{}')
+  })
+})

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { EMPTY, totalInput, totalOutput, type Usage } from '../src/domain/usage.ts'
+import { answerOf } from '../src/formats/answer.ts'
+import { anthropic } from '../src/formats/anthropic/format.ts'
+import type { Ambience, Outbound } from '../src/formats/format.ts'
+import type { UsageOptions } from '../src/formats/openai/usage.ts'
+import { openaiChat } from '../src/formats/openai-chat/format.ts'
+import { recordingsOf } from './support/format-recordings.ts'
+import { hasRecordings, WITHOUT_RECORDINGS } from './support/recordings.ts'
+
+const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+
+function streamed(format: Outbound, bytes: Buffer, usage: UsageOptions = {}): Usage | undefined {
+  const decoder = format.createStreamDecoder({ ambience, usage })
+  const gathered = answerOf([...decoder.push(bytes), ...decoder.end()])
+  return 'answer' in gathered ? gathered.answer.usage : undefined
+}
+
+const sse = (...chunks: readonly unknown[]) =>
+  Buffer.from(chunks.map(chunk => `data: ${JSON.stringify(chunk)}\n\n`).join(''))
+
+/** The traps of provider-protocols 2.2, each with what the vendor's rules say. */
+describe('usage of chat completions', () => {
+  const read = (usage: unknown, options: UsageOptions = {}) => openaiChat.readUsage({ usage }, options)
+
+  it('counts cached and cache-written tokens inside of the prompt', () => {
+    const usage = read({
+      prompt_tokens: 100,
+      completion_tokens: 10,
+      prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+    })
+    assert.deepEqual(usage, { ...EMPTY, input: 10, cachedInput: 60, cacheWrite: 30, output: 10, calls: 1 })
+  })
+
+  it('counts reasoning inside of the completion', () => {
+    const usage = read({
+      prompt_tokens: 1,
+      completion_tokens: 10,
+      completion_tokens_details: { reasoning_tokens: 8 },
+    })
+    assert.equal(usage?.reasoning, 8)
+    assert.equal(usage?.output, 2)
+  })
+
+  it('counts reasoning beside the completion where a vendor leaves it outside', () => {
+    const told = {
+      prompt_tokens: 12,
+      completion_tokens: 1,
+      total_tokens: 241,
+      completion_tokens_details: { reasoning_tokens: 228 },
+    }
+    const usage = read(told, { reasoningOutside: true })
+    assert.equal(usage && totalOutput(usage), 229)
+  })
+
+  it('never adds up what a stream tells with every chunk', () => {
+    const chunk = (completion_tokens: number, finish_reason: string | null) => ({
+      id: 'a',
+      choices: [{ index: 0, delta: { content: 'x' }, finish_reason }],
+      usage: { prompt_tokens: 5, completion_tokens },
+    })
+    const usage = streamed(openaiChat, sse(chunk(1, null), chunk(2, null), chunk(3, 'stop')))
+    assert.deepEqual(usage, { ...EMPTY, input: 5, output: 3, calls: 1 })
+  })
+
+  it('reads the usage that comes after the last word, in a chunk of its own or in the vendor’s own corner', () => {
+    const words = { id: 'a', choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }] }
+    const usage = { prompt_tokens: 5, completion_tokens: 2 }
+    const expected = { ...EMPTY, input: 5, output: 2, calls: 1 }
+    assert.deepEqual(streamed(openaiChat, sse(words, { id: 'a', choices: [], usage })), expected)
+    assert.deepEqual(streamed(openaiChat, sse({ ...words, x_groq: { usage } })), expected)
+  })
+
+  it('keeps the usage that is told together with an error', () => {
+    const decoder = openaiChat.createStreamDecoder({ ambience })
+    const chunk = {
+      error: { message: 'Too long', code: 400 },
+      usage: { prompt_tokens: 43, completion_tokens: 10 },
+    }
+    const events = decoder.push(sse(chunk))
+    assert.deepEqual(
+      events.map(event => event.type),
+      ['usage', 'error'],
+    )
+  })
+})
+
+describe('usage of messages', () => {
+  const read = (usage: unknown) => anthropic.readUsage({ usage })
+
+  it('counts cached and cache-written tokens beside the input', () => {
+    const usage = read({
+      input_tokens: 10,
+      cache_read_input_tokens: 60,
+      cache_creation_input_tokens: 30,
+      output_tokens: 5,
+    })
+    assert.deepEqual(usage, { ...EMPTY, input: 10, cachedInput: 60, cacheWrite: 30, output: 5, calls: 1 })
+    assert.equal(usage && totalInput(usage), 100)
+  })
+
+  it('tells what is written for an hour from what is written for minutes', () => {
+    const usage = read({
+      input_tokens: 1,
+      output_tokens: 1,
+      cache_creation_input_tokens: 30,
+      cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+    })
+    assert.equal(usage?.cacheWrite, 10)
+    assert.equal(usage?.cacheWrite1h, 20)
+  })
+
+  it('counts thinking inside of the output', () => {
+    const usage = read({ input_tokens: 1, output_tokens: 10, output_tokens_details: { thinking_tokens: 8 } })
+    assert.deepEqual([usage?.output, usage?.reasoning], [2, 8])
+  })
+
+  it('counts searches that the vendor made', () => {
+    const usage = read({ input_tokens: 1, output_tokens: 1, server_tool_use: { web_search_requests: 2 } })
+    assert.equal(usage?.searches, 2)
+  })
+
+  it('is unknown where a count cannot be true', () => {
+    for (const input_tokens of [-1, 0.5, '7', null]) {
+      assert.equal(read({ input_tokens, output_tokens: 1 }), undefined)
+    }
+  })
+
+  it('takes the last word on the input of a stream', {
+    skip: hasRecordings ? false : WITHOUT_RECORDINGS,
+  }, () => {
+    const recorded = recordingsOf('anthropic').streams
+    const restated = recorded.find(({ name }) => name.includes('message-delta-input-tokens'))
+    assert.ok(restated)
+    assert.deepEqual(streamed(anthropic, restated.value), { ...EMPTY, input: 61, output: 2, calls: 1 })
+  })
+
+  it('takes the first word on the input where it is not told again', () => {
+    const usage = streamed(
+      anthropic,
+      sse(
+        {
+          type: 'message_start',
+          message: { id: 'm', usage: { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 4 } },
+        },
+        {
+          type: 'message_delta',
+          delta: { stop_reason: 'end_turn' },
+          usage: { output_tokens: 7, input_tokens: null },
+        },
+        { type: 'message_stop' },
+      ),
+    )
+    assert.deepEqual(usage, { ...EMPTY, input: 9, cachedInput: 4, output: 7, calls: 1 })
+  })
+
+  it('leaves the cached tokens out of the input when told to a client', () => {
+    const answer = {
+      id: 'a',
+      model: 'm',
+      choices: [],
+      usage: { ...EMPTY, input: 10, cachedInput: 60, cacheWrite1h: 5, output: 3 },
+    }
+    const { usage } = anthropic.encodeAnswer(answer, { ambience }) as { usage: Record<string, unknown> }
+    assert.equal(usage.input_tokens, 10)
+    assert.equal(usage.cache_read_input_tokens, 60)
+    assert.equal(usage.cache_creation_input_tokens, 5)
+  })
+})
+
+describe('usage in every recording', { skip: hasRecordings ? false : WITHOUT_RECORDINGS }, () => {
+  for (const format of [openaiChat, anthropic]) {
+    for (const { name, value } of recordingsOf(format.name).streams) {
+      it(`of ${name} adds up`, () => {
+        const usage = streamed(format, value)
+        if (usage === undefined) return
+        for (const count of Object.values(usage)) assert.ok(Number.isSafeInteger(count) && count >= 0)
+        assert.ok(totalInput(usage) >= usage.cachedInput + usage.cacheWrite)
+        assert.ok(totalOutput(usage) >= usage.reasoning)
+      })
+    }
+  }
+})

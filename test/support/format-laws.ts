@@ -1,0 +1,307 @@
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
+import { anthropic } from '../../src/formats/anthropic/format.ts'
+import { thinksAdaptively } from '../../src/formats/anthropic/model.ts'
+import { compact } from '../../src/formats/fields.ts'
+import type { Format, Outbound } from '../../src/formats/format.ts'
+import type { ChatAnswer, ChatRequest, Choice, Message, Part } from '../../src/formats/hub.ts'
+import { openaiChat } from '../../src/formats/openai-chat/format.ts'
+import { responses } from '../../src/formats/responses/format.ts'
+import type { SOURCES } from './format-recordings.ts'
+
+/** What a client's own SDK understood of an answer. */
+export type Understood = {
+  readonly text: string
+  readonly calls: readonly { name: string; input: unknown }[]
+}
+
+/** A format under the laws. A new one joins with one entry; one that only upstreams speak has no `client`. */
+export type Lawful = {
+  readonly format: Outbound
+  readonly recordings: keyof typeof SOURCES
+  /** Cuts a stream between its events; SSE where nothing is said. */
+  readonly events?: (bytes: Buffer) => readonly Buffer[]
+  /** An event that nobody knows, to be put between any two others. */
+  readonly strange: Buffer
+  readonly client?: Client
+}
+
+/** The half of a format that clients speak, with the vendor's own SDK as the judge. */
+export type Client = {
+  readonly format: Format
+  /**
+   * What the format may forget of a request without a warning, because nothing is lost by it: names for the same thing,
+   * defaults spelled out. Applied to both sides of the law.
+   */
+  readonly fitRequest: (request: ChatRequest) => ChatRequest
+  /** What an answer is in this format at most: answers have no warnings. */
+  readonly fitAnswer: (answer: ChatAnswer) => ChatAnswer
+  readonly readStream: (bytes: Buffer) => Promise<Understood>
+  readonly readWhole: (body: unknown) => Promise<Understood>
+}
+
+const answering = (bytes: Buffer | string, contentType: string) => async () =>
+  new Response(bytes as never, { headers: { 'content-type': contentType } })
+
+const chatClient: Client = {
+  format: openaiChat,
+  fitRequest: ({ includeUsage: _, ...request }) => ({
+    ...request,
+    ...(request.output?.type === 'schema' && { output: { name: 'answer', ...request.output } }),
+  }),
+  fitAnswer: answer => ({
+    ...answer,
+    choices: answer.choices.map(choice => ({
+      ...choice,
+      parts: choice.parts.map(part =>
+        part.type === 'text' && part.citations !== undefined
+          ? { ...part, citations: part.citations.map(({ quote: _, ...rest }) => rest) }
+          : part,
+      ),
+      stop: { reason: choice.stop.reason === 'sequence' ? 'stop' : choice.stop.reason },
+    })),
+    ...(answer.usage && {
+      usage: {
+        ...answer.usage,
+        cacheWrite: answer.usage.cacheWrite + answer.usage.cacheWrite1h,
+        cacheWrite1h: 0,
+        searches: 0,
+      },
+    }),
+  }),
+  async readStream(bytes) {
+    const client = new OpenAI({
+      apiKey: 'sk-x',
+      maxRetries: 0,
+      fetch: answering(bytes, 'text/event-stream'),
+    })
+    const stream = client.chat.completions.stream({ model: 'x', messages: [] })
+    return understoodChat(await stream.finalChatCompletion())
+  },
+  async readWhole(body) {
+    const fetch = answering(JSON.stringify(body), 'application/json')
+    const client = new OpenAI({ apiKey: 'sk-x', maxRetries: 0, fetch })
+    return understoodChat(await client.chat.completions.create({ model: 'x', messages: [] }))
+  },
+}
+
+const messagesClient: Client = {
+  format: anthropic,
+  fitRequest: fitAnthropicRequest,
+  fitAnswer: answer => {
+    const [choice] = answer.choices
+    const { createdS: _, ...rest } = answer
+    return {
+      ...rest,
+      choices: choice === undefined ? [] : [{ parts: choice.parts.map(fitAnthropicPart), stop: choice.stop }],
+      usage: fitAnthropicUsage(answer.usage ?? EMPTY),
+    }
+  },
+  async readStream(bytes) {
+    const client = new Anthropic({
+      apiKey: 'x',
+      maxRetries: 0,
+      fetch: answering(bytes, 'text/event-stream'),
+    })
+    const stream = client.messages.stream({ model: 'x', max_tokens: 1, messages: [] })
+    return understoodMessage(await stream.finalMessage())
+  },
+  async readWhole(body) {
+    const fetch = answering(JSON.stringify(body), 'application/json')
+    const client = new Anthropic({ apiKey: 'x', maxRetries: 0, fetch })
+    return understoodMessage(await client.messages.create({ model: 'x', max_tokens: 1, messages: [] }))
+  },
+}
+
+const responsesClient: Client = {
+  format: responses,
+  fitRequest: request => {
+    const { includeUsage: _, choices, tools, reasoning, output, ...rest } = request
+    const { isReturned: __, ...wish } = reasoning ?? {}
+    return compact<ChatRequest>({
+      ...rest,
+      choices: choices === 1 ? undefined : choices,
+      // Schemas are strict unless one says otherwise.
+      tools: tools?.map(tool => (tool.type === 'function' ? { strict: false, ...tool } : tool)),
+      reasoning: Object.keys(wish).length === 0 ? undefined : wish,
+      output: output?.type === 'schema' ? { name: 'answer', ...output } : output,
+    })
+  },
+  fitAnswer: answer => {
+    const { extras: _, usage, ...rest } = answer
+    const [choice = { parts: [], stop: { reason: 'stop' } }] = answer.choices
+    const { parts, stop, logprobs } = choice
+    const isEmpty = usage === undefined || totalInput(usage) + totalOutput(usage) === 0
+    return compact<ChatAnswer>({
+      ...rest,
+      id: answer.id.startsWith('resp_') ? answer.id : `resp_${answer.id}`,
+      choices: [
+        compact<Choice>({
+          parts: parts.map(fitResponsesPart),
+          stop: { reason: stop.reason === 'sequence' ? 'stop' : stop.reason },
+          logprobs: parts.some(part => part.type === 'text') ? logprobs : undefined,
+        }),
+      ],
+      // No prompt is empty: zeros all over are no usage.
+      usage: isEmpty
+        ? undefined
+        : { ...usage, cacheWrite: usage.cacheWrite + usage.cacheWrite1h, cacheWrite1h: 0 },
+    })
+  },
+  async readStream(bytes) {
+    const client = new OpenAI({ apiKey: 'sk-x', maxRetries: 0, fetch: answering(bytes, 'text/event-stream') })
+    return understoodResponse(await client.responses.stream({ model: 'x', input: '' }).finalResponse())
+  },
+  async readWhole(body) {
+    const fetch = answering(JSON.stringify(body), 'application/json')
+    const client = new OpenAI({ apiKey: 'sk-x', maxRetries: 0, fetch })
+    return understoodResponse(await client.responses.create({ model: 'x', input: '' }))
+  },
+}
+
+function fitResponsesPart(part: Part): Part {
+  if (part.type === 'reasoning') {
+    const { id: _, ...rest } = part
+    return rest
+  }
+  if (part.type !== 'text' || part.citations === undefined) return part
+  return { ...part, citations: part.citations.map(({ quote: _, ...citation }) => citation) }
+}
+
+function understoodResponse({
+  output,
+}: {
+  output: readonly OpenAI.Responses.ResponseOutputItem[]
+}): Understood {
+  return {
+    text: output
+      .flatMap(item => (item.type === 'message' ? item.content : []))
+      .map(part => (part.type === 'output_text' ? part.text : part.refusal))
+      .join(''),
+    calls: output.flatMap(item => {
+      if (item.type === 'function_call') return [{ name: item.name, input: JSON.parse(item.arguments) }]
+      return item.type === 'custom_tool_call' ? [{ name: item.name, input: { input: item.input } }] : []
+    }),
+  }
+}
+
+export const LAWFUL: readonly Lawful[] = [
+  {
+    format: openaiChat,
+    recordings: 'openai-chat',
+    strange: Buffer.from('data: {"object":"something.new","choices":[],"a_field":{"of":"tomorrow"}}\n\n'),
+    client: chatClient,
+  },
+  {
+    format: anthropic,
+    recordings: 'anthropic',
+    strange: Buffer.from(
+      'event: something_new\ndata: {"type":"something_new","a_field":{"of":"tomorrow"}}\n\n',
+    ),
+    client: messagesClient,
+  },
+  {
+    format: responses,
+    recordings: 'responses',
+    strange: Buffer.from(
+      'event: response.new\ndata: {"type":"response.new","a_field":{"of":"tomorrow"}}\n\n',
+    ),
+    client: responsesClient,
+  },
+]
+
+/** The bytes of each event of an SSE stream. */
+export const sseEvents = (bytes: Buffer): readonly Buffer[] =>
+  bytes
+    .toString()
+    .split(/(?<=\r?\n\r?\n)/)
+    .map(text => Buffer.from(text))
+
+function understoodChat({ choices: [choice] }: OpenAI.ChatCompletion): Understood {
+  return {
+    text: (choice?.message.content ?? '') + (choice?.message.refusal ?? ''),
+    calls: (choice?.message.tool_calls ?? []).map(call =>
+      call.type === 'function'
+        ? { name: call.function.name, input: JSON.parse(call.function.arguments) }
+        : { name: call.custom.name, input: { input: call.custom.input } },
+    ),
+  }
+}
+
+const understoodMessage = ({ content }: Anthropic.Message): Understood => ({
+  text: content.map(block => (block.type === 'text' ? withoutImage(block.text) : '')).join(''),
+  calls: content.flatMap(block =>
+    block.type === 'tool_use' ? [{ name: block.name, input: block.input }] : [],
+  ),
+})
+
+/** Some clients are shown images inside of the text. */
+const withoutImage = (text: string): string => text.replace(/^!\[image\]\(.*\)$/, '')
+
+/** What the hub understood of the same answer. */
+export function understood(answer: ChatAnswer): Understood {
+  const parts = answer.choices[0]?.parts ?? []
+  return {
+    text: parts
+      .map(part => (part.type === 'text' || part.type === 'refusal' ? withoutImage(part.text) : ''))
+      .join(''),
+    calls: parts.flatMap(part =>
+      part.type === 'toolCall'
+        ? [{ name: part.name, input: part.isCustom ? { input: part.arguments } : JSON.parse(part.arguments) }]
+        : [],
+    ),
+  }
+}
+
+/** Neighbours of one role are one turn to some formats and two to others. */
+export function merged(request: ChatRequest): ChatRequest {
+  const messages: Message[] = []
+  for (const message of request.messages) {
+    const last = messages.at(-1)
+    if (last?.role === message.role) {
+      messages[messages.length - 1] = { ...last, content: [...last.content, ...message.content] }
+    } else messages.push(message)
+  }
+  return { ...request, messages }
+}
+
+function fitAnthropicRequest(request: ChatRequest): ChatRequest {
+  const { tools, toolChoice, parallelTools, choices, reasoning, output, maxTokens: _, ...rest } = request
+  const effort = reasoning?.effort
+  const isBudgeted =
+    reasoning?.budget !== undefined || (effort !== 'none' && !thinksAdaptively(request.model))
+  return compact<ChatRequest>({
+    ...rest,
+    messages: request.messages.map(message => ({
+      ...message,
+      role: message.role === 'developer' ? 'system' : message.role,
+      content: message.content.filter(part => part.type !== 'text' || part.text !== ''),
+    })),
+    tools: tools?.length === 0 ? undefined : tools,
+    // Without tools there is nothing to choose, and a choice is spelled out only where calls must come one by one.
+    toolChoice: tools === undefined || toolChoice?.mode === 'auto' ? undefined : toolChoice,
+    parallelTools:
+      tools === undefined || toolChoice?.mode === 'none' || parallelTools !== false ? undefined : false,
+    choices: choices === 1 ? undefined : choices,
+    // A limit must be given; how the model thinks depends on its generation.
+    reasoning: isBudgeted || effort === undefined ? undefined : { effort },
+    output: output?.type === 'schema' ? { type: output.type, schema: output.schema } : output,
+  })
+}
+
+function fitAnthropicPart(part: Part): Part {
+  if (part.type === 'refusal') return { type: 'text', text: part.text }
+  if (part.type !== 'text' || part.citations === undefined) return part
+  return {
+    ...part,
+    citations: part.citations.map(({ start: _, end: __, extras: ___, ...citation }) => citation),
+  }
+}
+
+const fitAnthropicUsage = (usage: Usage): Usage => ({
+  ...usage,
+  input: usage.input + usage.audioInput + usage.imageInput,
+  audioInput: 0,
+  imageInput: 0,
+})

@@ -1,0 +1,128 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hasRecordings } from './recordings.ts'
+
+/** The recordings of one wire format: what clients sent, and what vendors answered. */
+export type FormatRecordings = {
+  readonly requests: readonly Named<unknown>[]
+  readonly answers: readonly Named<unknown>[]
+  readonly streams: readonly Named<Buffer>[]
+  readonly errors: readonly (Named<unknown> & { readonly status: number })[]
+}
+
+type Named<T> = { readonly name: string; readonly value: T }
+
+/** Where the recordings of a format lie. */
+type Source = {
+  /** Matches the address of a recorded request. */
+  readonly url: RegExp
+  /** Folders whose loose files are in this format; a file that is no answer is left out by `isAnswer`. */
+  readonly folders: readonly string[]
+  readonly isAnswer: (body: Record<string, unknown>) => boolean
+  /** Gives the bare events of a `.chunks.txt` the frames they came in. */
+  readonly frames: (lines: readonly string[], folder: string) => Buffer
+  /** How the body of a recorded stream is kept. */
+  readonly bodyKind?: string
+}
+
+const FOLDER = join(import.meta.dirname, '../../../shared/fixtures')
+
+const dataFrames = (lines: readonly string[]) => Buffer.from(lines.map(line => `data: ${line}\n\n`).join(''))
+
+const namedFrames = (lines: readonly string[]) =>
+  Buffer.from(lines.map(line => `event: ${JSON.parse(line).type}\ndata: ${line}\n\n`).join(''))
+
+export const SOURCES = {
+  'openai-chat': {
+    url: /\/chat\/completions/,
+    folders: [
+      'alibaba',
+      'deepseek',
+      'groq',
+      'mistral',
+      'moonshot',
+      'openai-chat',
+      'openai-compatible',
+      'perplexity',
+      'xai',
+    ],
+    isAnswer: body => Array.isArray(body.choices),
+    frames: (lines, folder) => dataFrames(folder === 'perplexity' ? lines : [...lines, '[DONE]']),
+  },
+  anthropic: {
+    url: /\/v1\/messages/,
+    folders: ['anthropic'],
+    isAnswer: body => body.type === 'message',
+    frames: namedFrames,
+  },
+  responses: {
+    url: /\/responses$/,
+    folders: ['openai-responses'],
+    isAnswer: body => body.object === 'response',
+    frames: namedFrames,
+  },
+} as const satisfies Record<string, Source>
+
+type Interaction = {
+  readonly request: { readonly url: string; readonly body?: unknown }
+  readonly response: { readonly status: number; readonly bodyKind: string; readonly body: unknown }
+}
+
+const read = (path: string) => readFileSync(join(FOLDER, path), 'utf8')
+
+function files(): readonly string[] {
+  return readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+}
+
+export function recordingsOf(format: keyof typeof SOURCES): FormatRecordings {
+  if (!hasRecordings) return { requests: [], answers: [], streams: [], errors: [] }
+  const source: Source = SOURCES[format]
+  const all = files()
+  const loose = all.filter(path => source.folders.some(folder => path.startsWith(`${folder}/`)))
+  const exchanges = all
+    .filter(path => path.endsWith('.cassette.json'))
+    .flatMap(path => exchangesIn(path, source.url))
+  const succeeded = exchanges.filter(({ status }) => status === 200)
+  return {
+    requests: exchanges
+      .filter(({ request }) => typeof request === 'object')
+      .map(({ name, request }) => ({ name, value: request })),
+    answers: [
+      ...succeeded.filter(({ kind }) => kind === 'json').map(({ name, body }) => ({ name, value: body })),
+      ...loose
+        .filter(path => path.endsWith('.json') && !path.endsWith('.cassette.json'))
+        .map(path => ({ name: path, value: JSON.parse(read(path)) }))
+        .filter(({ value }) => source.isAnswer(value)),
+    ],
+    streams: [
+      ...succeeded
+        .filter(({ kind }) => kind === (source.bodyKind ?? 'sse'))
+        .map(({ name, body }) => ({ name, value: Buffer.from(String(body)) })),
+      ...loose
+        .filter(path => path.endsWith('.sse'))
+        .map(path => ({ name: path, value: Buffer.from(read(path)) })),
+      ...loose
+        .filter(path => path.endsWith('.chunks.txt'))
+        .map(path => ({ name: path, value: source.frames(linesIn(path), path.split('/')[0] as string) })),
+    ],
+    errors: exchanges
+      .filter(({ status, kind }) => status >= 400 && kind === 'json')
+      .map(({ name, status, body }) => ({ name, status, value: body })),
+  }
+}
+
+const linesIn = (path: string) => read(path).split('\n').filter(Boolean)
+
+function exchangesIn(path: string, url: RegExp) {
+  const { interactions } = JSON.parse(read(path)) as { interactions: readonly Interaction[] }
+  return interactions
+    .map(({ request, response }, index) => ({
+      name: `${path.replace('.cassette.json', '')}#${index}`,
+      url: request.url,
+      request: request.body,
+      status: response.status,
+      kind: response.bodyKind,
+      body: response.body,
+    }))
+    .filter(exchange => url.test(exchange.url))
+}
