@@ -1,4 +1,4 @@
-import { EMPTY, type Usage } from '../../domain/usage.ts'
+import { sumUsage, type Usage } from '../../domain/usage.ts'
 import { topLevel } from '../../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../../wire/sse.ts'
 import { readMediaUsage } from './media-usage.ts'
@@ -12,6 +12,8 @@ export type EventMeterOptions = {
   readonly times?: number
   /** Counts that the usage does not tell, and the request does. */
   readonly units?: Partial<Usage>
+  /** Reads the usage that the last event tells. */
+  readUsage?(told: unknown): Usage | undefined
   readonly limits?: Partial<SseLimits>
 }
 
@@ -22,7 +24,8 @@ const MAX_CLOSING_BYTES = 64 * 1_048_576
  * Meters a stream whose events name their type, one of which comes last and tells the usage. All bytes pass as they are;
  * the last event and what follows it are held back until the books are written.
  */
-export function createEventMeter({ last, times = 1, units, limits }: EventMeterOptions): StreamMeter {
+export function createEventMeter(options: EventMeterOptions): StreamMeter {
+  const { last, times = 1, units, readUsage = readMediaUsage, limits } = options
   const scanner = createSseScanner(limits)
   const closing: Buffer[] = []
   let closingBytes = 0
@@ -86,8 +89,8 @@ export function createEventMeter({ last, times = 1, units, limits }: EventMeterO
     if (typeof delta === 'string') reading.textBytes += Buffer.byteLength(delta)
     if (typeof type !== 'string' || !last.includes(type)) return false
     reading.finishes += 1
-    const told = readMediaUsage(members('usage'))
-    const sofar = told && reading.usage ? sum(reading.usage, told) : (told ?? reading.usage)
+    const told = readUsage(members('usage'))
+    const sofar = told && reading.usage ? sumUsage([reading.usage, told]) : (told ?? reading.usage)
     reading.usage = sofar && { ...sofar, ...units }
     return reading.finishes >= times
   }
@@ -106,8 +109,3 @@ function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
     return undefined
   }
 }
-
-const sum = (a: Usage, b: Usage): Usage =>
-  Object.fromEntries(
-    Object.keys(EMPTY).map(name => [name, a[name as keyof Usage] + b[name as keyof Usage]]),
-  ) as Usage

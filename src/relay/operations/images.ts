@@ -5,6 +5,7 @@ import {
   type ImageTask,
   inAskedForm,
   type Picture,
+  pictureUsage,
   readImageRequest,
   usageOfPictures,
   writeImages,
@@ -41,22 +42,12 @@ function read(ask: ImageAsk, body: Buffer, channel: RelayChannel, { answer, sent
       answer: jsonAnswer(writeImages(told, ask, created)),
     }
   }
-  const { count, usage, made } = glance(body)
+  const { count, usage, made } = glanceAtImages(body)
   return {
     usage: usageOfPictures(count, ask.n, usage),
     outputBytes: 0,
     made,
     ...rewritten(body, ask),
-  }
-}
-
-function glance(body: Buffer) {
-  try {
-    return glanceAtImages(body)
-  } catch (error) {
-    // Whatever cannot be walked through is no JSON; the parser says so in the words that all answers have.
-    parsedAnswer(body)
-    throw error
   }
 }
 
@@ -87,6 +78,7 @@ function workOf(ask: ImageAsk, dress: Dress): Work {
         last: LAST,
         times: ask.n,
         units: { images: ask.n, calls: ask.n },
+        readUsage: pictureUsage,
         limits: EVENT_LIMITS,
       }),
     maxAnswerBytes: MAX_ANSWER_BYTES,
