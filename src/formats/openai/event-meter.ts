@@ -2,7 +2,7 @@ import { sumUsage, type Usage } from '../../domain/usage.ts'
 import { topLevel } from '../../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../../wire/sse.ts'
 import { readMediaUsage } from './media-usage.ts'
-import type { StreamMeter, StreamReading } from './stream-meter.ts'
+import { completed, type StreamMeter, type StreamReading } from './stream-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
 export type EventMeterOptions = {
@@ -44,11 +44,7 @@ export function createEventMeter(options: EventMeterOptions): StreamMeter {
   return {
     reading,
     push: chunk => scanner.push(chunk).flatMap(pass),
-    end: () =>
-      scanner
-        .end()
-        .filter(frame => frame.isWhole)
-        .flatMap(pass),
+    end: () => scanner.end().flatMap(frame => (frame.isWhole ? pass(frame) : passLast(frame))),
     closing: () => closing,
     ending() {
       if (reading.error !== undefined) return 'error'
@@ -63,6 +59,13 @@ export function createEventMeter(options: EventMeterOptions): StreamMeter {
     closingBytes += bytes.length
     if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(Buffer.from(bytes))
     return []
+  }
+
+  /** Only the blank line is missing where the data is whole; an event that was cut is left out. */
+  function passLast(frame: Frame): readonly Buffer[] {
+    const [start, end] = frame.data
+    const isWhole = start !== undefined && membersOf(frame.source.subarray(start, end)) !== undefined
+    return isWhole ? pass(completed(frame)) : []
   }
 
   /** Whether the answer is over with this event. */
