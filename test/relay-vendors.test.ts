@@ -233,6 +233,26 @@ describe('a vendor with a protocol of its own', () => {
     })
   }
 
+  it('is tested by what its model is for', async () => {
+    const cases: [number, string, string][] = [
+      [1, '', 'tts-1'],
+      [1, '', 'whisper-1'],
+      [1, '', 'text-moderation-latest'],
+      [1, '', 'bge-reranker-v2-m3'],
+      [1, '', 'gpt-image-1'],
+      [1013, '/elevenlabs', 'eleven_v3'],
+      [1014, '/deepgram', 'nova-3'],
+    ]
+    for (const [type, path, name] of cases) {
+      const id = await media.addChannel({ type, base_url: `${media.upstream}${path}`, models: [name] })
+      const { body } = await media.api('GET', `/api/channel/test/${id}`)
+      assert.equal(body.success, true, `${name}: ${body.message}`)
+    }
+    const page = await media.addChannel({ models: ['tts-9'], model_mapping: { 'tts-9': 'sim-html-tts' } })
+    const { body } = await media.api('GET', `/api/channel/test/${page}`)
+    assert.equal(body.success, false)
+  })
+
   it('is paid by the tokens of all the questions it took', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', {
       input: 1,
