@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -21,6 +22,7 @@ import type { RelayDeps } from './relay/errand.ts'
 import { createExplain } from './relay/explain.ts'
 import { openTempDir } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
+import { createRepeats } from './relay/repeat.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createUpstream } from './relay/upstream.ts'
 import { createHealth } from './routing/health.ts'
@@ -194,6 +196,13 @@ export async function buildRelay({
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
     tempDir: openTempDir(config.dataDir),
+    repeats: createRepeats({
+      db,
+      keyring,
+      nodeId,
+      boot: randomUUID(),
+      now: () => Math.floor(Date.now() / 1000),
+    }),
     desk: { settings: catalog.settings, isServed: model => catalog.table().resolve(model) !== undefined },
     isStopping,
     isOverloaded: () => lag.lagMs() > OVERLOAD_LAG_MS,

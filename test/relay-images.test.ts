@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../simulator/formats/openai-images.ts'
 import { ENGINES } from './support/gateway.ts'
@@ -160,6 +162,115 @@ for (const engine of ENGINES) {
       assert.equal((await media.post('/v1/images/edits', key, form)).status, 400)
       assert.equal(await media.seenInAll(), seen)
       assert.equal(await media.usedBy(id), 0)
+    })
+
+    describe('with an Idempotency-Key (contract 4, repeating)', () => {
+      let made = 0
+      const newKey = () => `picture-${engine}-${++made}`
+      const ask = (token: string, key: string, body: object, path = '/v1/images/generations') =>
+        media.api('POST', path, { prompt: 'a cat', ...body }, { token, headers: { 'idempotency-key': key } })
+
+      it('are made and paid once', async () => {
+        const { model } = await media.offer('dall-e-3', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const key = newKey()
+        const first = await ask(token, key, { model })
+        const seen = await media.seenInAll()
+        const second = await ask(token, key, { model })
+        assert.deepEqual([second.status, second.text], [200, first.text])
+        assert.equal(second.headers.get('idempotency-replayed'), 'true')
+        assert.notEqual(second.headers.get('x-request-id'), first.headers.get('x-request-id'))
+        assert.equal(await media.seenInAll(), seen)
+        assert.equal((await media.rowsOf(id)).length, 1)
+        const other = await ask(token, newKey(), { model })
+        assert.notEqual(other.text, first.text)
+      })
+
+      it('of a form are made once, whatever stands between its parts', async () => {
+        const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const send = (key: string, prompt: string) => {
+          const form = new FormData()
+          form.append('model', model)
+          form.append('prompt', prompt)
+          form.append('image', png())
+          return fetch(`${media.gateway.url}/v1/images/edits`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${token}`, 'idempotency-key': key },
+            body: form,
+          })
+        }
+        const key = newKey()
+        const statuses = [await send(key, 'a hat'), await send(key, 'a hat'), await send(key, 'a coat')]
+        assert.deepEqual(
+          statuses.map(({ status }) => status),
+          [200, 200, 409],
+        )
+        assert.equal((await media.rowsOf(id)).length, 1)
+      })
+
+      it('are refused with another body, while the first runs, and with a key that is none', async () => {
+        const { model } = await media.offer('sim-latency-400', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const key = newKey()
+        const replies = await Promise.all(Array.from({ length: 8 }, () => ask(token, key, { model })))
+        const statuses = replies.map(({ status }) => status).sort()
+        assert.deepEqual(statuses, [200, 409, 409, 409, 409, 409, 409, 409])
+        assert.equal(replies.find(({ status }) => status === 409)?.body.error.code, 'idempotency_conflict')
+        assert.equal((await ask(token, key, { model, n: 2 })).status, 409)
+        assert.equal((await ask(token, 'k'.repeat(256), { model })).status, 400)
+        assert.equal((await media.rowsOf(id)).length, 1)
+      })
+
+      it('belong to a user and a path', async () => {
+        const { model } = await media.offer('dall-e-3', { image: 0.01 })
+        const { key: token } = await media.open()
+        const key = newKey()
+        assert.equal((await ask(token, key, { model })).status, 200)
+        const image = 'https://example.com/a.png'
+        const edited = await ask(token, key, { model, image }, '/v1/images/edits')
+        assert.equal(edited.status, 200, edited.text)
+        assert.equal(edited.headers.get('idempotency-replayed'), null)
+      })
+
+      it('that failed or were refused before anything was sent can be asked for again', async () => {
+        const { model } = await media.offer('sim-status-500', { image: 0.01 })
+        const { key: token } = await media.open()
+        const key = newKey()
+        assert.equal((await ask(token, key, { model })).status, 502)
+        assert.equal((await ask(token, key, { model, n: 11 })).status, 400)
+        assert.notEqual((await ask(token, key, { model })).status, 409)
+        const refused = await media.offer('sim-status-422', { image: 0.01 })
+        const other = newKey()
+        const first = await ask(token, other, { model: refused.model })
+        const second = await ask(token, other, { model: refused.model })
+        assert.deepEqual([first.status, second.status, second.text], [422, 422, first.text])
+        assert.equal(second.headers.get('idempotency-replayed'), 'true')
+      })
+
+      it('that a process left unfinished can be asked for again', async () => {
+        const { model } = await media.offer('dall-e-3', { image: 0.01 })
+        const { key: token } = await media.open()
+        const key = newKey()
+        assert.equal((await ask(token, key, { model })).status, 200)
+        // As if the process had died before it could answer: the key is taken, and nobody works on it.
+        const { keyring, dataDir } = media.gateway
+        const [nodeId = ''] = readdirSync(join(dataDir, 'nodes'))
+        const [row] = await media.gateway.db
+          .selectFrom('idempotency')
+          .selectAll()
+          .where('key', '=', key)
+          .execute()
+        assert.ok(row)
+        const place = { table: 'idempotency', row: `${row.user_id} ${row.path} ${key}`, field: 'answer' }
+        const left = (node: string) => keyring.seal(JSON.stringify({ pending: node, boot: 'before' }), place)
+        const set = (answer_sealed: string) =>
+          media.gateway.db.updateTable('idempotency').set({ answer_sealed }).where('key', '=', key).execute()
+        await set(left('another node'))
+        assert.equal((await ask(token, key, { model })).status, 409)
+        await set(left(nodeId))
+        assert.equal((await ask(token, key, { model })).status, 200)
+      })
     })
 
     it('go to the next channel when the first gives none', async () => {

@@ -11,6 +11,7 @@ import type { Directory } from './directory.ts'
 import type { AttemptFailure } from './failure.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 import type { Priced } from './price.ts'
+import type { Claim, Repeats } from './repeat.ts'
 import type { Upstream } from './upstream.ts'
 
 /** What the relay is given when it is built. */
@@ -34,6 +35,8 @@ export type RelayDeps = {
   ownerOf(type: number | undefined): string
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
+  /** Requests that are done once for an `Idempotency-Key`. */
+  readonly repeats: Repeats
   /** Balances in the form of the common billing endpoints are kept by the management API. */
   readonly manage: RequestListener
 }
@@ -50,6 +53,8 @@ export type Errand = {
   readonly requestId: string
   readonly startedMs: number
   readonly admitted: Admitted
+  /** Keeps the answer for whoever asks the same again. */
+  readonly keep?: Claim['keep']
 }
 
 /** What happened on the way to an answer: kept with the request's usage row. */

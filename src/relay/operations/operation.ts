@@ -70,6 +70,8 @@ export type Work = {
   readonly isWholeTaken?: boolean
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
+  /** The same for the same request: for operations that are done once for an `Idempotency-Key`. */
+  digest?(): string | Promise<string>
   /** Lets go of what the request brought along. */
   dispose?(): void
 }
