@@ -20,7 +20,7 @@ import { createChannelTest, type TestOptions, type TestResult } from './relay/ch
 import { createDirectory } from './relay/directory.ts'
 import type { RelayDeps } from './relay/errand.ts'
 import { createExplain } from './relay/explain.ts'
-import { openTempDir } from './relay/form.ts'
+import { openForms } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
 import { createRepeats } from './relay/repeat.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
@@ -195,7 +195,7 @@ export async function buildRelay({
     upstream,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
-    tempDir: openTempDir(config.dataDir),
+    forms: openForms(config.dataDir),
     repeats: createRepeats({
       db,
       keyring,

@@ -170,8 +170,9 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   const { step, streamed, trace, early, exchange } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
-  const meter = work.meter(channel)
   const isSilent = isFile(errand, answered)
+  const told = isSilent ? Number(streamed.headers['content-length']) : Number.NaN
+  const meter = work.meter(channel, Number.isSafeInteger(told) ? told : undefined)
   early.close()
   if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
 

@@ -9,6 +9,7 @@ import type { Admitted } from './admit.ts'
 import type { Catalog, RelayChannel } from './catalog.ts'
 import type { Directory } from './directory.ts'
 import type { AttemptFailure } from './failure.ts'
+import type { Forms } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 import type { Priced } from './price.ts'
 import type { Claim, Repeats } from './repeat.ts'
@@ -24,8 +25,7 @@ export type RelayDeps = {
   readonly upstream: Upstream
   readonly clientAddress: ClientAddress
   readonly maxBodyBytes: number
-  /** Where uploads are kept while they are used. */
-  readonly tempDir: string
+  readonly forms: Forms
   readonly desk: Desk
   /** True while new work is refused; what runs goes on. */
   isStopping(): boolean
