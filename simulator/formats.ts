@@ -1,8 +1,30 @@
+import { dashscope } from './formats/dashscope.ts'
+import { deepgram } from './formats/deepgram.ts'
+import { elevenlabs } from './formats/elevenlabs.ts'
 import type { Format, Route } from './formats/format.ts'
+import { geminiMedia } from './formats/gemini-media.ts'
+import { minimax } from './formats/minimax.ts'
+import { mistralMedia } from './formats/mistral-media.ts'
 import { openai } from './formats/openai.ts'
+import { siliconflow, volcengine } from './formats/picture-hosts.ts'
+import { tei, voyage } from './formats/rankers.ts'
+import { xaiMedia } from './formats/xai-media.ts'
 
 /** Every protocol the simulator speaks. The first route that fits a path answers it. */
-export const formats: readonly [Format, ...Format[]] = [openai]
+export const formats: readonly [Format, ...Format[]] = [
+  openai,
+  elevenlabs,
+  deepgram,
+  geminiMedia,
+  voyage,
+  tei,
+  minimax,
+  dashscope,
+  mistralMedia,
+  xaiMedia,
+  siliconflow,
+  volcengine,
+]
 
 /** Paths that nobody knows are refused in the words of the first format. */
 export const fallback: Format = formats[0]

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -19,8 +20,9 @@ import { createChannelTest, type TestOptions, type TestResult } from './relay/ch
 import { createDirectory } from './relay/directory.ts'
 import type { RelayDeps } from './relay/errand.ts'
 import { createExplain } from './relay/explain.ts'
-import { openTempDir } from './relay/form.ts'
+import { openForms } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
+import { createRepeats } from './relay/repeat.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createTokenCounter } from './relay/token-count.ts'
 import { createUpstream } from './relay/upstream.ts'
@@ -198,7 +200,14 @@ export async function buildRelay({
     counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
-    tempDir: openTempDir(config.dataDir),
+    forms: openForms(config.dataDir),
+    repeats: createRepeats({
+      db,
+      keyring,
+      nodeId,
+      boot: randomUUID(),
+      now: () => Math.floor(Date.now() / 1000),
+    }),
     desk: { settings: catalog.settings, isServed: model => catalog.table().resolve(model) !== undefined },
     isStopping,
     isOverloaded: () => lag.lagMs() > OVERLOAD_LAG_MS,

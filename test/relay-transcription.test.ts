@@ -221,6 +221,50 @@ for (const engine of ENGINES) {
       assert.equal(await media.usedBy(id), 0)
     })
 
+    it('is paid for what was sent when the client leaves before the answer', async () => {
+      const { model } = await media.offer('sim-latency-5000', PER_SECOND)
+      const { id, key } = await media.open()
+      const leaving = new AbortController()
+      const asked = fetch(`${media.gateway.url}${PATH}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}` },
+        body: soundForm({ model }, wavOf(12)),
+        signal: leaving.signal,
+      })
+      while ((await media.seen('sim-latency-5000')).length === 0) await delay(20)
+      leaving.abort()
+      await assert.rejects(asked)
+      const row = await media.rowOf(id)
+      assert.deepEqual([row.cost, row.other.source], [12 * SECOND_NANOS, 'input_only'])
+    })
+
+    it('goes to the next channel when the first gives a page, half an answer or none', async () => {
+      for (const fault of ['html', 'badjson', 'cut-1', 'array', 'status-429', 'bigerror']) {
+        const { model } = await media.offer(`sim-${fault}`, PER_SECOND, { priority: 9 })
+        await media.addChannel({ models: [model], model_mapping: { [model]: 'whisper-1' }, priority: 1 })
+        const { id, key } = await media.open()
+        const reply = await media.post(PATH, key, soundForm({ model }, wavOf(20)))
+        assert.equal(reply.status, 200, `${fault}: ${reply.text}`)
+        assert.equal((await media.rowOf(id)).cost, 20 * SECOND_NANOS, fault)
+      }
+    })
+
+    it('passes a refusal on that comes while the file is still being sent', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { id, key } = await media.open()
+      const turn = (fault: string | null) =>
+        fetch(`${media.upstream}/sim/faults`, { method: 'POST', body: JSON.stringify({ fault }) })
+      await turn('early-413')
+      try {
+        const reply = await media.post(PATH, key, soundForm({ model }, wavOf(2_000)))
+        assert.ok([413, 502].includes(reply.status), reply.text)
+      } finally {
+        await turn(null)
+      }
+      assert.equal((await media.rowOf(id)).cost, 0)
+      assert.equal((await media.post(PATH, key, soundForm({ model }, wavOf(1)))).status, 200)
+    })
+
     it('refuses a file that the money does not cover', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { key } = await media.open({ remain_quota: 1_000 })

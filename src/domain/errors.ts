@@ -32,6 +32,7 @@ export const RELAY_STATUS = {
   invalid_json: { status: 400, type: 'invalid_request_error' },
   missing_parameter: { status: 400, type: 'invalid_request_error' },
   invalid_parameter: { status: 400, type: 'invalid_request_error' },
+  idempotency_conflict: { status: 409, type: 'invalid_request_error' },
   request_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_media_type: { status: 415, type: 'invalid_request_error' },
   insufficient_quota: { status: 429, type: 'insufficient_quota' },

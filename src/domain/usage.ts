@@ -79,6 +79,13 @@ export const withoutTokens = (usage: Usage): Usage => ({
   calls: usage.calls,
 })
 
+/** Several usages as one. */
+export const sumUsage = (usages: readonly Usage[]): Usage => {
+  const total = { ...EMPTY } as { -readonly [count in Count]: number }
+  for (const usage of usages) for (const count of Object.keys(EMPTY) as Count[]) total[count] += usage[count]
+  return total
+}
+
 /** Started seconds. */
 export const wholeSeconds = (seconds: number): number => Math.max(0, Math.ceil(seconds))
 

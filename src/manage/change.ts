@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { invalidField, Refusal } from '../domain/errors.ts'
-import { findAnswer, type Repeat, saveAnswer } from '../store/idempotency.ts'
+import { answerPlace, findAnswer, saveAnswer } from '../store/idempotency.ts'
 import { isUniqueViolation } from '../store/store.ts'
 import { auditRecord } from './audit.ts'
 import type { AuditNote, Changing } from './call.ts'
@@ -18,13 +18,6 @@ const conflict = (message: string) => new Refusal('idempotency_conflict', messag
 function stillRuns(error: unknown): never {
   throw isUniqueViolation(error) ? conflict(STILL_RUNNING) : error
 }
-
-/** Where a saved answer is sealed to. */
-export const answerPlace = ({ userId, path, key }: Repeat) => ({
-  table: 'idempotency',
-  row: `${userId} ${path} ${key}`,
-  field: 'answer',
-})
 
 /** Writes happen in one transaction each, and at most once for an `Idempotency-Key` (contract 4, repeating). */
 export function createChange({

@@ -1,3 +1,4 @@
+import { type RerankDialect, readCommonRanking, textOf } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { ollamaModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
@@ -13,6 +14,14 @@ export const cohere = {
   embeddings: { cohere: '/v2/embed', openai: '/compatibility/v1/embeddings' },
   transcription: { openai: '/v2/audio/transcriptions' },
   rerank: { cohere: '/v2/rerank' },
+  dialects: { rerank: { cohere: { encode: encodeRerank, decode: readCommonRanking } } },
+  transcripts: () => ['json'],
   models: { path: '/v1/models?page_size=1000', names: ollamaModels },
   keyHint: '40 letters and digits',
 } satisfies Provider
+
+/** Texts only, and no word of documents to give back: the second version refuses both. */
+function encodeRerank({ body, documents }: Parameters<RerankDialect['encode']>[0], model: string) {
+  const { return_documents: _, ...rest } = body
+  return { json: { ...rest, model, documents: documents.map(textOf) } }
+}

@@ -1,3 +1,6 @@
+import { given } from '../formats/media/dialect.ts'
+import { type ImageDialect, pixelsOf } from '../formats/media/image.ts'
+import { type RerankDialect, readRanked, textOf } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
@@ -23,6 +26,15 @@ export const dashscope = {
   rerank: { cohere: '/compatible-api/v1/reranks', native: '/api/v1/services/rerank/text-rerank/text-rerank' },
   images: { native: '/api/v1/services/aigc/multimodal-generation/generation' },
   videos: { native: '/api/v1/services/aigc/video-generation/video-synthesis' },
+  dialects: {
+    rerank: { native: { encode: encodeRerank, decode: decodeRerank } },
+    images: { native: { encode: encodeImages, decode: decodeImages } },
+  },
+  // The older rerankers are known at the older address only.
+  speaks: model =>
+    /^(gte-rerank|qwen3-vl-rerank)/.test(model)
+      ? ['native']
+      : ['openai-chat', 'responses', 'anthropic', 'openai', 'cohere', 'native'],
   models: { path: '/compatible-mode/v1/models', names: openaiModels },
   fields: [baseUrlField('Empty for Beijing; Singapore is https://dashscope-intl.aliyuncs.com')],
   // An account in arrears answers 400.
@@ -31,3 +43,55 @@ export const dashscope = {
 } satisfies Provider
 
 const codeOf = (body: unknown) => memberOf(body, 'code') ?? memberOf(memberOf(body, 'error'), 'code')
+
+function encodeRerank(ask: Parameters<RerankDialect['encode']>[0], model: string) {
+  return {
+    json: {
+      model,
+      input: { query: ask.query, documents: ask.documents.map(textOf) },
+      parameters: given({ top_n: ask.topN, return_documents: false }),
+    },
+  }
+}
+
+function decodeRerank(answer: unknown) {
+  const tokens = memberOf(memberOf(answer, 'usage'), 'total_tokens')
+  const id = memberOf(answer, 'request_id')
+  return {
+    ranked: readRanked(memberOf(memberOf(answer, 'output'), 'results')),
+    ...(typeof id === 'string' && { id }),
+    ...(Number.isSafeInteger(tokens) && { tokens: tokens as number }),
+  }
+}
+
+/** One picture a question; not every model makes more. */
+function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
+  const pixels = pixelsOf(ask.size)
+  const { negative_prompt, prompt_extend, watermark, seed } = ask.body
+  const question = {
+    model,
+    input: { messages: [{ role: 'user', content: [{ text: ask.prompt }] }] },
+    parameters: given({
+      size: pixels && `${pixels.width}*${pixels.height}`,
+      n: 1,
+      negative_prompt,
+      prompt_extend,
+      watermark: watermark ?? false,
+      seed,
+    }),
+  }
+  return {
+    several: Array.from({ length: ask.n }, () => question),
+    warnings: ask.quality ? ['quality is not taken'] : [],
+  }
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+function decodeImages(answer: unknown) {
+  const contents = listOf(answer)
+    .flatMap(each => listOf(memberOf(memberOf(each, 'output'), 'choices')))
+    .flatMap(choice => listOf(memberOf(memberOf(choice, 'message'), 'content')))
+  const urls = contents.map(content => memberOf(content, 'image')).filter(url => typeof url === 'string')
+  return { pictures: urls.map(url => ({ url })) }
+}

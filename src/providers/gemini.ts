@@ -1,6 +1,10 @@
+import { AnswerError, given } from '../formats/media/dialect.ts'
+import { type ImageDialect, ratioOf } from '../formats/media/image.ts'
+import { type SpeechDialect, wavOf } from '../formats/media/speech.ts'
 import { keyHeader } from './auth.ts'
 import { memberOf } from './member.ts'
 import { geminiModels } from './model-lists.ts'
+import { googleUsage } from './pictures.ts'
 import type { Provider } from './provider.ts'
 
 const generate = '/v1beta/models/{model}:generateContent'
@@ -18,6 +22,23 @@ export const gemini = {
   speech: { gemini: generate },
   images: { gemini: generate, native: '/v1beta/models/{model}:predict' },
   videos: { native: '/v1beta/models/{model}:predictLongRunning' },
+  dialects: {
+    speech: { gemini: { formats: ['wav', 'pcm'], encode: encodeSpeech, decode: decodeSpeech } },
+    images: {
+      gemini: { encode: encodePictures, decode: decodePictures },
+      native: { encode: encodeImagen, decode: decodeImagen },
+    },
+  },
+  voices: {
+    standIns: {
+      alloy: 'Kore',
+      echo: 'Puck',
+      fable: 'Charon',
+      onyx: 'Orus',
+      nova: 'Aoede',
+      shimmer: 'Leda',
+    },
+  },
   models: { path: '/v1beta/models?pageSize=1000', names: geminiModels },
   // The picture and film models are not asked to generate content but to predict.
   speaks: model => (/^(imagen|veo)-/.test(model) ? ['native'] : ['gemini']),
@@ -28,4 +49,91 @@ export const gemini = {
 function reasonsOf(body: unknown): unknown[] {
   const details = memberOf(memberOf(body, 'error'), 'details')
   return Array.isArray(details) ? details.map(detail => memberOf(detail, 'reason')) : []
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** The pieces of an answer that are no text. */
+const inlineIn = (answer: unknown): readonly { type: string; data: string }[] =>
+  listOf(memberOf(answer, 'candidates'))
+    .flatMap(candidate => listOf(memberOf(memberOf(candidate, 'content'), 'parts')))
+    .map(part => memberOf(part, 'inlineData') ?? memberOf(part, 'inline_data'))
+    .flatMap(inline => {
+      const data = memberOf(inline, 'data')
+      const type = memberOf(inline, 'mimeType') ?? memberOf(inline, 'mime_type')
+      return typeof data === 'string' ? [{ type: String(type ?? ''), data }] : []
+    })
+
+function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0]) {
+  const text = ask.instructions ? `${ask.instructions}:\n${ask.input}` : ask.input
+  return {
+    json: {
+      contents: [{ role: 'user', parts: [{ text }] }],
+      generationConfig: {
+        responseModalities: ['AUDIO'],
+        speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: ask.voice } } },
+      },
+    },
+    warnings: ask.speed === 1 ? [] : ['speed is not taken'],
+  }
+}
+
+const DEFAULT_RATE = 24_000
+
+function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
+  const sounds = inlineIn(answer)
+  const [first] = sounds
+  if (!first) throw new AnswerError('the answer has no sound')
+  const samples = Buffer.concat(sounds.map(({ data }) => Buffer.from(data, 'base64')))
+  const rate = Number(/rate=(\d+)/.exec(first.type)?.[1] ?? DEFAULT_RATE)
+  const isRaw = ask.format === 'pcm'
+  return {
+    audio: isRaw ? samples : wavOf(samples, rate),
+    contentType: isRaw ? 'audio/pcm' : 'audio/wav',
+    usage: googleUsage([answer]),
+  }
+}
+
+/** One picture a question; as many questions as pictures. */
+function encodePictures(ask: Parameters<ImageDialect['encode']>[0]) {
+  const aspectRatio = ratioOf(ask.size)
+  const question = {
+    contents: [{ role: 'user', parts: [{ text: ask.prompt }] }],
+    generationConfig: {
+      responseModalities: ['TEXT', 'IMAGE'],
+      ...(aspectRatio && { imageConfig: { aspectRatio } }),
+    },
+  }
+  return {
+    several: Array.from({ length: ask.n }, () => question),
+    warnings: ask.quality ? ['quality is not taken'] : [],
+  }
+}
+
+function decodePictures(answer: unknown) {
+  const answers = listOf(answer)
+  const pictures = answers.flatMap(each =>
+    inlineIn(each)
+      .filter(({ type }) => type.startsWith('image/'))
+      .map(({ data }) => ({ b64_json: data })),
+  )
+  return { pictures, usage: googleUsage(answers) }
+}
+
+function encodeImagen(ask: Parameters<ImageDialect['encode']>[0]) {
+  return {
+    json: {
+      instances: [{ prompt: ask.prompt }],
+      parameters: given({ sampleCount: ask.n, aspectRatio: ratioOf(ask.size) }),
+    },
+    warnings: ask.quality ? ['quality is not taken'] : [],
+  }
+}
+
+function decodeImagen(answer: unknown) {
+  const pictures = listOf(memberOf(answer, 'predictions')).flatMap(each => {
+    const data = memberOf(each, 'bytesBase64Encoded')
+    return typeof data === 'string' ? [{ b64_json: data }] : []
+  })
+  return { pictures }
 }

@@ -13,6 +13,7 @@ export const groq = {
   speech: { openai: '/v1/audio/speech' },
   transcription: { openai: '/v1/audio/transcriptions' },
   translation: { openai: '/v1/audio/translations' },
+  transcripts: () => ['json', 'text', 'verbose_json'],
   models: { path: '/v1/models', names: openaiModels },
   keyHint: 'gsk_…',
 } satisfies Provider

@@ -1,3 +1,4 @@
+import { readCommonRanking } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import type { Provider } from './provider.ts'
 
@@ -9,5 +10,13 @@ export const jina = {
   auth: bearer,
   embeddings: { openai: '/v1/embeddings' },
   rerank: { cohere: '/v1/rerank' },
+  dialects: {
+    rerank: {
+      cohere: {
+        encode: ({ body }, model) => ({ json: { ...body, model, return_documents: false } }),
+        decode: readCommonRanking,
+      },
+    },
+  },
   keyHint: 'jina_…',
 } satisfies Provider

@@ -1,4 +1,11 @@
+import { AnswerError, given } from '../formats/media/dialect.ts'
+import { type ModerationDialect, readCommonModeration } from '../formats/media/moderation.ts'
+import type { SpeechDialect } from '../formats/media/speech.ts'
+import type { TranscriptionDialect } from '../formats/media/transcript.ts'
+import { SPEECH_TYPES } from '../formats/openai/speech-request.ts'
+import { readCommonTranscript } from '../formats/openai/transcript-answer.ts'
 import { bearer } from './auth.ts'
+import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
 
@@ -16,6 +23,82 @@ export const mistral = {
   speech: { native: '/v1/audio/speech' },
   transcription: { openai: '/v1/audio/transcriptions' },
   moderation: { native: '/v1/moderations' },
+  dialects: {
+    speech: {
+      native: { formats: ['mp3', 'wav', 'pcm', 'flac', 'opus'], encode: encodeSpeech, decode: decodeSpeech },
+    },
+    transcription: { openai: { encode: encodeTranscription, decode: readCommonTranscript } },
+    moderation: { native: { encode: encodeModeration, decode: decodeModeration } },
+  },
+  voices: {
+    standIns: {
+      alloy: 'en_paul_neutral',
+      echo: 'en_paul_neutral',
+      fable: 'gb_oliver_neutral',
+      onyx: 'en_paul_confident',
+      nova: 'gb_jane_neutral',
+      shimmer: 'gb_jane_neutral',
+    },
+  },
   models: { path: '/v1/models', names: openaiModels },
   keyHint: '32 letters and digits',
 } satisfies Provider
+
+function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string) {
+  return {
+    json: { model, input: ask.input, voice_id: ask.voice, response_format: ask.format ?? 'mp3' },
+    warnings: Object.keys(
+      given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
+    ).map(name => `${name} is not taken`),
+  }
+}
+
+function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
+  const audio = memberOf(answer, 'audio_data')
+  if (typeof audio !== 'string') throw new AnswerError('the answer has no audio')
+  return { audio: Buffer.from(audio, 'base64'), contentType: SPEECH_TYPES[ask.format ?? 'mp3'] }
+}
+
+/** Times of segments, and a language, exclude each other; a form that needs times wins. */
+function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0], model: string) {
+  const needsTimes = ask.format !== 'json' && ask.format !== 'text'
+  const fields = {
+    model,
+    language: needsTimes ? undefined : ask.language,
+    temperature: ask.temperature,
+    timestamp_granularities: needsTimes ? 'segment' : undefined,
+  }
+  return {
+    parts: [
+      ...Object.entries(given(fields)).map(([name, value]) => ({ name, value: String(value) })),
+      { name: 'file', file: ask.file },
+    ],
+    warnings: ask.prompt ? ['prompt is not taken'] : [],
+  }
+}
+
+/** The vendor's names of what the specification has names for; the others stay beside them. */
+const CATEGORIES: Readonly<Record<string, string>> = {
+  hate_and_discrimination: 'hate',
+  violence_and_threats: 'violence',
+  selfharm: 'self-harm',
+}
+
+const renamed = <Value>(values: Readonly<Record<string, Value>>): Record<string, Value> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [CATEGORIES[name] ?? name, value]))
+
+function encodeModeration({ inputs, body }: Parameters<ModerationDialect['encode']>[0], model: string) {
+  return { json: { model, input: inputs ?? body.input } }
+}
+
+function decodeModeration(answer: unknown) {
+  const read = readCommonModeration(answer)
+  return {
+    ...read,
+    results: read.results.map(result => ({
+      ...result,
+      categories: renamed(result.categories),
+      scores: renamed(result.scores),
+    })),
+  }
+}

@@ -1,5 +1,8 @@
+import { given } from '../formats/media/dialect.ts'
+import type { ImageDialect } from '../formats/media/image.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
+import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
 
@@ -17,7 +20,31 @@ export const siliconflow = {
   rerank: { cohere: '/v1/rerank' },
   images: { native: '/v1/images/generations' },
   videos: { native: '/v1/video/submit' },
+  dialects: { images: { native: { encode: encodeImages, decode: decodeImages } } },
+  transcripts: () => ['json'],
   models: { path: '/v1/models', names: openaiModels },
   fields: [baseUrlField('Empty for China; elsewhere https://api.siliconflow.com')],
   keyHint: 'sk-…',
 } satisfies Provider
+
+function encodeImages({ prompt, n, size, body }: Parameters<ImageDialect['encode']>[0], model: string) {
+  const { negative_prompt, seed, num_inference_steps, guidance_scale } = body
+  return {
+    json: given({
+      model,
+      prompt,
+      image_size: size === 'auto' ? undefined : size,
+      batch_size: n,
+      negative_prompt,
+      seed,
+      num_inference_steps,
+      guidance_scale,
+    }),
+  }
+}
+
+function decodeImages(answer: unknown) {
+  const images = memberOf(answer, 'images') ?? memberOf(answer, 'data')
+  const urls = (Array.isArray(images) ? images : []).map(each => memberOf(each, 'url'))
+  return { pictures: urls.filter(url => typeof url === 'string').map(url => ({ url })) }
+}

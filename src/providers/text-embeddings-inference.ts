@@ -1,3 +1,4 @@
+import { readRanked, textOf } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import type { Provider } from './provider.ts'
@@ -9,6 +10,14 @@ export const textEmbeddingsInference = {
   auth: bearer,
   embeddings: { openai: '/v1/embeddings' },
   rerank: { native: '/rerank' },
+  dialects: {
+    rerank: {
+      native: {
+        encode: ({ query, documents }) => ({ json: { query, texts: documents.map(textOf), truncate: true } }),
+        decode: answer => ({ ranked: readRanked(answer, 'score') }),
+      },
+    },
+  },
   fields: [baseUrlField('Address of the server, usually http://<host>:8080')],
   keyHint: 'any text, unless the server was started with a key',
 } satisfies Provider

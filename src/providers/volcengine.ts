@@ -1,6 +1,8 @@
+import type { ImageDialect } from '../formats/media/image.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { openaiModels } from './model-lists.ts'
+import { readPictures } from './pictures.ts'
 import type { Provider } from './provider.ts'
 
 const fields = [baseUrlField('Empty for China; elsewhere https://ark.ap-southeast.bytepluses.com')]
@@ -15,6 +17,7 @@ export const volcengine = {
   embeddings: { openai: '/api/v3/embeddings' },
   images: { openai: '/api/v3/images/generations' },
   videos: { native: '/api/v3/contents/generations/tasks' },
+  dialects: { images: { openai: { encode: encodeImages, decode: readPictures } } },
   models: { path: '/api/v3/models', names: openaiModels },
   fields,
   keyHint: 'the API key of the Ark console',
@@ -30,3 +33,13 @@ export const doubaoVideo = {
   fields,
   keyHint: 'the API key of the Ark console',
 } satisfies Provider
+
+/** One picture a question: what the vendor calls a sequence is a story, not a choice. */
+function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
+  const { n, quality, size, ...body } = ask.body
+  const question = { ...body, model, ...(ask.size && ask.size !== 'auto' && { size: ask.size }) }
+  return {
+    several: Array.from({ length: ask.n }, () => question),
+    warnings: quality === undefined ? [] : ['quality is not taken'],
+  }
+}

@@ -1,4 +1,6 @@
+import { type RerankDialect, readRanked, textOf } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
+import { memberOf } from './member.ts'
 import type { Provider } from './provider.ts'
 
 // Embedding knows `output_dimension` for `dimensions` and refuses `encoding_format: float`. Reranking knows
@@ -10,5 +12,29 @@ export const voyage = {
   auth: bearer,
   embeddings: { openai: '/v1/embeddings' },
   rerank: { native: '/v1/rerank' },
+  dialects: { rerank: { native: { encode: encodeRerank, decode: decodeRerank } } },
   keyHint: 'pa-…',
 } satisfies Provider
+
+function encodeRerank(ask: Parameters<RerankDialect['encode']>[0], model: string) {
+  const { query, documents, topN, body } = ask
+  const truncation = memberOf(body, 'truncation')
+  return {
+    json: {
+      model,
+      query,
+      documents: documents.map(textOf),
+      return_documents: false,
+      ...(topN === undefined ? {} : { top_k: topN }),
+      ...(truncation === undefined ? {} : { truncation }),
+    },
+  }
+}
+
+function decodeRerank(answer: unknown) {
+  const tokens = memberOf(memberOf(answer, 'usage'), 'total_tokens')
+  return {
+    ranked: readRanked(memberOf(answer, 'data')),
+    ...(Number.isSafeInteger(tokens) && { tokens: tokens as number }),
+  }
+}

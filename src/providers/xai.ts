@@ -1,6 +1,12 @@
+import { given } from '../formats/media/dialect.ts'
+import { type ImageDialect, ratioOf } from '../formats/media/image.ts'
+import type { SpeechDialect } from '../formats/media/speech.ts'
+import type { TranscriptionDialect } from '../formats/media/transcript.ts'
+import { readCommonTranscript, wordsOf } from '../formats/openai/transcript-answer.ts'
 import { bearer } from './auth.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
+import { readPictures } from './pictures.ts'
 import type { Provider } from './provider.ts'
 
 // Reasoning tokens stand outside `completion_tokens`; a tool call comes whole in one chunk; errors are bare
@@ -15,9 +21,60 @@ export const xai = {
   transcription: { native: '/v1/stt' },
   images: { openai: '/v1/images/generations' },
   videos: { native: '/v1/videos/generations' },
+  dialects: {
+    speech: { native: { formats: ['mp3', 'wav', 'pcm'], encode: encodeSpeech } },
+    transcription: { native: { encode: encodeTranscription, decode: decodeTranscription } },
+    images: { openai: { encode: encodeImages, decode: readPictures } },
+  },
+  voices: {
+    names: ['ara', 'eve', 'leo', 'rex', 'sal'],
+    standIns: { alloy: 'eve', echo: 'rex', fable: 'sal', onyx: 'leo', nova: 'ara', shimmer: 'eve' },
+  },
   models: { path: '/v1/models', names: openaiModels },
   // A wrong key is a 400 whose code is that of any wrong argument: only the sentence tells.
   isKeyTrouble: (status, body) => status === 400 && String(memberOf(body, 'error')).includes('API key'),
   usage: { reasoningOutside: true },
   keyHint: 'xai-…',
 } satisfies Provider
+
+const RATE = 24_000
+
+function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0]) {
+  const { language } = ask.body
+  return {
+    json: {
+      text: ask.input,
+      voice_id: ask.voice,
+      language: typeof language === 'string' ? language : 'auto',
+      output_format: { codec: ask.format ?? 'mp3', sample_rate: RATE },
+    },
+    warnings: Object.keys(
+      given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
+    ).map(name => `${name} is not taken`),
+  }
+}
+
+function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0]) {
+  return {
+    parts: [
+      ...(ask.language ? [{ name: 'language', value: ask.language }] : []),
+      { name: 'file', file: ask.file },
+    ],
+    warnings: Object.keys(given({ prompt: ask.prompt, temperature: ask.temperature })).map(
+      name => `${name} is not taken`,
+    ),
+  }
+}
+
+function decodeTranscription(answer: unknown) {
+  return { ...readCommonTranscript(answer), words: wordsOf(memberOf(answer, 'words'), 'text') }
+}
+
+/** Shapes in place of sizes, and one quality. */
+function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
+  const { size, quality, ...body } = ask.body
+  return {
+    json: given({ aspect_ratio: ratioOf(ask.size), ...body, model }),
+    warnings: quality === undefined ? [] : ['quality is not taken'],
+  }
+}

@@ -13,6 +13,7 @@ const offers = {
   rerank: { cohere: '/api/paas/v4/rerank' },
   images: { openai: '/api/paas/v4/images/generations' },
   videos: { native: '/api/paas/v4/videos/generations' },
+  transcripts: () => ['json'],
   models: { path: '/api/paas/v4/models', names: openaiModels },
   keyHint: '<id>.<secret>',
 } satisfies Partial<Provider>

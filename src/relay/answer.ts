@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { relayError } from '../http/errors.ts'
+import type { KeptAnswer } from './repeat.ts'
 
 /** Browsers may read these of our answers; the list is spelled out because credentials forbid a star. */
 const EXPOSED = [
@@ -34,6 +35,18 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
     'access-control-max-age': '86400',
   })
   response.end()
+}
+
+/** What was answered before, to the same request with the same key. */
+export function answerKept(response: ServerResponse, kept: KeptAnswer, requestId: string): void {
+  const { status, contentType, body } = kept
+  response.writeHead(status, {
+    ...commonHeaders(requestId),
+    'content-type': contentType,
+    'content-length': String(body.length),
+    'idempotency-replayed': 'true',
+  })
+  response.end(body)
 }
 
 export function answerJson(

@@ -4,7 +4,7 @@ import { JsonError } from '../wire/json.ts'
 import { repeatedKey } from '../wire/json-edit.ts'
 import { type JsonRead, readJson } from '../wire/json-skim.ts'
 import { readBody } from './body.ts'
-import { readForm } from './form.ts'
+import type { Forms } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 
 const isJson = (contentType: string | undefined) =>
@@ -15,17 +15,17 @@ const isMultipart = (contentType: string | undefined) =>
 
 const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
 
-type Reading = { readonly maxBodyBytes: number; readonly tempDir: string; readonly desk: Desk }
+type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly desk: Desk }
 
 /** The request as its operation understands it. */
 export async function readRequest(
   request: IncomingMessage,
   spec: OperationSpec,
-  { maxBodyBytes, tempDir, desk }: Reading,
+  { maxBodyBytes, forms, desk }: Reading,
 ): Promise<Work> {
   const contentType = request.headers['content-type']
   if (spec.readForm && isMultipart(contentType)) {
-    const form = await readForm(request, tempDir)
+    const form = await forms.read(request)
     try {
       return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
     } catch (error) {

@@ -3,10 +3,10 @@ import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
 import { type Catalog, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
 import { deliverNowhere } from './drain.ts'
 import { dress } from './dress.ts'
-import { chat, embeddings } from './operations/openai.ts'
-import type { Desk, OperationSpec, Work } from './operations/operation.ts'
+import type { Desk, Work } from './operations/operation.ts'
 import { passedError } from './passed.ts'
 import { send } from './send.ts'
+import { questionOf } from './test-questions.ts'
 import type { Outcome, Upstream } from './upstream.ts'
 
 export type TestOptions = {
@@ -28,23 +28,9 @@ export type TestResult = {
   readonly key: RoutedKey
 }
 
-/** Room enough for a model that thinks before it answers. */
-const MAX_TOKENS = 512
 const FALLBACK_MODEL = 'gpt-4o-mini'
-const isEmbedding = (model: string) => /embed|m3e|bge-/i.test(model) && !/rerank/i.test(model)
 
 type Judging = { readonly channel: RelayChannel; readonly sent: string; readonly startedMs: number }
-
-type Question = OperationSpec & Required<Pick<OperationSpec, 'read'>>
-
-function questionOf(model: string, isStream: boolean): { spec: Question; body: Record<string, unknown> } {
-  if (isEmbedding(model)) return { spec: embeddings, body: { model, input: ['hello world'] } }
-  const messages = [{ role: 'user', content: 'hi' }]
-  return {
-    spec: chat,
-    body: { model, messages, max_tokens: MAX_TOKENS, ...(isStream ? { stream: true } : {}) },
-  }
-}
 
 /** Asks a channel something small, the way a request would be asked: mapping, overrides, address and key included. */
 export function createChannelTest({
@@ -90,8 +76,7 @@ export function createChannelTest({
     const model = asked ?? (channel.testModel || channel.models[0] || FALLBACK_MODEL)
     const used = key ?? channel.keys.find(({ status }) => status === 1) ?? channel.keys[0] ?? NO_KEY
     const sent = sentModel(channel, model)
-    const { spec, body } = questionOf(model, isStream)
-    const work = spec.read(body, Buffer.from(JSON.stringify(body)), desk)
+    const { spec, work } = await questionOf(model, sent, { isStream, desk })
     const named = { id, name: channel.name, model, key: used }
     const format = formatOn(channel, spec, sent)
     const address =

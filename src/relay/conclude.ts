@@ -149,6 +149,9 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   answered.ticket.end(totalInput(usage) + totalOutput(usage))
   ticket.end(totalInput(usage) + totalOutput(usage))
   const body = reading.answer?.body ?? work.undress?.(answer.body) ?? answer.body
+  const contentType =
+    reading.answer?.contentType ?? String(answer.headers['content-type'] ?? 'application/json')
+  await errand.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(errand, {
     channel: step.channel,
     usage,
@@ -164,8 +167,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   if (!response.headersSent)
     response.writeHead(answer.status, {
       ...answerHeaders(errand, answered),
-      'content-type':
-        reading.answer?.contentType ?? String(answer.headers['content-type'] ?? 'application/json'),
+      'content-type': contentType,
       'content-length': String(body.length),
       'x-sluice-cost': usdText(paid),
     })
@@ -177,8 +179,9 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   const { step, streamed, trace, early, exchange } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
-  const meter = work.meter(channel)
   const isSilent = isFile(errand, answered)
+  const length = isSilent ? Number(streamed.headers['content-length']) : Number.NaN
+  const meter = work.meter(channel, Number.isSafeInteger(length) ? length : undefined)
   early.close()
   if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
 
@@ -313,17 +316,21 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<v
   early.close()
   const passed = answer && passedError(answer, channel)
   const error = passed?.message ?? refusal.message
+  const bytes = passed && Buffer.from(JSON.stringify(passed.body))
+  const contentType = 'application/json; charset=utf-8'
+  // What a provider has judged itself it would judge the same again; a failure may pass.
+  const isFinal = bytes !== undefined && passed !== undefined && passed.status < 500
+  await errand.keep?.(isFinal ? { status: passed.status, contentType, body: bytes } : undefined)
   await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error })
   if (response.destroyed) return
   if (early.isOpen()) {
     endWithError(response, passed?.body ?? relayError(refusal).body)
     return
   }
-  if (!passed) return answerRefusal(response, refusal, requestId)
-  const bytes = Buffer.from(JSON.stringify(passed.body))
+  if (!passed || !bytes) return answerRefusal(response, refusal, requestId)
   response.writeHead(passed.status, {
     ...commonHeaders(requestId),
-    'content-type': 'application/json; charset=utf-8',
+    'content-type': contentType,
     'content-length': String(bytes.length),
   })
   response.end(bytes)

@@ -9,8 +9,10 @@ import type { Admitted } from './admit.ts'
 import type { Catalog, RelayChannel } from './catalog.ts'
 import type { Directory } from './directory.ts'
 import type { AttemptFailure } from './failure.ts'
+import type { Forms } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 import type { Priced } from './price.ts'
+import type { Claim, Repeats } from './repeat.ts'
 import type { TokenCounter } from './token-count.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -25,8 +27,7 @@ export type RelayDeps = {
   readonly counter: TokenCounter
   readonly clientAddress: ClientAddress
   readonly maxBodyBytes: number
-  /** Where uploads are kept while they are used. */
-  readonly tempDir: string
+  readonly forms: Forms
   readonly desk: Desk
   /** True while new work is refused; what runs goes on. */
   isStopping(): boolean
@@ -36,6 +37,8 @@ export type RelayDeps = {
   ownerOf(type: number | undefined): string
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
+  /** Requests that are done once for an `Idempotency-Key`. */
+  readonly repeats: Repeats
   /** Balances in the form of the common billing endpoints are kept by the management API. */
   readonly manage: RequestListener
 }
@@ -52,6 +55,8 @@ export type Errand = {
   readonly requestId: string
   readonly startedMs: number
   readonly admitted: Admitted
+  /** Keeps the answer for whoever asks the same again. */
+  readonly keep?: Claim['keep']
 }
 
 /** What happened on the way to an answer: kept with the request's usage row. */

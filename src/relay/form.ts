@@ -21,8 +21,10 @@ const MAX_NAME_BYTES = 100
 const MAX_FILE_NAME = 255
 const MAX_BOUNDARY = 70
 const MAX_HEADER_BYTES = 2_048
-/** A file up to this size stays in memory; a longer one goes to disk from here on. */
-const MEMORY_BYTES = 65_536
+/** A file up to this size stays in memory while all of them together have room; any other goes to disk. */
+const MEMORY_BYTES = 2 * 1_048_576
+const ALL_MEMORY_BYTES = 64 * 1_048_576
+const PIECE_BYTES = 262_144
 const IDLE_MS = 60_000
 /** What is still on its way of a body that was refused is read and forgotten up to here; then the connection ends. */
 const MAX_UNREAD_BYTES = 1_048_576
@@ -53,20 +55,27 @@ const tooLarge = (what: string, bytes: number) =>
   new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB`)
 const left = () => new Refusal('request_timeout', 'the client left before its request was whole')
 
-/** Where uploads are kept while they are used. Nothing in it outlives the process that made it. */
-export function openTempDir(dataDir: string): string {
+export type Forms = { read(request: IncomingMessage): Promise<Form> }
+
+/** Receives uploads. Nothing in its directory outlives the process that made it. */
+export function openForms(dataDir: string): Forms {
   const dir = join(dataDir, 'tmp')
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   // A file loses its name as soon as it is open; what still has one was left by a process that died in that moment.
   for (const name of readdirSync(dir)) rmSync(join(dir, name), { force: true, recursive: true })
-  return dir
+  let made = 0
+  const space: Space = {
+    inMemory: 0,
+    openFile: () => openNameless(join(dir, `${process.pid}-${++made}`)),
+  }
+  return { read: request => readForm(request, space) }
 }
 
-let made = 0
+/** Where files are kept: so many bytes of memory are in use, and the disk has more. */
+type Space = { inMemory: number; openFile(): Promise<FileHandle> }
 
 /** A file without a name: whatever happens to this process, its bytes are gone with it. */
-async function openNameless(dir: string): Promise<FileHandle> {
-  const path = join(dir, `${process.pid}-${++made}`)
+async function openNameless(path: string): Promise<FileHandle> {
   const handle = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
   try {
     await unlink(path)
@@ -80,24 +89,50 @@ async function openNameless(dir: string): Promise<FileHandle> {
   return handle
 }
 
+async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
+    done += bytesWritten
+  }
+}
+
 /** Takes a file's bytes: in memory while it is small, then on disk. */
-function createStored(dir: string) {
+function createStored(space: Space) {
   const chunks: Buffer[] = []
   let size = 0
   let handle: FileHandle | undefined
   let users = 0
   let isOver = false
 
+  /** What is in memory is given back to all. */
+  function forgetChunks(): void {
+    for (const chunk of chunks) space.inMemory -= chunk.length
+    chunks.length = 0
+  }
+
   const closeUnused = () => {
-    if (!isOver || users > 0 || handle === undefined) return
+    if (!isOver || users > 0) return
+    forgetChunks()
+    if (handle === undefined) return
     const closing = handle
     handle = undefined
     // Nothing was promised about a file that nobody uses any more.
     closing.close().catch(() => {})
   }
 
+  const hasRoomFor = ({ length }: Buffer) =>
+    size + length <= MEMORY_BYTES && space.inMemory + length <= ALL_MEMORY_BYTES
+
+  function joined(): Buffer {
+    const [only = Buffer.alloc(0)] = chunks
+    if (chunks.length < 2) return only
+    const all = Buffer.concat(chunks)
+    chunks.splice(0, chunks.length, all)
+    return all
+  }
+
   async function readAt(offset: number, length: number): Promise<Buffer> {
-    if (handle === undefined) return Buffer.concat(chunks).subarray(offset, offset + length)
+    if (handle === undefined) return joined().subarray(offset, offset + length)
     users += 1
     try {
       const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)))
@@ -111,7 +146,7 @@ function createStored(dir: string) {
 
   async function* pieces() {
     for (let offset = 0; offset < size; ) {
-      const piece = await readAt(offset, MEMORY_BYTES)
+      const piece = await readAt(offset, PIECE_BYTES)
       if (piece.length === 0) throw new Error('an uploaded file ended early')
       offset += piece.length
       yield piece
@@ -123,13 +158,15 @@ function createStored(dir: string) {
     async take(chunk: Buffer): Promise<void> {
       users += 1
       try {
-        if (handle === undefined && size + chunk.length > MEMORY_BYTES) {
-          handle = await openNameless(dir)
-          await handle.write(Buffer.concat(chunks), 0, size, 0)
-          chunks.length = 0
+        if (handle === undefined && !hasRoomFor(chunk)) {
+          handle = await space.openFile()
+          await writeAll(handle, joined(), 0)
+          forgetChunks()
         }
-        if (handle === undefined) chunks.push(Buffer.from(chunk))
-        else await handle.write(chunk, 0, chunk.length, size)
+        if (handle === undefined) {
+          chunks.push(chunk)
+          space.inMemory += chunk.length
+        } else await writeAll(handle, chunk, size)
         size += chunk.length
       } finally {
         users -= 1
@@ -137,7 +174,7 @@ function createStored(dir: string) {
       }
     },
     readAt,
-    open: () => Readable.from(size === 0 ? [] : pieces(), { objectMode: false }),
+    open: () => Readable.from(handle === undefined ? [...chunks] : pieces(), { objectMode: false }),
     end(): void {
       isOver = true
       closeUnused()
@@ -178,7 +215,7 @@ function inflated(request: IncomingMessage): NodeJS.ReadableStream {
 }
 
 /** Receives a multipart body, files and fields in any order, within its bounds. */
-export function readForm(request: IncomingMessage, tempDir: string): Promise<Form> {
+function readForm(request: IncomingMessage, space: Space): Promise<Form> {
   const contentType = request.headers['content-type'] ?? ''
   boundaryOf(contentType)
   if (request.destroyed) return Promise.reject(left())
@@ -228,7 +265,9 @@ export function readForm(request: IncomingMessage, tempDir: string): Promise<For
     busboy.destroy()
     dispose()
     forget(request)
-    reject(error instanceof Refusal ? error : malformed(error.message.toLowerCase()))
+    // A disk that fails us is no fault of the client's.
+    const isOurs = error instanceof Refusal || 'syscall' in error
+    reject(isOurs ? error : malformed(error.message.toLowerCase()))
   }
 
   const onCut = () => {
@@ -240,7 +279,7 @@ export function readForm(request: IncomingMessage, tempDir: string): Promise<For
   }
 
   async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
-    const file = createStored(tempDir)
+    const file = createStored(space)
     stored.push(file)
     stream.once('limit', () => fail(tooLarge(`${field} is`, MAX_FILE_BYTES)))
     for await (const chunk of stream as AsyncIterable<Buffer>) {

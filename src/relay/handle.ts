@@ -3,7 +3,7 @@ import { Refusal } from '../domain/errors.ts'
 import { internalError } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import { type Admitted, admit, createAdmitted, credentialOf } from './admit.ts'
-import { answerJson, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
+import { answerJson, answerKept, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
 import { readRequest } from './ask.ts'
 import { firstAnswer } from './attempt.ts'
 import { conclude } from './conclude.ts'
@@ -14,6 +14,7 @@ import { listFormat, tellModel, tellModels } from './models.ts'
 import { OPERATIONS } from './operations/index.ts'
 import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price.ts'
+import { keyOf } from './repeat.ts'
 
 /** The walk of one request: each room is entered once, here, in this order. */
 async function walk(
@@ -39,13 +40,36 @@ type Begun = Pick<Errand, 'deps' | 'spec' | 'work' | 'response' | 'requestId' | 
 }
 
 async function walkOn(begun: Begun): Promise<void> {
-  const { deps, spec, work, request, response, requestId, startedMs, identified } = begun
+  const { deps, work, request, response, requestId, identified } = begun
   // A body may take its time: whoever was let in before it is looked at again if there was news meanwhile.
   const credential = credentialOf(request)
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request)
   const route = admit(deps, admitted, work)
-  let priced = priceWork(deps.catalog, route, work)
+  const priced = priceWork(deps.catalog, route, work)
+  const claimed = work.digest && (await claimRepeat(begun, admitted))
+  if (claimed && 'body' in claimed) return answerKept(response, claimed, requestId)
+  try {
+    await serve(begun, { admitted, route, priced, credential, ...(claimed && { keep: claimed.keep }) })
+  } finally {
+    await claimed?.end()
+  }
+}
+
+/** Only operations that tell their requests apart are done once for an `Idempotency-Key`. */
+async function claimRepeat({ deps, work, request }: Begun, { caller }: Admitted) {
+  const key = keyOf(request)
+  if (key === undefined || !work.digest) return undefined
+  const path = `POST ${pathOf(request)}`
+  return deps.repeats.begin({ userId: caller.userId, path, key }, await work.digest())
+}
+
+type Served = Pick<Errand, 'admitted' | 'route' | 'priced' | 'keep'> & { readonly credential: string }
+
+async function serve(begun: Begun, { credential, ...served }: Served): Promise<void> {
+  const { deps, spec, work, request, response, requestId, startedMs } = begun
+  const { admitted, route } = served
+  let { priced } = served
   const ticket = await admitted.enter(work.countedInput)
   try {
     const holdOf = (amount: number) =>
@@ -68,7 +92,7 @@ async function walkOn(begun: Begun): Promise<void> {
       priced = priceWork(deps.catalog, route, { ...work, inputTokens })
       return holdOf(priced.bound)
     })
-    const errand: Errand = { deps, spec, work, route, priced, hold, response, requestId, startedMs, admitted }
+    const errand: Errand = { deps, spec, work, hold, response, requestId, startedMs, ...served, priced }
     try {
       // Waiting for limits or a lease takes a moment, in which the token may have been deleted.
       if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request)
@@ -91,6 +115,13 @@ async function identify(deps: RelayDeps, request: IncomingMessage): Promise<Admi
   const caller = mustBeLive(found instanceof Promise ? await found : found, Math.floor(deps.nowMs() / 1000))
   return createAdmitted(deps, caller, deps.clientAddress(request).address)
 }
+
+/** Without what is asked, and with single slashes. */
+const pathOf = ({ url = '/' }: IncomingMessage): string =>
+  url
+    .split('?')[0]
+    ?.replace(/\/{2,}/g, '/')
+    .replace(/(.)\/$/, '$1') ?? '/'
 
 /** A name that is badly escaped is no model's. */
 function modelIn(escaped: string | undefined): string | undefined {
@@ -143,11 +174,7 @@ export function createRelay(deps: RelayDeps): RequestListener {
   }
 
   return (request, response) => {
-    const path =
-      (request.url ?? '/')
-        .split('?')[0]
-        ?.replace(/\/{2,}/g, '/')
-        .replace(/(.)\/$/, '$1') ?? '/'
+    const path = pathOf(request)
     const requestId = newRequestId(deps.nowMs())
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
     if (BILLING.test(path)) return deps.manage(request, response)

@@ -90,6 +90,7 @@ export async function startGateway({ engine, env = {} }: GatewayOptions) {
     api,
     dataDir,
     db: ground.store.db,
+    keyring: ground.keyring,
     operations: operationsOf(config, ground),
     /** Somebody with a system access token of their own. */
     async createUser(given: { username?: string; role?: 1 | 10; quota?: number } = {}) {

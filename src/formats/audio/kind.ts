@@ -56,7 +56,8 @@ const MPEG_RATES = [44_100, 48_000, 32_000] as const
 /** The frame of MPEG sound that begins there, if one does. */
 export function mpegFrame(bytes: Buffer, at: number): SoundFrame | undefined {
   if (at + 4 > bytes.length || bytes[at] !== 0xff) return undefined
-  const [, second = 0, third = 0] = bytes.subarray(at, at + 3)
+  const second = bytes[at + 1] ?? 0
+  const third = bytes[at + 2] ?? 0
   if ((second & 0xe0) !== 0xe0) return undefined
   const version = (second >> 3) & 3
   const layer = 4 - ((second >> 1) & 3)
@@ -84,12 +85,12 @@ const AAC_SAMPLES = 1024
 /** The same for AAC in its own frames. */
 export function aacFrame(bytes: Buffer, at: number): SoundFrame | undefined {
   if (at + 7 > bytes.length || bytes[at] !== 0xff) return undefined
-  const [, b1 = 0, b2 = 0, b3 = 0, b4 = 0, b5 = 0, b6 = 0] = bytes.subarray(at, at + 7)
-  if ((b1 & 0xf6) !== 0xf0) return undefined
-  const rate = AAC_RATES[(b2 >> 2) & 15]
-  const length = ((b3 & 3) << 11) | (b4 << 3) | (b5 >> 5)
+  const byte = (offset: number) => bytes[at + offset] ?? 0
+  if ((byte(1) & 0xf6) !== 0xf0) return undefined
+  const rate = AAC_RATES[(byte(2) >> 2) & 15]
+  const length = ((byte(3) & 3) << 11) | (byte(4) << 3) | (byte(5) >> 5)
   if (rate === undefined || length < 7) return undefined
-  const blocks = (b6 & 3) + 1
+  const blocks = (byte(6) & 3) + 1
   return {
     bytes: length,
     samples: AAC_SAMPLES * blocks,

@@ -149,7 +149,7 @@ function elementAt(bytes: Buffer, id: number, from = 0): Buffer | undefined {
   const sizeAt = at + idBytes.length
   if (sizeAt + width > bytes.length) return undefined
   let size = first & (0xff >> width)
-  for (let next = 1; next < width && next < 6; next += 1) size = size * 256 + (bytes[sizeAt + next] ?? 0)
+  for (let next = 1; next < width; next += 1) size = size * 256 + (bytes[sizeAt + next] ?? 0)
   return bytes.subarray(sizeAt + width, sizeAt + width + Math.min(size, 65_536))
 }
 

@@ -65,10 +65,13 @@ function meterFrames(
 }
 
 const TAG_HEADER = 10
+const I = 0x49
 
 /** How long the ID3 tag is that begins there; 0: none does. */
 export function tagLength(bytes: Buffer, at: number): number {
-  if (at + TAG_HEADER > bytes.length || bytes.toString('latin1', at, at + 3) !== 'ID3') return 0
+  // A glance at one byte settles it for every frame.
+  if (bytes[at] !== I || at + TAG_HEADER > bytes.length) return 0
+  if (bytes.toString('latin1', at, at + 3) !== 'ID3') return 0
   const [a = 0, b = 0, c = 0, d = 0] = bytes.subarray(at + 6, at + TAG_HEADER)
   return TAG_HEADER + ((a & 127) << 21) + ((b & 127) << 14) + ((c & 127) << 7) + (d & 127)
 }

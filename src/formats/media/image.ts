@@ -113,7 +113,7 @@ export function glanceAtImages(body: Buffer): ImageReading {
 }
 
 /** All that such a model puts out is pictures, unless it says otherwise. */
-function pictureUsage(told: unknown): Usage | undefined {
+export function pictureUsage(told: unknown): Usage | undefined {
   const usage = readMediaUsage(told)
   if (usage === undefined || member(told, 'output_tokens_details') !== undefined) return usage
   return { ...usage, output: 0, imageOutput: usage.imageOutput + usage.output }

@@ -1,8 +1,8 @@
-import { EMPTY, type Usage } from '../../domain/usage.ts'
+import { sumUsage, type Usage } from '../../domain/usage.ts'
 import { topLevel } from '../../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../../wire/sse.ts'
 import { readMediaUsage } from './media-usage.ts'
-import type { StreamMeter, StreamReading } from './stream-meter.ts'
+import { completed, type StreamMeter, type StreamReading } from './stream-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
 export type EventMeterOptions = {
@@ -12,6 +12,8 @@ export type EventMeterOptions = {
   readonly times?: number
   /** Counts that the usage does not tell, and the request does. */
   readonly units?: Partial<Usage>
+  /** Reads the usage that the last event tells. */
+  readUsage?(told: unknown): Usage | undefined
   readonly limits?: Partial<SseLimits>
 }
 
@@ -22,7 +24,8 @@ const MAX_CLOSING_BYTES = 64 * 1_048_576
  * Meters a stream whose events name their type, one of which comes last and tells the usage. All bytes pass as they are;
  * the last event and what follows it are held back until the books are written.
  */
-export function createEventMeter({ last, times = 1, units, limits }: EventMeterOptions): StreamMeter {
+export function createEventMeter(options: EventMeterOptions): StreamMeter {
+  const { last, times = 1, units, readUsage = readMediaUsage, limits } = options
   const scanner = createSseScanner(limits)
   const closing: Buffer[] = []
   let closingBytes = 0
@@ -41,11 +44,7 @@ export function createEventMeter({ last, times = 1, units, limits }: EventMeterO
   return {
     reading,
     push: chunk => scanner.push(chunk).flatMap(pass),
-    end: () =>
-      scanner
-        .end()
-        .filter(frame => frame.isWhole)
-        .flatMap(pass),
+    end: () => scanner.end().flatMap(frame => (frame.isWhole ? pass(frame) : passLast(frame))),
     closing: () => closing,
     ending() {
       if (reading.error !== undefined) return 'error'
@@ -60,6 +59,13 @@ export function createEventMeter({ last, times = 1, units, limits }: EventMeterO
     closingBytes += bytes.length
     if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(Buffer.from(bytes))
     return []
+  }
+
+  /** Only the blank line is missing where the data is whole; an event that was cut is left out. */
+  function passLast(frame: Frame): readonly Buffer[] {
+    const [start, end] = frame.data
+    const isWhole = start !== undefined && membersOf(frame.source.subarray(start, end)) !== undefined
+    return isWhole ? pass(completed(frame)) : []
   }
 
   /** Whether the answer is over with this event. */
@@ -86,8 +92,8 @@ export function createEventMeter({ last, times = 1, units, limits }: EventMeterO
     if (typeof delta === 'string') reading.textBytes += Buffer.byteLength(delta)
     if (typeof type !== 'string' || !last.includes(type)) return false
     reading.finishes += 1
-    const told = readMediaUsage(members('usage'))
-    const sofar = told && reading.usage ? sum(reading.usage, told) : (told ?? reading.usage)
+    const told = readUsage(members('usage'))
+    const sofar = told && reading.usage ? sumUsage([reading.usage, told]) : (told ?? reading.usage)
     reading.usage = sofar && { ...sofar, ...units }
     return reading.finishes >= times
   }
@@ -106,8 +112,3 @@ function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
     return undefined
   }
 }
-
-const sum = (a: Usage, b: Usage): Usage =>
-  Object.fromEntries(
-    Object.keys(EMPTY).map(name => [name, a[name as keyof Usage] + b[name as keyof Usage]]),
-  ) as Usage

@@ -187,7 +187,8 @@ const isUsageAlone = (chunk: unknown): boolean => {
 const isWholeData = (frame: Frame): boolean =>
   frame.data.length > 0 && (endsWithDone(frame) || chunksOf(frame).every(isObject))
 
-function completed(frame: Frame): Frame {
+/** The frame with the blank line that it lacks. */
+export function completed(frame: Frame): Frame {
   const bytes = bytesBetween(frame, frame)
   const isLineEnded = bytes.at(-1) === LF || bytes.at(-1) === CR
   const source = Buffer.concat([bytes, Buffer.from(isLineEnded ? '\n' : '\n\n')])

@@ -7,6 +7,7 @@ import {
   formatsFor,
   type Provider,
 } from '../../providers/index.ts'
+import { JsonError } from '../../wire/json.ts'
 import { encodeMultipart, type Part } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Dressed, WholeReading } from './operation.ts'
@@ -68,7 +69,8 @@ export function reading(read: () => WholeReading): WholeReading {
   try {
     return read()
   } catch (error) {
-    if (error instanceof AnswerError) return { usage: undefined, outputBytes: 0, fault: error.message }
+    if (error instanceof AnswerError || error instanceof JsonError)
+      return { usage: undefined, outputBytes: 0, fault: error.message }
     throw error
   }
 }

@@ -15,11 +15,12 @@ const READING: StreamMeter['reading'] = {
 }
 
 /**
- * Meters a file of sound that passes through. Its last byte stays behind until the books are written: a client that knows
- * the length would otherwise have all of it before.
+ * Meters a file of sound that passes through. Where its length is told, its last byte stays behind until the books are
+ * written: a client would otherwise have all of it before. Where it is not, only the end of the answer says that it is whole.
  */
-export function createFileMeter(askedType: string): StreamMeter & { seconds(): number } {
+export function createFileMeter(askedType: string, length?: number): StreamMeter & { seconds(): number } {
   let last: Buffer | undefined
+  let passed = 0
   let sound: SoundMeter | undefined
   let hasBegun = false
   let isWhole = false
@@ -31,9 +32,10 @@ export function createFileMeter(askedType: string): StreamMeter & { seconds(): n
       if (!hasBegun) sound = createSoundMeter(soundKind(chunk) ?? askedType)
       hasBegun = true
       sound?.push(chunk)
-      const out = [...(last ? [last] : []), chunk.subarray(0, -1)]
+      passed += chunk.length
+      if (passed !== length) return [chunk]
       last = chunk.subarray(-1)
-      return out.filter(bytes => bytes.length > 0)
+      return chunk.length === 1 ? [] : [chunk.subarray(0, -1)]
     },
     end() {
       isWhole = true

@@ -5,6 +5,7 @@ import {
   type ImageTask,
   inAskedForm,
   type Picture,
+  pictureUsage,
   readImageRequest,
   usageOfPictures,
   writeImages,
@@ -17,6 +18,7 @@ import { editTopLevel } from '../../wire/json-edit.ts'
 import type { Part } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Form, FormFile } from '../form.ts'
+import { digestOfBytes, digestOfForm } from '../repeat.ts'
 import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
 import { dressed, mustRead } from './openai.ts'
 import type { Answering, Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
@@ -41,22 +43,12 @@ function read(ask: ImageAsk, body: Buffer, channel: RelayChannel, { answer, sent
       answer: jsonAnswer(writeImages(told, ask, created)),
     }
   }
-  const { count, usage, made } = glance(body)
+  const { count, usage, made } = glanceAtImages(body)
   return {
     usage: usageOfPictures(count, ask.n, usage),
     outputBytes: 0,
     made,
     ...rewritten(body, ask),
-  }
-}
-
-function glance(body: Buffer) {
-  try {
-    return glanceAtImages(body)
-  } catch (error) {
-    // Whatever cannot be walked through is no JSON; the parser says so in the words that all answers have.
-    parsedAnswer(body)
-    throw error
   }
 }
 
@@ -67,7 +59,7 @@ function rewritten(body: Buffer, { format }: ImageAsk): Pick<WholeReading, 'answ
   return { answer: jsonAnswer({ ...parsed, data: parsed.data.map(each => inAskedForm(each, format)) }) }
 }
 
-function workOf(ask: ImageAsk, dress: Dress): Work {
+function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<string>): Work {
   const pictures = ask.images.length + (ask.mask ? 1 : 0)
   const size = sizeOf(ask.body, ['model'])
   const inputTokens = inputBound(size) + pictures * MEDIA_TOKENS.images
@@ -87,9 +79,11 @@ function workOf(ask: ImageAsk, dress: Dress): Work {
         last: LAST,
         times: ask.n,
         units: { images: ask.n, calls: ask.n },
+        readUsage: pictureUsage,
         limits: EVENT_LIMITS,
       }),
     maxAnswerBytes: MAX_ANSWER_BYTES,
+    digest,
   }
 }
 
@@ -157,7 +151,7 @@ const readForm =
     const hasOwn = files.images.length > 0
     const ask = mustRead(readImageRequest(body, task, files))
     if (!hasOwn) mustHaveImage(body)
-    return workOf(ask, fromForm(ask, form))
+    return workOf(ask, fromForm(ask, form), () => digestOfForm(form))
   }
 
 /** A picture to work on: a file, or in JSON an address or the picture itself. */
@@ -178,7 +172,7 @@ export const imageGenerations = {
   ...specOf('generations'),
   read(parsed, bytes): Work {
     const ask = mustRead(readImageRequest(parsed, 'generations', { images: [], mask: undefined }))
-    return workOf(ask, fromJson(ask, bytes))
+    return workOf(ask, fromJson(ask, bytes), () => digestOfBytes(bytes))
   },
 } satisfies OperationSpec
 
@@ -187,7 +181,7 @@ export const imageEdits = {
   read(parsed, bytes): Work {
     const ask = mustRead(readImageRequest(parsed, 'edits', { images: [], mask: undefined }))
     mustHaveImage(parsed)
-    return workOf(ask, fromJson(ask, bytes))
+    return workOf(ask, fromJson(ask, bytes), () => digestOfBytes(bytes))
   },
   readForm: readForm('edits'),
 } satisfies OperationSpec

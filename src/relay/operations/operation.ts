@@ -72,13 +72,16 @@ export type Work = {
   /** Turns the provider's answer into what the client asked for, where those differ. */
   undress?(body: Buffer): Buffer
   readWhole(body: Buffer, channel: RelayChannel, more: Answering): WholeReading
-  meter(channel: RelayChannel): StreamMeter
+  /** `length` is that of a file, where the provider tells it. */
+  meter(channel: RelayChannel, length?: number): StreamMeter
   /** For answers that are bytes, not documents: whether one of this type passes as it comes. */
   passes?(contentType: string, channel: RelayChannel): boolean
   /** A stream was asked for, and an answer in one piece is taken as well. */
   readonly isWholeTaken?: boolean
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
+  /** The same for the same request: for operations that are done once for an `Idempotency-Key`. */
+  digest?(): string | Promise<string>
   /** Lets go of what the request brought along. */
   dispose?(): void
 }

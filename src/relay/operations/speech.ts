@@ -98,11 +98,11 @@ export const speech = {
       placeholders: channel => ({ voice: voiceOn(channel, ask.voice) }),
       dress: (channel, sent) => dress(ask, bytes, channel, sent),
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),
-      meter() {
+      meter(_channel, length) {
         const units = { characters: ask.characters }
         if (ask.isEvents)
           return createEventMeter({ last: ['speech.audio.done'], units, limits: EVENT_LIMITS })
-        const meter = createFileMeter(SPEECH_TYPES[ask.format ?? 'mp3'])
+        const meter = createFileMeter(SPEECH_TYPES[ask.format ?? 'mp3'], length)
         heard = meter
         return meter
       },

@@ -1,0 +1,56 @@
+import { isObject, textOf } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { SOUNDS } from '../sound.ts'
+import type { Inquiry, Reply } from './format.ts'
+import { heard, lengthOf, timedWords } from './openai-transcription.ts'
+import { behind, vendor } from './vendor.ts'
+
+const ENCODINGS: Readonly<Record<string, keyof typeof SOUNDS>> = {
+  mp3: 'mp3',
+  opus: 'opus',
+  aac: 'aac',
+  flac: 'flac',
+}
+
+/** The model is in the query, and the voice in the model. */
+function speak({ id, body, query }: Inquiry): Reply {
+  const request: unknown = JSON.parse(body)
+  const text = isObject(request) ? textOf(request.text) : undefined
+  const model = query.get('model')
+  if (!text || !model) throw new Refusal('missing_field', 'text and model are wanted', 'text')
+  const encoding = query.get('encoding') ?? 'mp3'
+  const name =
+    encoding === 'linear16' ? (query.get('container') === 'wav' ? 'wav' : 'pcm') : ENCODINGS[encoding]
+  if (name === undefined) throw new Refusal('bad_value', 'no such encoding', 'encoding')
+  const { type, pieces } = SOUNDS[name]
+  const characters = [...text].length
+  const frames = pieces(characters / 10).map(data => ({ data, tokens: 1 }))
+  return {
+    kind: 'stream',
+    contentType: type,
+    frames,
+    bill: { id, model, promptTokens: 0, units: { characters } },
+  }
+}
+
+/** The bare file is the body. */
+function listen({ id, bytes, query }: Inquiry): Reply {
+  const model = query.get('model')
+  if (!model || bytes.length === 0) throw new Refusal('missing_field', 'model and sound are wanted', 'model')
+  const duration = lengthOf(bytes)
+  const transcript = heard('sound', bytes)
+  const words = timedWords(transcript).map(({ word, ...times }) => ({
+    word: word.toLowerCase(),
+    punctuated_word: word,
+    ...times,
+  }))
+  const channels = [{ detected_language: 'en', alternatives: [{ transcript, confidence: 1, words }] }]
+  const body = JSON.stringify({ metadata: { request_id: id, duration, channels: 1 }, results: { channels } })
+  const units = { seconds: Math.ceil(duration) }
+  return { kind: 'whole', body, tokens: 0, bill: { id, model, promptTokens: 0, units } }
+}
+
+export const deepgram = vendor('Deepgram', behind('Token'), [
+  { method: 'POST', path: /^\/deepgram\/v1\/speak$/, answer: speak },
+  { method: 'POST', path: /^\/deepgram\/v1\/listen$/, answer: listen },
+])

@@ -1,0 +1,52 @@
+import { EMPTY, sumUsage, type Usage } from '../domain/usage.ts'
+import type { ImageAnswer, Picture } from '../formats/media/image.ts'
+import { memberOf } from './member.ts'
+
+const textIn = (value: unknown, name: string): string | undefined => {
+  const text = memberOf(value, name)
+  return typeof text === 'string' && text !== '' ? text : undefined
+}
+
+function pictureOf(value: unknown): Picture[] {
+  const url = textIn(value, 'url')
+  const b64_json = textIn(value, 'b64_json')
+  if (url === undefined && b64_json === undefined) return []
+  return [{ url, b64_json, revised_prompt: textIn(value, 'revised_prompt') }]
+}
+
+/** Pictures of the common shape: of one answer, or of several questions that were asked one by one. */
+export function readPictures(answer: unknown): ImageAnswer {
+  const answers = Array.isArray(answer) ? answer : [answer]
+  const lists = answers.map(each => memberOf(each, 'data'))
+  return { pictures: lists.flatMap(list => (Array.isArray(list) ? list.flatMap(pictureOf) : [])) }
+}
+
+const countIn = (value: unknown, name: string): number => {
+  const count = memberOf(value, name)
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : 0
+}
+
+/** Tokens as Google tells them; what comes out is sound, pictures or text, by the kinds it lists. */
+export function googleUsage(answers: readonly unknown[]): Usage | undefined {
+  const told = answers.map(answer => memberOf(answer, 'usageMetadata')).filter(usage => usage !== undefined)
+  return told.length === 0 ? undefined : { ...sumUsage(told.map(usageOf)), calls: 1 }
+}
+
+function usageOf(told: unknown): Usage {
+  const kinds = memberOf(told, 'candidatesTokensDetails')
+  const countOf = (kind: string) =>
+    (Array.isArray(kinds) ? kinds : [])
+      .filter(each => memberOf(each, 'modality') === kind)
+      .reduce((total, each) => total + countIn(each, 'tokenCount'), 0)
+  const output = countIn(told, 'candidatesTokenCount')
+  const audioOutput = Math.min(countOf('AUDIO'), output)
+  const imageOutput = Math.min(countOf('IMAGE'), output - audioOutput)
+  return {
+    ...EMPTY,
+    input: countIn(told, 'promptTokenCount'),
+    output: output - audioOutput - imageOutput,
+    audioOutput,
+    imageOutput,
+    reasoning: countIn(told, 'thoughtsTokenCount'),
+  }
+}

@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { PICTURE } from '../simulator/formats/openai-images.ts'
+import { soundKind } from '../src/formats/audio/kind.ts'
+import { type Media, openMedia, soundForm, wavFile, wavOf } from './support/media.ts'
+
+const QUERY = 'capital of France'
+const DOCUMENTS = [
+  'Berlin is a capital.',
+  { text: 'Nothing here' },
+  { text: 'Paris is the capital of France.' },
+]
+
+describe('a vendor with a protocol of its own', () => {
+  let media: Media
+  before(async () => {
+    media = await openMedia('sqlite')
+  })
+  after(() => media.gateway.close())
+
+  /** A model on a channel of this type, whose vendor the simulator plays at this path. */
+  const at = (type: number, path: string, sent: string, price: Record<string, unknown>, setting = {}) =>
+    media.offer(sent, price, { type, base_url: `${media.upstream}/${path}`, setting })
+
+  const post = (key: string, path: string, body: unknown) => media.api('POST', path, body, { token: key })
+
+  async function speak(
+    model: string,
+    fields: Record<string, unknown> = {},
+  ): Promise<{ id: number; status: number; type: string; bytes: Buffer; warnings: string; error: unknown }> {
+    const { id, key } = await media.open()
+    const response = await fetch(`${media.gateway.url}/v1/audio/speech`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, input: 'Hello', voice: 'alloy', ...fields }),
+    })
+    const bytes = Buffer.from(await response.arrayBuffer())
+    const type = response.headers.get('content-type') ?? ''
+    return {
+      id,
+      status: response.status,
+      type,
+      bytes,
+      warnings: response.headers.get('x-sluice-warnings') ?? '',
+      error: type.includes('json') ? JSON.parse(bytes.toString()).error : undefined,
+    }
+  }
+
+  const CHARACTERS = { per_character: 0.000015 }
+  const SPEAKERS: [string, number, string, string, string][] = [
+    ['ElevenLabs', 1013, 'elevenlabs', 'eleven_multilingual_v2', 'mp3'],
+    ['Deepgram', 1014, 'deepgram', 'aura-2-thalia-en', 'mp3'],
+    ['xAI', 48, 'xai', 'grok-voice-tts-1.0', 'mp3'],
+    ['MiniMax', 35, 'minimax', 'speech-02-hd', 'mp3'],
+    ['Mistral', 42, 'mistral', 'voxtral-mini-tts-latest', 'mp3'],
+  ]
+
+  for (const [name, type, path, sent, format] of SPEAKERS) {
+    it(`speaks: ${name}`, async () => {
+      const { model } = await at(type, path, sent, CHARACTERS)
+      const spoken = await speak(model)
+      assert.equal(spoken.status, 200, spoken.bytes.toString())
+      assert.equal(spoken.type, 'audio/mpeg')
+      assert.equal(soundKind(spoken.bytes), format)
+      assert.equal((await media.rowOf(spoken.id)).cost, 5 * 15_000)
+      const raw = await speak(model, { response_format: 'pcm' })
+      assert.equal(raw.type, 'audio/pcm')
+    })
+  }
+
+  it('speaks: Gemini, which has no mp3 and says so', async () => {
+    const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-preview-tts', {
+      input: 1,
+      output: 2,
+      audio_output: 3,
+    })
+    const spoken = await speak(model)
+    assert.deepEqual([spoken.status, spoken.type], [200, 'audio/wav'])
+    assert.equal(soundKind(spoken.bytes), 'wav')
+    assert.match(spoken.warnings, /response_format is wav/)
+    const row = await media.rowOf(spoken.id)
+    assert.equal(row.other.audio_output, 50)
+    assert.equal(row.cost, row.prompt_tokens * 1_000 + 50 * 3_000)
+    const mp3 = await speak(model, { response_format: 'mp3' })
+    assert.deepEqual([mp3.status, (mp3.error as { param: string }).param], [400, 'response_format'])
+    const pcm = await speak(model, { response_format: 'pcm', speed: 2 })
+    assert.deepEqual([pcm.type, pcm.bytes.length, pcm.warnings], ['audio/pcm', 96_000, 'speed is not taken'])
+  })
+
+  it('is told voices as the channel names them', async () => {
+    const voices = { narrator: 'a'.repeat(20) }
+    const { model } = await at(1013, 'elevenlabs', 'eleven_v3', CHARACTERS, { voices })
+    assert.equal((await speak(model, { voice: 'narrator' })).status, 200)
+    assert.equal((await speak(model, { voice: 'nobody' })).status, 400)
+    const grok = await at(48, 'xai', 'grok-voice-tts-1.0', CHARACTERS)
+    assert.equal((await speak(grok.model, { voice: 'rex' })).status, 200)
+    const unknown = await speak(grok.model, { voice: 'marin' })
+    assert.deepEqual([unknown.status, (unknown.error as { param: string }).param], [400, 'voice'])
+  })
+
+  it('that fails with a status of 200 is passed over', async () => {
+    const { model } = await at(35, 'minimax', 'speech-02-hd', CHARACTERS, { voices: { alloy: 'broke' } })
+    const spoken = await speak(model)
+    assert.equal(spoken.status, 502)
+    assert.equal((await media.rowOf(spoken.id)).cost, 0)
+  })
+
+  const LISTENERS: [string, number, string, string][] = [
+    ['ElevenLabs', 1013, 'elevenlabs', 'scribe_v1'],
+    ['Deepgram', 1014, 'deepgram', 'nova-3'],
+    ['xAI', 48, 'xai', 'grok-voice-transcribe-1.0'],
+    ['Mistral', 42, 'mistral', 'voxtral-mini-latest'],
+  ]
+
+  for (const [name, type, path, sent] of LISTENERS) {
+    it(`transcribes in all five forms: ${name}`, async () => {
+      const { model } = await at(type, path, sent, { per_second: 0.0001 })
+      const { id, sdk } = await media.open()
+      const file = wavOf(3)
+      const size = wavFile(3).length
+      const { text } = await sdk.audio.transcriptions.create({ model, file })
+      assert.match(text, new RegExp(`^I heard .* of ${size} bytes\\.$`))
+      assert.equal(
+        await sdk.audio.transcriptions.create({ model, file, response_format: 'text' }),
+        `${text}\n`,
+      )
+      const srt = await sdk.audio.transcriptions.create({ model, file, response_format: 'srt' })
+      assert.match(srt, /^1\n00:00:0\d,\d{3} --> 00:00:0\d,\d{3}\nI heard/)
+      const vtt = await sdk.audio.transcriptions.create({ model, file, response_format: 'vtt' })
+      assert.match(vtt, /^WEBVTT\n\n00:00:0\d\.\d{3} --> 00:00:0\d\.\d{3}\nI heard/)
+      const verbose = await sdk.audio.transcriptions.create({ model, file, response_format: 'verbose_json' })
+      assert.equal(verbose.duration, 3)
+      assert.ok((verbose.segments?.length ?? 0) > 0)
+      const rows = await media.rowsOf(id, 5)
+      for (const row of rows) assert.deepEqual([row.cost, row.other.seconds], [300_000, 3])
+    })
+  }
+
+  it('transcribes into a stream although it has none', async () => {
+    const { model } = await at(1014, 'deepgram', 'nova-3', { per_second: 0.0001 })
+    const { sdk } = await media.open()
+    const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(3), stream: true })
+    let text = ''
+    for await (const event of stream) if (event.type === 'transcript.text.delta') text += event.delta
+    assert.match(text, /^I heard/)
+  })
+
+  it('tells words where they are asked for', async () => {
+    const { model } = await at(1014, 'deepgram', 'nova-3', { per_second: 0.0001 })
+    const { sdk } = await media.open()
+    const answer = await sdk.audio.transcriptions.create({
+      model,
+      file: wavOf(3),
+      response_format: 'verbose_json',
+      timestamp_granularities: ['word'],
+    })
+    assert.deepEqual(answer.words?.[0], { word: 'I', start: 0, end: 0.5 })
+    assert.equal(answer.segments, undefined)
+  })
+
+  it('does not translate where it only transcribes', async () => {
+    const { model } = await at(1014, 'deepgram', 'nova-3', { per_second: 0.0001 })
+    const { key } = await media.open()
+    const reply = await media.post('/v1/audio/translations', key, soundForm({ model }, wavOf(1)))
+    assert.deepEqual([reply.status, reply.body.error.code], [503, 'no_channel_available'])
+  })
+
+  it('moderates in names of its own: Mistral', async () => {
+    const { model } = await at(42, 'mistral', 'mistral-moderation-latest', { input: 0 })
+    const { key } = await media.open()
+    const reply = await post(key, '/v1/moderations', { model, input: ['well', 'kill'] })
+    const [good, bad] = reply.body.results
+    assert.deepEqual([good.flagged, bad.flagged], [false, true])
+    assert.deepEqual(
+      [bad.categories.violence, bad.categories.pii, bad.categories['self-harm']],
+      [true, false, false],
+    )
+    assert.equal(bad.category_scores.violence, 0.9)
+  })
+
+  const RANKERS: [string, number, string, string, boolean][] = [
+    ['Voyage', 1015, 'voyage', 'rerank-2', true],
+    ['Text Embeddings Inference', 1023, 'tei', 'bge-reranker', false],
+    ['DashScope', 17, 'dashscope', 'gte-rerank-v2', true],
+  ]
+
+  for (const [name, type, path, sent, tellsTokens] of RANKERS) {
+    it(`ranks: ${name}`, async () => {
+      const { model } = await at(type, path, sent, { input: 1 })
+      const { id, key } = await media.open()
+      const asked = { model, query: QUERY, documents: DOCUMENTS, top_n: 2, return_documents: true }
+      const reply = await post(key, '/v1/rerank', asked)
+      assert.equal(reply.status, 200, reply.text)
+      assert.deepEqual(
+        reply.body.results.map((each: { index: number; document: { text: string } }) => [
+          each.index,
+          each.document.text,
+        ]),
+        [
+          [2, 'Paris is the capital of France.'],
+          [0, 'Berlin is a capital.'],
+        ],
+      )
+      assert.equal(typeof reply.body.id, 'string')
+      assert.ok(reply.body.meta.billed_units)
+      const row = await media.rowOf(id)
+      assert.equal(row.other.source, tellsTokens ? 'provider' : 'counted')
+      assert.equal(row.cost, row.prompt_tokens * 1_000)
+      assert.ok(row.cost > 0)
+    })
+  }
+
+  const PAINTERS: [string, number, string, string, Record<string, unknown>][] = [
+    ['Gemini', 24, 'gemini-media', 'gemini-2.5-flash-image', {}],
+    ['Imagen', 24, 'gemini-media', 'imagen-3.0-generate-001', {}],
+    ['xAI', 48, 'xai', 'grok-imagine-image', { size: '1024x1024', quality: 'high' }],
+    ['VolcEngine', 45, 'volcengine', 'doubao-seedream-4-0', {}],
+    ['DashScope', 17, 'dashscope', 'qwen-image-plus', { size: '1328x1328' }],
+    ['MiniMax', 35, 'minimax', 'image-01', {}],
+    ['SiliconFlow', 40, 'siliconflow', 'Kwai-Kolors/Kolors', { size: '1024x1024' }],
+  ]
+
+  for (const [name, type, path, sent, fields] of PAINTERS) {
+    it(`makes as many pictures as are asked for: ${name}`, async () => {
+      const { model } = await at(type, path, sent, { image: 0.02 })
+      const { id, key } = await media.open()
+      const reply = await post(key, '/v1/images/generations', { model, prompt: 'a cat', n: 3, ...fields })
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal(reply.body.data.length, 3)
+      for (const { url, b64_json } of reply.body.data)
+        assert.ok(b64_json === PICTURE || /^https:/.test(url), JSON.stringify(reply.body.data))
+      assert.equal((await media.rowOf(id)).cost, 60_000_000)
+    })
+  }
+
+  it('is tested by what its model is for', async () => {
+    const cases: [number, string, string][] = [
+      [1, '', 'tts-1'],
+      [1, '', 'whisper-1'],
+      [1, '', 'text-moderation-latest'],
+      [1, '', 'bge-reranker-v2-m3'],
+      [1, '', 'gpt-image-1'],
+      [1013, '/elevenlabs', 'eleven_v3'],
+      [1014, '/deepgram', 'nova-3'],
+    ]
+    for (const [type, path, name] of cases) {
+      const id = await media.addChannel({ type, base_url: `${media.upstream}${path}`, models: [name] })
+      const { body } = await media.api('GET', `/api/channel/test/${id}`)
+      assert.equal(body.success, true, `${name}: ${body.message}`)
+    }
+    const page = await media.addChannel({ models: ['tts-9'], model_mapping: { 'tts-9': 'sim-html-tts' } })
+    const { body } = await media.api('GET', `/api/channel/test/${page}`)
+    assert.equal(body.success, false)
+  })
+
+  it('is paid by the tokens of all the questions it took', async () => {
+    const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', {
+      input: 1,
+      output: 2,
+      image_output: 30,
+    })
+    const { id, key } = await media.open()
+    await post(key, '/v1/images/generations', { model, prompt: 'a cat', n: 2, response_format: 'url' })
+    const row = await media.rowOf(id)
+    assert.equal(row.other.image_output, 2 * 1290)
+    assert.equal(row.cost, row.prompt_tokens * 1_000 + 2 * 1290 * 30_000)
+  })
+})
