@@ -8,6 +8,7 @@ import { FORMATS } from '../src/formats/index.ts'
 import { createEventMeter } from '../src/formats/meter.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { responses } from '../src/formats/responses/format.ts'
+import { hasForeignProof } from '../src/formats/signature.ts'
 import { createWarnings, warningsHeader } from '../src/formats/warnings.ts'
 
 let ids = 0
@@ -567,6 +568,24 @@ describe('what a vendor has signed', () => {
       })
     }
   }
+
+  it('is noticed in a body that would otherwise pass as it is, and left out of it', () => {
+    const thought: Part = { type: 'reasoning', text: 'Hm', signature: { format: 'gemini', value: 'proof' } }
+    const call: Part = { type: 'toolCall', id: 'call_1', name: 'f', arguments: '{}' }
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [{ parts: [thought, call], stop: { reason: 'tools' } }],
+    }
+    for (const format of [anthropic, responses]) {
+      const body: object = TURNS[format.name](format.encodeAnswer(answer, { ambience }))
+      assert.equal(hasForeignProof(Buffer.from(JSON.stringify(body))), true)
+      const again = translate(format, format, body)
+      assert.equal(hasForeignProof(Buffer.from(JSON.stringify(again.body))), false)
+      assert.equal(again.warned.length, 1)
+    }
+    assert.equal(hasForeignProof(Buffer.from('{"content":"use sluice: it is good"}')), false)
+  })
 
   it('goes back to its own vendor and to no other', () => {
     const thought: Part = {

@@ -19,6 +19,14 @@ export function unpackSignature(home: string, text: string): Signature {
   return { format: text.slice(MARK.length, end), value: text.slice(end + 1) }
 }
 
+const MARK_IN_JSON = Buffer.from(`"${MARK}`)
+
+/**
+ * Whether a body hands back what another vendor has signed. Its own vendor would refuse that: such a request is translated
+ * even where the format stays the same, since encoders leave foreign proofs out.
+ */
+export const hasForeignProof = (body: Buffer): boolean => body.includes(MARK_IN_JSON)
+
 /** The value, if it was made in this format; a foreign one would be refused. */
 export const nativeSignature = (home: string, signature: Signature | undefined): string | undefined =>
   signature?.format === home ? signature.value : undefined
