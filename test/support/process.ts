@@ -13,7 +13,7 @@ import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway
 import { createDatabase } from './postgres.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-const READY_MS = 30_000
+const READY_MS = 60_000
 
 export type Env = Readonly<Record<string, string>>
 export type Ended = {
@@ -182,10 +182,13 @@ export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): E
 /** A server as a process of its own, asked until it is ready. */
 export async function startServer(options: ServerOptions) {
   const program = launch(['start', ...(options.args ?? [])], { env: settingsOf(options) })
+  const said = () => `${program.stderr()}${program.stdout()}`
   const address = await until('a server to be ready', () => {
-    if (!program.isRunning()) throw new Error(`the server ended: ${program.stderr()}${program.stdout()}`)
+    if (!program.isRunning()) throw new Error(`the server ended: ${said()}`)
     const line = logLines(program.stdout()).find(({ msg }) => msg === 'sluice is ready')
     return line?.address as string | undefined
+  }).catch(error => {
+    throw new Error(`${error.message}; it said: ${said()}`)
   })
   const origin = new URL(address).origin
   await until('/readyz to say so', async () =>
