@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Pool } from 'undici'
-import { type Simulator, startSimulator } from '../simulator/server.ts'
-import { ENGINES } from './support/gateway.ts'
+import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { ENGINES } from '../support/gateway.ts'
 import {
   lookInto,
   newGround,
@@ -13,8 +13,8 @@ import {
   type ServerOptions,
   startServer,
   until,
-} from './support/process.ts'
-import { createFurnisher } from './support/relay.ts'
+} from '../support/process.ts'
+import { createFurnisher } from '../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const MANY = isCampaign ? 10_000 : 600
@@ -146,7 +146,7 @@ for (const engine of ENGINES) {
 
     before(async () => {
       simulator = await startSimulator()
-      const preload = new URL('./support/stall.ts', import.meta.url).href
+      const preload = new URL('../support/stall.ts', import.meta.url).href
       server = await startServer({
         ...(await newGround(engine)),
         env: { SLUICE_MAX_CONNECTIONS: String(MOST), NODE_OPTIONS: `--import=${preload}` },
