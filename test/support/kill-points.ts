@@ -2,9 +2,12 @@
  * Loaded into a server of the tests before anything of its own: ends the process with SIGKILL at a named point of the
  * walk. The product knows nothing of it. A request names its point in a header; a start names it in the environment.
  */
+import fs from 'node:fs'
 import http from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
+import { join } from 'node:path'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
-import { isMainThread, Worker } from 'node:worker_threads'
+import { isMainThread } from 'node:worker_threads'
 import pg from 'pg'
 import { Pool } from 'undici'
 import { KILL_HEADER, KILL_VARIABLE } from './kill-names.ts'
@@ -12,13 +15,30 @@ import { KILL_HEADER, KILL_VARIABLE } from './kill-names.ts'
 /** Long enough for a provider on this machine to have read what was sent. */
 const ARRIVAL_MS = 150
 
+/** Threads do not hear of requests: there the point is read from a file beside the data. */
+const FILE = join(process.env.SLUICE_DATA ?? '', 'kill-at')
+
 let armed = process.env[KILL_VARIABLE]
 let armedResponse: http.ServerResponse | undefined
 
+function arm(point: string, response: http.ServerResponse): void {
+  armed = point
+  armedResponse = response
+  fs.writeFileSync(FILE, point)
+}
+
+function isAt(point: string): boolean {
+  if (isMainThread || armed !== undefined) return armed === point
+  return fs.existsSync(FILE) && fs.readFileSync(FILE, 'utf8') === point
+}
+
 function reach(point: string): void {
-  if (armed === point) process.kill(process.pid, 'SIGKILL')
+  if (!isAt(point)) return
+  // The next life must not end there too.
+  fs.rmSync(FILE, { force: true })
+  process.kill(process.pid, 'SIGKILL')
   // The signal may take a moment: nothing of what the point forbids may happen in it.
-  if (armed === point) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: methods of other people's classes, of any shape
@@ -41,8 +61,7 @@ function watchFront(): void {
           const [request, response] = given as [http.IncomingMessage, http.ServerResponse]
           const point = request.headers[KILL_HEADER]
           if (typeof point === 'string') {
-            armed = point
-            armedResponse = response
+            arm(point, response)
             reach('request arrived')
           }
         }
@@ -65,35 +84,18 @@ function watchFront(): void {
   }
 }
 
-/** The journal, wherever and however it is committed: by its own COMMIT, or by a statement outside a transaction. */
-function watchJournal(): void {
-  const KINDS = ['attempt', 'progress', 'settle'] as const
-  const paths = new WeakMap<StatementSync, DatabaseSync>()
-  const waiting = new WeakMap<DatabaseSync, Set<string>>()
-  const isJournal = (db: DatabaseSync) => /journal-\d+\.db$/.test(db.location() ?? '')
-
-  function committing<T>(db: DatabaseSync, commit: () => T): T {
-    const kinds = [...(waiting.get(db) ?? [])]
-    waiting.delete(db)
-    for (const kind of kinds) reach(`before the ${kind} is committed`)
-    const result = commit()
-    for (const kind of kinds) reach(`after the ${kind} is committed`)
-    return result
-  }
-
-  function noting(db: DatabaseSync, values: readonly unknown[]): void {
-    const kinds = waiting.get(db) ?? new Set()
-    for (const kind of KINDS) if (values.some(value => String(value).includes(`"${kind}"`))) kinds.add(kind)
-    waiting.set(db, kinds)
-  }
-
+/** Statements of every SQLite database, each with the file it is for. */
+function watchStatements(
+  around: (path: string, text: string, values: readonly unknown[], run: () => unknown) => unknown,
+): void {
+  const databases = new WeakMap<StatementSync, DatabaseSync>()
   wrap(
     DatabaseSync.prototype,
     'prepare',
     prepare =>
       function (this: DatabaseSync, ...given: unknown[]) {
         const statement = prepare.apply(this, given)
-        if (isJournal(this)) paths.set(statement, this)
+        databases.set(statement, this)
         return statement
       },
   )
@@ -103,11 +105,8 @@ function watchJournal(): void {
       name,
       run =>
         function (this: StatementSync, ...given: unknown[]) {
-          const db = paths.get(this)
-          if (!db) return run.apply(this, given)
-          noting(db, given)
-          const isCommit = !db.isTransaction || /^\s*(commit|end)/i.test(this.sourceSQL)
-          return isCommit ? committing(db, () => run.apply(this, given)) : run.apply(this, given)
+          const path = databases.get(this)?.location() ?? ''
+          return around(path, this.sourceSQL, given, () => run.apply(this, given))
         },
     )
   wrap(
@@ -115,14 +114,40 @@ function watchJournal(): void {
     'exec',
     exec =>
       function (this: DatabaseSync, text: string) {
-        if (!isJournal(this)) return exec.call(this, text)
-        if (/^\s*rollback/i.test(text)) waiting.delete(this)
-        noting(this, [text])
-        return /\b(commit|end)\b/i.test(text) || !this.isTransaction
-          ? committing(this, () => exec.call(this, text))
-          : exec.call(this, text)
+        return around(this.location() ?? '', text, [], () => exec.call(this, text))
       },
   )
+}
+
+const JOURNAL = /journal-\d+\.(db|log)$/
+const RECORDS = ['attempt', 'progress', 'settle'] as const
+
+const recordsIn = (values: readonly unknown[]) =>
+  RECORDS.filter(kind => values.some(value => String(value).includes(`"kind":"${kind}"`)))
+
+function committing<T>(kinds: readonly string[], commit: () => T): T {
+  for (const kind of kinds) reach(`before the ${kind} is committed`)
+  const result = commit()
+  for (const kind of kinds) reach(`after the ${kind} is committed`)
+  return result
+}
+
+/** A journal that is a file: a write is its commit. */
+function watchJournalFile(): void {
+  const pathOf = (file: number) => fs.readlinkSync(`/proc/self/fd/${file}`)
+  for (const name of ['writeSync', 'writevSync', 'appendFileSync'] as const)
+    wrap(
+      fs,
+      name,
+      write =>
+        function (this: unknown, file: number | string, ...given: unknown[]) {
+          const isJournal =
+            armed !== undefined && JOURNAL.test(typeof file === 'number' ? pathOf(file) : file)
+          const kinds = isJournal ? recordsIn(given.flat()) : []
+          return committing(kinds, () => write.call(this, file, ...given))
+        },
+    )
+  syncBuiltinESMExports()
 }
 
 /** What goes to the provider and comes back. */
@@ -147,12 +172,12 @@ function watchUpstream(): void {
   )
 }
 
-/** Transactions of the store by what they begin with, each before, within and after. */
+/** Transactions of the store by a statement of each: before it, before and after its commit. */
 const WORKS = [
-  { work: 'lease', isOf: /insert into "leases"/i },
-  { work: 'apply', isOf: /insert into "entries"/i },
-  { work: 'opening of the node', isOf: /insert into "nodes"/i },
-  { work: 'return of all leases', isOf: /delete from "leases"/i },
+  { work: 'lease', isOf: /insert into "?leases"?/i },
+  { work: 'apply', isOf: /insert into "?entries"?/i },
+  { work: 'opening of the node', isOf: /insert into "?nodes"?/i },
+  { work: 'return of all leases', isOf: /delete from "?leases"?/i },
 ] as const
 
 /** Follows the statements of one connection. */
@@ -175,40 +200,25 @@ function createFollower() {
   }
 }
 
-/** SQLite, whose one writer is a thread: seen from the messages to and from it. */
-function watchWriter(): void {
-  const followers = new WeakMap<Worker, ReturnType<typeof createFollower>>()
-  const asked = new WeakMap<Worker, Map<number, string>>()
-  wrap(
-    Worker.prototype,
-    'postMessage',
-    post =>
-      function (this: Worker, message: unknown, ...more: unknown[]) {
-        const { id, sql } = (message ?? {}) as { id?: number; sql?: string }
-        if (id !== undefined && typeof sql === 'string') {
-          const follower = followers.get(this) ?? createFollower()
-          followers.set(this, follower)
-          const texts = asked.get(this) ?? new Map<number, string>()
-          asked.set(this, texts.set(id, sql))
-          follower.before(sql)
-        }
-        return post.call(this, message, ...more)
-      },
-  )
-  wrap(
-    Worker.prototype,
-    'emit',
-    emit =>
-      function (this: Worker, event: string, ...given: unknown[]) {
-        const { id } = ((event === 'message' && given[0]) || {}) as { id?: number }
-        const text = id === undefined ? undefined : asked.get(this)?.get(id)
-        if (id !== undefined && text !== undefined) {
-          asked.get(this)?.delete(id)
-          followers.get(this)?.after(text)
-        }
-        return emit.call(this, event, ...given)
-      },
-  )
+/** SQLite: the journal's databases and the store's, on whatever thread they are. */
+function watchSqlite(): void {
+  const waiting = new Map<string, Set<string>>()
+  const follower = createFollower()
+  watchStatements((path, text, values, run) => {
+    if (JOURNAL.test(path)) {
+      const kinds = waiting.get(path) ?? new Set<string>()
+      for (const kind of recordsIn(values)) kinds.add(kind)
+      waiting.set(path, kinds)
+      if (!/^\s*(commit|end)\b/i.test(text)) return run()
+      waiting.delete(path)
+      return committing([...kinds], run)
+    }
+    if (!path.endsWith('sluice.db')) return run()
+    follower.before(text)
+    const result = run()
+    follower.after(text)
+    return result
+  })
 }
 
 function watchPostgres(): void {
@@ -233,10 +243,10 @@ function watchPostgres(): void {
   )
 }
 
+watchSqlite()
 if (isMainThread) {
   watchFront()
-  watchJournal()
+  watchJournalFile()
   watchUpstream()
-  watchWriter()
   watchPostgres()
 }
