@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -55,6 +55,8 @@ type Deps = {
   readonly manage: RequestListener
   readonly peers: Peers
   isStopping(): boolean
+  /** Whether a request came over one connection too many. */
+  isBeyond(request: IncomingMessage): boolean
 }
 
 /** Limits hold for all workers together, so with several of them their supervisor counts. */
@@ -73,6 +75,8 @@ function createLagWatch() {
   histogram.enable()
   let lagMs = 0
   const timer = setInterval(() => {
+    // Nothing was measured since the last look: the loop stood still meanwhile, which says nothing good.
+    if (histogram.count === 0) return
     lagMs = histogram.percentile(50) / 1e6
     histogram.reset()
   }, LAG_EVERY_MS)
@@ -97,6 +101,7 @@ export async function buildRelay({
   manage,
   peers,
   isStopping,
+  isBeyond,
 }: Deps) {
   const { db, engine } = store
   const books = createBooks(db, engine)
@@ -210,7 +215,7 @@ export async function buildRelay({
     }),
     desk: { settings: catalog.settings, isServed: model => catalog.table().resolve(model) !== undefined },
     isStopping,
-    isOverloaded: () => lag.lagMs() > OVERLOAD_LAG_MS,
+    isOverloaded: request => lag.lagMs() > OVERLOAD_LAG_MS || isBeyond(request),
     nowMs: Date.now,
     random: Math.random,
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),

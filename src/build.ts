@@ -8,6 +8,7 @@ import { buildRelay } from './build-relay.ts'
 import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 import { createClientAddress } from './http/address.ts'
+import { createCrowd } from './http/crowd.ts'
 import { createOutbound } from './http/outbound.ts'
 import { createHttpServer, drain, listen } from './http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from './identity/identify.ts'
@@ -166,6 +167,7 @@ export async function buildServer(
   let isStopping = false
   const manage: RequestListener = (request, response) => app.routing(request, response)
   const clientAddress = createClientAddress(config.trustedProxies)
+  const crowd = createCrowd(config.maxConnections)
   const relay = await buildRelay({
     config,
     log,
@@ -176,6 +178,7 @@ export async function buildServer(
     manage,
     peers,
     isStopping: () => isStopping,
+    isBeyond: crowd.isBeyond,
   })
   // One worker tidies up for all.
   const retention =
@@ -221,6 +224,7 @@ export async function buildServer(
     basePath: config.basePath,
     manage,
     relay: relay.listener,
+    crowd,
     isReady: () =>
       isStopping
         ? Promise.resolve(false)

@@ -123,6 +123,8 @@ export function readConfig(env: Env) {
     drainS: whole(env, 'SLUICE_DRAIN_S', 120, [0, 3600]),
     basePath: basePath(env),
     trustedProxies: trustedProxies(env),
+    /** Of one worker. */
+    maxConnections: whole(env, 'SLUICE_MAX_CONNECTIONS', 10_000, [10, 1_000_000]),
     maxBodyMb: whole(env, 'SLUICE_MAX_BODY_MB', 64, [1, 1024]),
   } as const
 }

@@ -19,6 +19,7 @@ const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('te
 const LONGEST = [
   'start',
   'bad-bodies',
+  'relay-kills',
   'kill-storm',
   'authorization',
   'master-key',

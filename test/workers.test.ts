@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,6 +9,8 @@ import { createLocks } from '../src/workers/locks.ts'
 import { ENGINES } from './support/gateway.ts'
 import { createDatabase } from './support/postgres.ts'
 import {
+  childrenOf,
+  isAlive,
   lookInto,
   newDirectory,
   type Server,
@@ -43,11 +45,6 @@ function openClient(url: string, connections = 64) {
     },
     close: () => pool.close(),
   }
-}
-
-/** The processes that a process has started. */
-function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
 }
 
 /** How many of each; what no request should end in is told whole. */
@@ -303,14 +300,6 @@ for (const engine of ENGINES) {
       assert.equal((await client.chat(key, ask(model))).status, 200)
     })
   })
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  } catch {
-    return false
-  }
 }
 
 describe('locks between workers', () => {

@@ -5,6 +5,9 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
+import { Refusal } from '../domain/errors.ts'
+import type { Crowd } from './crowd.ts'
+import { managementError } from './errors.ts'
 
 /** Every limit of the front door, documented in docs/limits.md. */
 const LIMITS = {
@@ -14,7 +17,6 @@ const LIMITS = {
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16_384,
 } as const
-const MAX_CONNECTIONS = 10_000
 const MAX_HEADERS = 100
 
 export type Front = {
@@ -22,15 +24,30 @@ export type Front = {
   /** `/v1` and the other paths of the relay API: they never enter the management framework. */
   readonly relay: RequestListener
   readonly manage: RequestListener
+  /** Who came over one connection too many; the relay turns them away itself, in its own shape. */
+  readonly crowd: Crowd
   readonly isReady: () => Promise<boolean>
 }
 
-function answer(response: ServerResponse, status: number, body: string): void {
+function answer(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   response.writeHead(status, {
+    ...headers,
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',
   })
   response.end(body)
+}
+
+function turnAway(response: ServerResponse): void {
+  const { status, headers, body } = managementError(
+    new Refusal('overloaded', 'the gateway has too many connections', { retryAfterS: 1 }),
+  )
+  answer(response, status, JSON.stringify(body), headers)
 }
 
 /** The path prefix behind a proxy is taken off once, here; nobody inside knows of it. */
@@ -46,7 +63,7 @@ function stripBasePath(request: IncomingMessage, basePath: string): boolean {
 const RELAY_PATH = /^\/+(v1|v1beta|v2|dashboard)(\/|\?|$)/
 
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
-export function createHttpServer({ basePath, relay, manage, isReady }: Front): Server {
+export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
   const server = createServer(LIMITS, (request, response) => {
     const isHealth = request.url === '/healthz' || request.url === '/readyz'
     if (!isHealth && !stripBasePath(request, basePath)) {
@@ -64,10 +81,14 @@ export function createHttpServer({ basePath, relay, manage, isReady }: Front): S
       )
       return
     }
+    const isBeyond = crowd.isBeyond(request)
+    // Whoever is turned away makes room.
+    if (isBeyond) response.shouldKeepAlive = false
     if (RELAY_PATH.test(path)) return relay(request, response)
+    if (isBeyond) return turnAway(response)
     manage(request, response)
   })
-  server.maxConnections = MAX_CONNECTIONS
+  crowd.watch(server)
   server.maxHeadersCount = MAX_HEADERS
   return server
 }

@@ -142,7 +142,8 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       const note = (status: number | string) =>
         trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
       if (hasLeft && outcome.kind === 'failure') {
-        note('left')
+        // Where no connection was had yet, the provider has done nothing (contract 4, who pays).
+        note(outcome.wasSent ? 'left' : 'not sent')
         begun.end({ kind: 'client' })
         break
       }

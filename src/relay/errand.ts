@@ -1,4 +1,4 @@
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { ClientAddress } from '../http/address.ts'
 import type { Hold, Ledger } from '../ledger/ledger.ts'
 import type { Health } from '../routing/health.ts'
@@ -31,7 +31,7 @@ export type RelayDeps = {
   readonly desk: Desk
   /** True while new work is refused; what runs goes on. */
   isStopping(): boolean
-  isOverloaded(): boolean
+  isOverloaded(request: IncomingMessage): boolean
   nowMs(): number
   random(): number
   ownerOf(type: number | undefined): string

@@ -109,7 +109,8 @@ async function serve(begun: Begun, { credential, ...served }: Served): Promise<v
 /** Who is calling, before a byte of the body is read. */
 async function identify(deps: RelayDeps, request: IncomingMessage): Promise<Admitted> {
   if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
-  if (deps.isOverloaded()) throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
+  if (deps.isOverloaded(request))
+    throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
   const credential = credentialOf(request)
   const found = deps.directory.find(credential)
   const caller = mustBeLive(found instanceof Promise ? await found : found, Math.floor(deps.nowMs() / 1000))

@@ -8,16 +8,15 @@ import { sql } from 'kysely'
 import { createKeyring } from '../../src/identity/keyring.ts'
 import type { Store } from '../../src/store/store.ts'
 import { ENGINES, type EngineName } from '../support/gateway.ts'
-import { createDatabase } from '../support/postgres.ts'
 import {
   launch,
   lookInto,
-  newDirectory,
+  newGround,
   type Server,
-  type ServerOptions,
   settingsOf,
   startServer,
   until,
+  untilSessionsEnded,
   verifyThroughSocket,
 } from '../support/process.ts'
 import { createDraw, createStorm, type Storm } from '../support/storm.ts'
@@ -32,25 +31,6 @@ const MOST_ANSWERS = isCampaign ? 400 : 80
 const MOST_DELAY_MS = 40
 /** About what a start takes: kills meet it anywhere. */
 const START_MS = 1_200
-
-async function newGround(engine: EngineName): Promise<ServerOptions> {
-  const dataDir = join(newDirectory(), 'data')
-  return engine === 'sqlite' ? { dataDir } : { dataDir, databaseUrl: (await createDatabase()).url }
-}
-
-/** Sessions of a killed process may still be at work in PostgreSQL for a moment, and commit. */
-const untilSessionsEnded = (ground: ServerOptions, killed: Date) =>
-  lookInto(ground, ({ db, engine }) =>
-    until('the sessions of the killed process to end', async () => {
-      if (engine === 'sqlite') return true
-      const { rows } = await sql<{ left: number }>`
-        select count(*) as left from pg_stat_activity
-        where datname = current_database() and backend_start < ${killed} and pid <> pg_backend_pid()`.execute(
-        db,
-      )
-      return rows[0]?.left === 0 ? true : undefined
-    }),
-  )
 
 const count = async (rows: Promise<readonly unknown[]>) => (await rows).length
 

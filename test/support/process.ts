@@ -1,17 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { sql } from 'kysely'
 import type { Report } from '../../src/cli/command.ts'
 import { callControl } from '../../src/cli/control.ts'
 import { openStore, type Store } from '../../src/store/store.ts'
-import { createApi, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
+import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
+import { createDatabase } from './postgres.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-const READY_MS = 30_000
+const READY_MS = 60_000
 
 export type Env = Readonly<Record<string, string>>
 export type Ended = {
@@ -130,6 +132,43 @@ export type ServerOptions = {
   readonly args?: readonly string[]
 }
 
+/** A place for a server of its own, on this engine. */
+export async function newGround(engine: EngineName): Promise<ServerOptions> {
+  const dataDir = join(newDirectory(), 'data')
+  return engine === 'sqlite' ? { dataDir } : { dataDir, databaseUrl: (await createDatabase()).url }
+}
+
+/** Sessions of a killed process may still be at work in PostgreSQL for a moment, and commit. */
+export const untilSessionsEnded = (ground: ServerOptions, killed: Date) =>
+  lookInto(ground, ({ db, engine }) =>
+    until('the sessions of the killed process to end', async () => {
+      if (engine === 'sqlite') return true
+      const { rows } = await sql<{ left: number }>`
+        select count(*) as left from pg_stat_activity
+        where datname = current_database() and backend_start < ${killed} and pid <> pg_backend_pid()`.execute(
+        db,
+      )
+      return rows[0]?.left === 0 ? true : undefined
+    }),
+  )
+
+/** The processes that a process has started. */
+export function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return children
+    .split(' ')
+    .filter(text => text.trim() !== '')
+    .map(Number)
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
 /** The settings a server of the tests starts with: any free port, and a root that the tests know. */
 export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): Env => ({
   PORT: '0',
@@ -143,10 +182,13 @@ export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): E
 /** A server as a process of its own, asked until it is ready. */
 export async function startServer(options: ServerOptions) {
   const program = launch(['start', ...(options.args ?? [])], { env: settingsOf(options) })
+  const said = () => `${program.stderr()}${program.stdout()}`
   const address = await until('a server to be ready', () => {
-    if (!program.isRunning()) throw new Error(`the server ended: ${program.stderr()}${program.stdout()}`)
+    if (!program.isRunning()) throw new Error(`the server ended: ${said()}`)
     const line = logLines(program.stdout()).find(({ msg }) => msg === 'sluice is ready')
     return line?.address as string | undefined
+  }).catch(error => {
+    throw new Error(`${error.message}; it said: ${said()}`)
   })
   const origin = new URL(address).origin
   await until('/readyz to say so', async () =>

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startSimulator } from '../../simulator/server.ts'
+import { ENGINES, type EngineName } from '../support/gateway.ts'
+import {
+  childrenOf,
+  isAlive,
+  launch,
+  lookInto,
+  newDirectory,
+  newGround,
+  type Server,
+  type ServerOptions,
+  settingsOf,
+  startServer,
+  until,
+  untilSessionsEnded,
+  verifyThroughSocket,
+} from '../support/process.ts'
+import { type Accounts, breaches, LAWS, readAccounts } from '../support/relay-laws.ts'
+import { createRelayStorm } from '../support/relay-storm.ts'
+import { createDraw, type Draw } from '../support/storm.ts'
+
+const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
+const WORKERS = [1, 3] as const
+const ALL_KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 200 : 8))
+const KILLS = Math.ceil(ALL_KILLS / (ENGINES.length * WORKERS.length))
+/** Given to repeat a run; fixed where nobody asked for chance. */
+const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_102))
+/** How many answers a storm may get before the kill, and how long after the last of those it comes. */
+const MOST_ANSWERS = isCampaign ? 250 : 60
+const MOST_DELAY_MS = 60
+/** About what a start takes: kills meet it anywhere. */
+const START_MS = 1_000
+const SETTLED_MS = 15_000
+
+type Way = 'worker' | 'supervisor' | 'all'
+const NOTHING_LOST = 'whatever a provider counted is in the books, paid or in doubt'
+const NOTHING_TWICE = 'no request has two entries or two usage rows, and each has both with the same cost'
+const NOTHING_HELD = 'nothing is held or leased when nothing runs'
+
+/** Kills what the way says. Answers whether the gateway has to be started again. */
+async function killBy(way: Way, server: Server, draw: Draw, count: number): Promise<boolean> {
+  const workers = childrenOf(server.pid)
+  if (way === 'worker') {
+    const one = draw.pick(workers)
+    process.kill(one, 'SIGKILL')
+    await until('the killed worker to be replaced', () => {
+      const now = childrenOf(server.pid)
+      return now.length === count && !now.includes(one) ? true : undefined
+    })
+    return false
+  }
+  if (way === 'all') for (const pid of workers) process.kill(pid, 'SIGKILL')
+  await server.kill()
+  await until('the workers to end', () => (workers.some(isAlive) ? undefined : true))
+  return true
+}
+
+/** A balance is told as exact only when every worker has brought the store up to now. */
+const untilAllAnswer = (server: Server, tokenId: number) =>
+  until('every worker to answer', async () => {
+    const { status, headers } = await server.api('GET', `/api/token/${tokenId}`)
+    return status === 200 && !headers.has('x-sluice-stale') ? true : undefined
+  })
+
+/** The middle and the worst of some times: figures to read, never judged. */
+function spread(what: string, times: readonly number[]): Record<string, number> {
+  const sorted = times.toSorted((a, b) => a - b)
+  return {
+    [`${what}: p50`]: Math.round(sorted[Math.floor(sorted.length / 2)] ?? 0),
+    [`${what}: most`]: Math.round(sorted.at(-1) ?? 0),
+  }
+}
+
+function tell(t: TestContext, name: string, figures: Readonly<Record<string, number>>): void {
+  const line = `${name}, seed ${SEED}: ${Object.entries(figures)
+    .map(([what, figure]) => `${what} ${figure}`)
+    .join(', ')}`
+  t.diagnostic(line)
+  if (isCampaign) console.log(line)
+}
+
+/** Kills, restarts and judges, again and again. */
+async function campaign(t: TestContext, engine: EngineName, workers: number): Promise<void> {
+  const draw = createDraw(SEED + workers)
+  const countFile = join(newDirectory(), 'count')
+  const simulator = await startSimulator({ countFile })
+  t.after(simulator.close)
+  const ground: ServerOptions = {
+    ...(await newGround(engine)),
+    env: { SLUICE_WORKERS: String(workers), SLUICE_DRAIN_S: '2' },
+  }
+  let server = await startServer(ground)
+  t.after(() => server.kill())
+  const storm = await createRelayStorm(draw, server, simulator.url)
+  const ways: readonly Way[] = workers === 1 ? ['all'] : ['worker', 'worker', 'supervisor', 'all']
+  /** Of a start until it is ready, and of a worker's end until its successor is. */
+  const startMs: number[] = []
+  const replaceMs: number[] = []
+  let kills = 0
+  const read = () => lookInto(ground, store => readAccounts(store, storm.told, countFile))
+
+  /** Waits for what is under way, such as a provider's last line; then every law holds. */
+  async function judge(at: string): Promise<Accounts> {
+    const deadline = Date.now() + SETTLED_MS
+    for (;;) {
+      const accounts = await read()
+      const broken = breaches(accounts)
+      if (broken.length === 0) return accounts
+      if (Date.now() > deadline) assert.deepEqual(broken.slice(0, 20), [], at)
+      await delay(100)
+    }
+  }
+
+  for (let round = 1; round <= KILLS; round++) {
+    const way = draw.pick(ways)
+    const at = `after kill ${round} (${way}), seed ${SEED}`
+    const storming = storm.blow(server.url)
+    await storming.answered(draw.whole(1, MOST_ANSWERS))
+    await delay(draw.whole(0, MOST_DELAY_MS))
+    const killedMs = performance.now()
+    const mustStart = await killBy(way, server, draw, workers)
+    const killed = new Date()
+    kills += 1
+    await storming.stop()
+    if (mustStart) {
+      // Some are killed again while they start: recovery itself must bear it.
+      if (draw.whole(1, 3) === 1) {
+        const starting = launch(['start'], { env: settingsOf(ground) })
+        await delay(draw.whole(START_MS / 4, START_MS))
+        starting.signal('SIGKILL')
+        await starting.ended
+        kills += 1
+      }
+      const startedMs = performance.now()
+      server = await startServer(ground)
+      startMs.push(performance.now() - startedMs)
+      await untilSessionsEnded(ground, killed)
+      // Nobody has asked for anything yet: recovery alone has given everything back.
+      assert.deepEqual(LAWS[NOTHING_HELD]?.(await read()), [], at)
+    } else {
+      await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+      replaceMs.push(performance.now() - killedMs)
+    }
+    await judge(at)
+    const books = await verifyThroughSocket(ground)
+    assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
+    await storm.refill(server.api)
+  }
+
+  // What is in doubt is shown to whoever has to decide it (faults D1, I12).
+  const shown = await server.api('GET', '/api/ledger/suspense?page_size=1')
+  const { length: doubted } = (await read()).doubts
+  assert.equal(shown.body.data.total, doubted)
+  assert.equal((await server.stop()).code, 0)
+  await simulator.close()
+  const accounts = await judge(`after the last, seed ${SEED}`)
+  const { told, entries, doubts, lines, logs } = accounts
+  const endings = Map.groupBy(told, ({ ending }) => ending)
+  tell(t, `${engine}, ${workers} worker(s)`, {
+    kills,
+    requests: told.length,
+    ...Object.fromEntries([...endings].map(([ending, each]) => [ending, each.length])),
+    entries: entries.length,
+    'recovered of those': logs.filter(({ other }) => other.includes('"recovered"')).length,
+    doubts: doubts.length,
+    'lines of the provider': lines.length,
+    lost: LAWS[NOTHING_LOST]?.(accounts).length ?? Number.NaN,
+    double: LAWS[NOTHING_TWICE]?.(accounts).length ?? Number.NaN,
+    ...spread('ms from start to ready', startMs),
+    ...(workers === 1 ? {} : spread('ms until a worker was replaced', replaceMs)),
+  })
+}
+
+for (const engine of ENGINES)
+  describe(`kill -9 under load on ${engine} (design 5)`, () => {
+    for (const workers of WORKERS)
+      it(`leaves books that clients and provider agree with, with ${workers} worker(s)`, t =>
+        campaign(t, engine, workers))
+  })

@@ -1,0 +1,252 @@
+/**
+ * Loaded into a server of the tests before anything of its own: ends the process with SIGKILL at a named point of the
+ * walk. The product knows nothing of it. A request names its point in a header; a start names it in the environment.
+ */
+import fs from 'node:fs'
+import http from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
+import { join } from 'node:path'
+import { DatabaseSync, StatementSync } from 'node:sqlite'
+import { isMainThread } from 'node:worker_threads'
+import pg from 'pg'
+import { Pool } from 'undici'
+import { KILL_HEADER, KILL_VARIABLE } from './kill-names.ts'
+
+/** Long enough for a provider on this machine to have read what was sent. */
+const ARRIVAL_MS = 150
+
+/** Threads do not hear of requests: there the point is read from a file beside the data. */
+const FILE = join(process.env.SLUICE_DATA ?? '', 'kill-at')
+
+let armed = process.env[KILL_VARIABLE]
+let armedResponse: http.ServerResponse | undefined
+
+function arm(point: string, response: http.ServerResponse): void {
+  armed = point
+  armedResponse = response
+  fs.writeFileSync(FILE, point)
+}
+
+function isAt(point: string): boolean {
+  if (isMainThread || armed !== undefined) return armed === point
+  return fs.existsSync(FILE) && fs.readFileSync(FILE, 'utf8') === point
+}
+
+function reach(point: string): void {
+  if (!isAt(point)) return
+  // The next life must not end there too.
+  fs.rmSync(FILE, { force: true })
+  process.kill(process.pid, 'SIGKILL')
+  // The signal may take a moment: nothing of what the point forbids may happen in it.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: methods of other people's classes, of any shape
+type Method = (this: any, ...given: any[]) => any
+
+/** Puts something around a method; `inner` is the method as it was. */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+function wrap(owner: any, name: string, around: (inner: Method) => Method): void {
+  owner[name] = around(owner[name] as Method)
+}
+
+/** The request and its response: arrival, first byte, last byte. */
+function watchFront(): void {
+  wrap(
+    http.Server.prototype,
+    'emit',
+    emit =>
+      function (this: http.Server, event: string, ...given: unknown[]) {
+        if (event === 'request') {
+          const [request, response] = given as [http.IncomingMessage, http.ServerResponse]
+          const point = request.headers[KILL_HEADER]
+          if (typeof point === 'string') {
+            arm(point, response)
+            reach('request arrived')
+          }
+        }
+        return emit.call(this, event, ...given)
+      },
+  )
+  for (const name of ['write', 'end'] as const) {
+    wrap(
+      http.ServerResponse.prototype,
+      name,
+      method =>
+        function (this: http.ServerResponse, ...given: unknown[]) {
+          if (this !== armedResponse) return method.apply(this, given)
+          reach('before the first byte')
+          if (name === 'write') return method.call(this, given[0], () => reach('after the first byte'))
+          this.once('finish', () => reach('after the last byte'))
+          return method.apply(this, given)
+        },
+    )
+  }
+}
+
+/** Statements of every SQLite database, each with the file it is for. */
+function watchStatements(
+  around: (path: string, text: string, values: readonly unknown[], run: () => unknown) => unknown,
+): void {
+  const databases = new WeakMap<StatementSync, DatabaseSync>()
+  wrap(
+    DatabaseSync.prototype,
+    'prepare',
+    prepare =>
+      function (this: DatabaseSync, ...given: unknown[]) {
+        const statement = prepare.apply(this, given)
+        databases.set(statement, this)
+        return statement
+      },
+  )
+  for (const name of ['run', 'all', 'get'] as const)
+    wrap(
+      StatementSync.prototype,
+      name,
+      run =>
+        function (this: StatementSync, ...given: unknown[]) {
+          const path = databases.get(this)?.location() ?? ''
+          return around(path, this.sourceSQL, given, () => run.apply(this, given))
+        },
+    )
+  wrap(
+    DatabaseSync.prototype,
+    'exec',
+    exec =>
+      function (this: DatabaseSync, text: string) {
+        return around(this.location() ?? '', text, [], () => exec.call(this, text))
+      },
+  )
+}
+
+const JOURNAL = /journal-\d+\.(db|log)$/
+const RECORDS = ['attempt', 'progress', 'settle'] as const
+
+const recordsIn = (values: readonly unknown[]) =>
+  RECORDS.filter(kind => values.some(value => String(value).includes(`"kind":"${kind}"`)))
+
+function committing<T>(kinds: readonly string[], commit: () => T): T {
+  for (const kind of kinds) reach(`before the ${kind} is committed`)
+  const result = commit()
+  for (const kind of kinds) reach(`after the ${kind} is committed`)
+  return result
+}
+
+/** A journal that is a file: a write is its commit. */
+function watchJournalFile(): void {
+  const pathOf = (file: number) => fs.readlinkSync(`/proc/self/fd/${file}`)
+  for (const name of ['writeSync', 'writevSync', 'appendFileSync'] as const)
+    wrap(
+      fs,
+      name,
+      write =>
+        function (this: unknown, file: number | string, ...given: unknown[]) {
+          const isJournal =
+            armed !== undefined && JOURNAL.test(typeof file === 'number' ? pathOf(file) : file)
+          const kinds = isJournal ? recordsIn(given.flat()) : []
+          return committing(kinds, () => write.call(this, file, ...given))
+        },
+    )
+  syncBuiltinESMExports()
+}
+
+/** What goes to the provider and comes back. */
+function watchUpstream(): void {
+  wrap(
+    Pool.prototype,
+    'dispatch',
+    dispatch =>
+      function (this: Pool, options: object, handler: Record<string, Method>) {
+        reach('before the dispatch')
+        const watched = Object.create(handler) as Record<string, Method>
+        watched.onRequestStart = (...given) => {
+          handler.onRequestStart?.(...given)
+          if (armed === 'after the dispatch') setTimeout(() => reach('after the dispatch'), ARRIVAL_MS)
+        }
+        watched.onResponseStart = (...given) => {
+          reach('when the provider answers')
+          handler.onResponseStart?.(...given)
+        }
+        return dispatch.call(this, options, watched)
+      },
+  )
+}
+
+/** Transactions of the store by a statement of each: before it, before and after its commit. */
+const WORKS = [
+  { work: 'lease', isOf: /insert into "?leases"?/i },
+  { work: 'apply', isOf: /insert into "?entries"?/i },
+  { work: 'opening of the node', isOf: /insert into "?nodes"?/i },
+  { work: 'return of all leases', isOf: /delete from "?leases"?/i },
+] as const
+
+/** Follows the statements of one connection. */
+function createFollower() {
+  let works: string[] = []
+  return {
+    before(text: string): void {
+      for (const { work, isOf } of WORKS)
+        if (isOf.test(text)) {
+          works.push(work)
+          reach(`within the ${work}`)
+        }
+      if (/^\s*commit/i.test(text)) for (const work of works) reach(`before the ${work} is committed`)
+    },
+    after(text: string): void {
+      if (!/^\s*(commit|rollback)/i.test(text)) return
+      for (const work of works) reach(`after the ${work} is committed`)
+      works = []
+    },
+  }
+}
+
+/** SQLite: the journal's databases and the store's, on whatever thread they are. */
+function watchSqlite(): void {
+  const waiting = new Map<string, Set<string>>()
+  const follower = createFollower()
+  watchStatements((path, text, values, run) => {
+    if (JOURNAL.test(path)) {
+      const kinds = waiting.get(path) ?? new Set<string>()
+      for (const kind of recordsIn(values)) kinds.add(kind)
+      waiting.set(path, kinds)
+      if (!/^\s*(commit|end)\b/i.test(text)) return run()
+      waiting.delete(path)
+      return committing([...kinds], run)
+    }
+    if (!path.endsWith('sluice.db')) return run()
+    follower.before(text)
+    const result = run()
+    follower.after(text)
+    return result
+  })
+}
+
+function watchPostgres(): void {
+  const followers = new WeakMap<pg.Client, ReturnType<typeof createFollower>>()
+  wrap(
+    pg.Client.prototype,
+    'query',
+    query =>
+      function (this: pg.Client, ...given: unknown[]) {
+        const [asked] = given as [string | { text?: string }]
+        const text = typeof asked === 'string' ? asked : (asked?.text ?? '')
+        const follower = followers.get(this) ?? createFollower()
+        followers.set(this, follower)
+        follower.before(text)
+        const result = query.apply(this, given)
+        if (!(result instanceof Promise)) return result
+        return result.then(rows => {
+          follower.after(text)
+          return rows
+        })
+      },
+  )
+}
+
+watchSqlite()
+if (isMainThread) {
+  watchFront()
+  watchJournalFile()
+  watchUpstream()
+  watchPostgres()
+}
