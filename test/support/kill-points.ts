@@ -180,20 +180,24 @@ const WORKS = [
   { work: 'return of all leases', isOf: /delete from "?leases"?/i },
 ] as const
 
-/** Follows the statements of one connection. */
+/** Follows the statements of one connection; one outside a transaction is committed with its own end. */
 function createFollower() {
   let works: string[] = []
+  let isOpen = false
   return {
     before(text: string): void {
+      if (/^\s*(begin|start transaction)/i.test(text)) isOpen = true
       for (const { work, isOf } of WORKS)
         if (isOf.test(text)) {
           works.push(work)
           reach(`within the ${work}`)
         }
-      if (/^\s*commit/i.test(text)) for (const work of works) reach(`before the ${work} is committed`)
+      if (/^\s*commit/i.test(text) || !isOpen)
+        for (const work of works) reach(`before the ${work} is committed`)
     },
     after(text: string): void {
-      if (!/^\s*(commit|rollback)/i.test(text)) return
+      if (/^\s*(commit|rollback)/i.test(text)) isOpen = false
+      if (isOpen) return
       for (const work of works) reach(`after the ${work} is committed`)
       works = []
     },
