@@ -88,31 +88,64 @@ export type Limits = {
   readonly unreachable?: readonly TokenCount[]
 } & { readonly [unit in 'calls' | 'characters' | 'seconds' | 'images' | 'searches']?: number }
 
-/**
- * Nanodollars that no usage within the limits can pass. Every token may turn out to be of the dearest kind, and the prompt
- * may end up in any tier that it is long enough for; a cheap long tier does not hide a dear short one.
- */
-export function bound(price: Price, limits: Limits): number {
-  const { rates, tiers = [] } = price
-  const { inputTokens, outputTokens, unreachable = [], ...units } = limits
-  const most: Usage = { ...EMPTY, ...units }
-  const fixed = unitCharges(rates, most)
+/** Up to `inputTo` prompt tokens no token of a direction costs more than this. */
+type Ceiling = {
+  readonly inputOver: number
+  readonly inputTo: number
+  readonly input: number
+  readonly output: number
+}
+
+const ALL_REACHABLE: readonly TokenCount[] = []
+const ceilings = new WeakMap<Price, readonly Ceiling[]>()
+
+function ceilingsOf({ rates, tiers = [] }: Price, unreachable: readonly TokenCount[]): Ceiling[] {
   const base: Tier = { inputOver: 0, rates: {} }
-  const reachable = [base, ...tiers.filter(tier => tier.inputOver < inputTokens)]
-  const byTokens = reachable.map((tier, index) => {
-    const longest = Math.min(inputTokens, reachable[index + 1]?.inputOver ?? inputTokens)
+  const all = [base, ...tiers]
+  return all.map((tier, index) => {
     const dearest = (kinds: readonly TokenCount[]) =>
       Math.max(
         0,
         ...kinds.filter(kind => !unreachable.includes(kind)).map(kind => rateOf(rates, tier.rates, kind)),
       )
-    return total([
-      ...fixed,
-      { count: longest, rate: dearest(INPUT_COUNTS), per: 1 },
-      { count: outputTokens, rate: dearest(OUTPUT_COUNTS), per: 1 },
-    ])
+    return {
+      inputOver: tier.inputOver,
+      inputTo: all[index + 1]?.inputOver ?? Number.POSITIVE_INFINITY,
+      input: dearest(INPUT_COUNTS),
+      output: dearest(OUTPUT_COUNTS),
+    }
   })
-  return Math.max(...byTokens, total([...fixed, lengthCharge(rates, most.seconds)]))
+}
+
+/** A price never changes, and what it comes to at most is asked for with every request. */
+function knownCeilings(price: Price): readonly Ceiling[] {
+  const known = ceilings.get(price)
+  if (known) return known
+  const made = ceilingsOf(price, ALL_REACHABLE)
+  ceilings.set(price, made)
+  return made
+}
+
+/**
+ * Nanodollars that no usage within the limits can pass. Every token may turn out to be of the dearest kind, and the prompt
+ * may end up in any tier that it is long enough for; a cheap long tier does not hide a dear short one.
+ */
+export function bound(price: Price, limits: Limits): number {
+  const { inputTokens, outputTokens, unreachable = ALL_REACHABLE, ...units } = limits
+  const most: Usage = { ...EMPTY, ...units }
+  const fixed = unitCharges(price.rates, most)
+  let highest = total([...fixed, lengthCharge(price.rates, most.seconds)])
+  const all = unreachable.length === 0 ? knownCeilings(price) : ceilingsOf(price, unreachable)
+  for (const { inputOver, inputTo, input, output } of all) {
+    if (inputOver > 0 && inputOver >= inputTokens) continue
+    const inTier = total([
+      ...fixed,
+      { count: Math.min(inputTokens, inputTo), rate: input, per: 1 },
+      { count: outputTokens, rate: output, per: 1 },
+    ])
+    highest = Math.max(highest, inTier)
+  }
+  return highest
 }
 
 function unitCharges(rates: Rates, usage: Usage): Charge[] {
