@@ -98,9 +98,20 @@ export function createSqliteDialect({
   function createDriver(): Driver {
     const turn = createMutex()
     let writer: ReturnType<typeof startThread>
-    let readerThreads: ReturnType<typeof startThread>[] = []
+    const readerThreads: ReturnType<typeof startThread>[] = []
 
-    const leastBusy = () => readerThreads.reduce((a, b) => (b.load() < a.load() ? b : a))
+    const startReader = () => {
+      const thread = startThread({ path, fullSync, readonly: true })
+      readerThreads.push(thread)
+      return thread
+    }
+
+    /** Another reader is started when all are busy: each takes some megabytes, and an idle gateway needs one. */
+    const leastBusy = () => {
+      const [first = startReader(), ...others] = readerThreads
+      const idlest = others.reduce((a, b) => (b.load() < a.load() ? b : a), first)
+      return idlest.load() > 0 && readerThreads.length < readers ? startReader() : idlest
+    }
 
     function createConnection(): Connection {
       let release: (() => void) | undefined
@@ -152,7 +163,7 @@ export function createSqliteDialect({
         writer = startThread({ path, fullSync, readonly: false })
         // The writer creates the file and its WAL before a reader looks for them.
         await writer.run('SELECT 1', [])
-        readerThreads = Array.from({ length: readers }, () => startThread({ path, fullSync, readonly: true }))
+        startReader()
       },
       acquireConnection: async () => createConnection(),
       beginTransaction: connection => (connection as Connection).begin(),
