@@ -42,6 +42,51 @@ type Charge = { readonly count: number; readonly rate: number; readonly per: num
 
 /** Nanodollars that this usage costs: exact, and rounded up once, at the end. A RangeError where they pass 2^53. */
 export function cost(price: Price, usage: Usage): number {
+  return quickCost(price, usage) ?? exactCost(price, usage)
+}
+
+/** What each kind of token costs, of the first rate that is stated for it. */
+type Tariff = { readonly [kind in TokenCount]: number }
+
+const tariffs = new WeakMap<Price, Tariff>()
+
+/** A price never changes, and what a token of it costs is asked for several times with every request. */
+function tariffOf(price: Price): Tariff {
+  const known = tariffs.get(price)
+  if (known) return known
+  const rates = TOKEN_COUNTS.map(kind => [kind, rateOf(price.rates, undefined, kind)])
+  const made = Object.fromEntries(rates) as Tariff
+  tariffs.set(price, made)
+  return made
+}
+
+/**
+ * Nearly every request: tokens at one price, nothing by length, far below 2^53. No term is negative, so where the sum is
+ * a safe integer each of them was, and nothing was rounded. Undefined where it is none of that.
+ */
+function quickCost(price: Price, usage: Usage): number | undefined {
+  if (price.tiers !== undefined || usage.seconds > 0) return undefined
+  const tariff = tariffOf(price)
+  const { image = 0, per_character = 0, per_search = 0, per_call = 0 } = price.rates
+  const picos =
+    usage.input * tariff.input +
+    usage.cachedInput * tariff.cachedInput +
+    usage.cacheWrite * tariff.cacheWrite +
+    usage.cacheWrite1h * tariff.cacheWrite1h +
+    usage.audioInput * tariff.audioInput +
+    usage.imageInput * tariff.imageInput +
+    usage.output * tariff.output +
+    usage.reasoning * tariff.reasoning +
+    usage.audioOutput * tariff.audioOutput +
+    usage.imageOutput * tariff.imageOutput +
+    usage.images * image +
+    usage.characters * per_character +
+    usage.searches * per_search +
+    usage.calls * per_call
+  return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : undefined
+}
+
+function exactCost(price: Price, usage: Usage): number {
   const { rates } = price
   const tier = tierAt(price, totalInput(usage))
   const charges = unitCharges(rates, usage)
@@ -72,7 +117,8 @@ export function priceAt(price: Price, made: When): Price {
 
 /** Every price that an answer may come to: what the request leaves open is the provider's choice. */
 export function pricesWithin(price: Price, asked: When = {}): readonly Price[] {
-  const open = (price.variants ?? []).filter(({ when }) =>
+  if (price.variants === undefined) return [price]
+  const open = price.variants.filter(({ when }) =>
     CONDITIONS.every(
       name => when[name] === undefined || asked[name] === undefined || when[name] === asked[name],
     ),
