@@ -44,7 +44,7 @@ export type Hold = {
 /** Reading one account applies at once; everything else may lag this much behind. */
 const APPLY_EVERY_MS = 200
 const SWEEP_EVERY_MS = 500
-const MAX_BATCH = 1_024
+const MAX_BATCH = 256
 /** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */
 const MAX_UNAPPLIED = 200_000
 /** So many records may wait for a disk that refuses them. */
@@ -103,9 +103,11 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     return applying
   }
 
+  const applySoon = () => {
+    apply().catch(error => onFailure(error, 'settled requests wait: the store cannot take them'))
+  }
   const applyTimer = setInterval(() => {
-    if (unapplied.length > 0)
-      apply().catch(error => onFailure(error, 'settled requests wait: the store cannot take them'))
+    if (unapplied.length > 0) applySoon()
   }, APPLY_EVERY_MS)
   const sweepTimer = setInterval(() => {
     purses.sweep().catch(error => onFailure(error, 'idle leases wait: the store cannot take them back'))
@@ -242,6 +244,8 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
         const { lsn: settledLsn, body, committed } = journal.append(record)
         unapplied.push({ lsn: settledLsn, body })
         await committed
+        // A full batch goes at once: texts that wait longer outlive the young generation, and memory grows.
+        if (unapplied.length >= MAX_BATCH && !applying) applySoon()
         return paid
       },
       release() {
