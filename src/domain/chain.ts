@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** What the first link of every chain follows. */
 export const GENESIS = '0'.repeat(64)
@@ -8,4 +8,4 @@ export const GENESIS = '0'.repeat(64)
  * Whoever changes or removes a record in the middle breaks every link after it.
  */
 export const link = (previous: string, fields: readonly (string | number | null)[]) =>
-  createHash('sha256').update(previous).update(JSON.stringify(fields)).digest('hex')
+  hash('sha256', previous + JSON.stringify(fields), 'hex')

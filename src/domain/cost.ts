@@ -42,6 +42,51 @@ type Charge = { readonly count: number; readonly rate: number; readonly per: num
 
 /** Nanodollars that this usage costs: exact, and rounded up once, at the end. A RangeError where they pass 2^53. */
 export function cost(price: Price, usage: Usage): number {
+  return quickCost(price, usage) ?? exactCost(price, usage)
+}
+
+/** What each kind of token costs, of the first rate that is stated for it. */
+type Tariff = { readonly [kind in TokenCount]: number }
+
+const tariffs = new WeakMap<Price, Tariff>()
+
+/** A price never changes, and what a token of it costs is asked for several times with every request. */
+function tariffOf(price: Price): Tariff {
+  const known = tariffs.get(price)
+  if (known) return known
+  const rates = TOKEN_COUNTS.map(kind => [kind, rateOf(price.rates, undefined, kind)])
+  const made = Object.fromEntries(rates) as Tariff
+  tariffs.set(price, made)
+  return made
+}
+
+/**
+ * Nearly every request: tokens at one price, nothing by length, far below 2^53. No term is negative, so where the sum is
+ * a safe integer each of them was, and nothing was rounded. Undefined where it is none of that.
+ */
+function quickCost(price: Price, usage: Usage): number | undefined {
+  if (price.tiers !== undefined || usage.seconds > 0) return undefined
+  const tariff = tariffOf(price)
+  const { image = 0, per_character = 0, per_search = 0, per_call = 0 } = price.rates
+  const picos =
+    usage.input * tariff.input +
+    usage.cachedInput * tariff.cachedInput +
+    usage.cacheWrite * tariff.cacheWrite +
+    usage.cacheWrite1h * tariff.cacheWrite1h +
+    usage.audioInput * tariff.audioInput +
+    usage.imageInput * tariff.imageInput +
+    usage.output * tariff.output +
+    usage.reasoning * tariff.reasoning +
+    usage.audioOutput * tariff.audioOutput +
+    usage.imageOutput * tariff.imageOutput +
+    usage.images * image +
+    usage.characters * per_character +
+    usage.searches * per_search +
+    usage.calls * per_call
+  return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : undefined
+}
+
+function exactCost(price: Price, usage: Usage): number {
   const { rates } = price
   const tier = tierAt(price, totalInput(usage))
   const charges = unitCharges(rates, usage)
@@ -72,7 +117,8 @@ export function priceAt(price: Price, made: When): Price {
 
 /** Every price that an answer may come to: what the request leaves open is the provider's choice. */
 export function pricesWithin(price: Price, asked: When = {}): readonly Price[] {
-  const open = (price.variants ?? []).filter(({ when }) =>
+  if (price.variants === undefined) return [price]
+  const open = price.variants.filter(({ when }) =>
     CONDITIONS.every(
       name => when[name] === undefined || asked[name] === undefined || when[name] === asked[name],
     ),
@@ -88,31 +134,64 @@ export type Limits = {
   readonly unreachable?: readonly TokenCount[]
 } & { readonly [unit in 'calls' | 'characters' | 'seconds' | 'images' | 'searches']?: number }
 
-/**
- * Nanodollars that no usage within the limits can pass. Every token may turn out to be of the dearest kind, and the prompt
- * may end up in any tier that it is long enough for; a cheap long tier does not hide a dear short one.
- */
-export function bound(price: Price, limits: Limits): number {
-  const { rates, tiers = [] } = price
-  const { inputTokens, outputTokens, unreachable = [], ...units } = limits
-  const most: Usage = { ...EMPTY, ...units }
-  const fixed = unitCharges(rates, most)
+/** Up to `inputTo` prompt tokens no token of a direction costs more than this. */
+type Ceiling = {
+  readonly inputOver: number
+  readonly inputTo: number
+  readonly input: number
+  readonly output: number
+}
+
+const ALL_REACHABLE: readonly TokenCount[] = []
+const ceilings = new WeakMap<Price, readonly Ceiling[]>()
+
+function ceilingsOf({ rates, tiers = [] }: Price, unreachable: readonly TokenCount[]): Ceiling[] {
   const base: Tier = { inputOver: 0, rates: {} }
-  const reachable = [base, ...tiers.filter(tier => tier.inputOver < inputTokens)]
-  const byTokens = reachable.map((tier, index) => {
-    const longest = Math.min(inputTokens, reachable[index + 1]?.inputOver ?? inputTokens)
+  const all = [base, ...tiers]
+  return all.map((tier, index) => {
     const dearest = (kinds: readonly TokenCount[]) =>
       Math.max(
         0,
         ...kinds.filter(kind => !unreachable.includes(kind)).map(kind => rateOf(rates, tier.rates, kind)),
       )
-    return total([
-      ...fixed,
-      { count: longest, rate: dearest(INPUT_COUNTS), per: 1 },
-      { count: outputTokens, rate: dearest(OUTPUT_COUNTS), per: 1 },
-    ])
+    return {
+      inputOver: tier.inputOver,
+      inputTo: all[index + 1]?.inputOver ?? Number.POSITIVE_INFINITY,
+      input: dearest(INPUT_COUNTS),
+      output: dearest(OUTPUT_COUNTS),
+    }
   })
-  return Math.max(...byTokens, total([...fixed, lengthCharge(rates, most.seconds)]))
+}
+
+/** A price never changes, and what it comes to at most is asked for with every request. */
+function knownCeilings(price: Price): readonly Ceiling[] {
+  const known = ceilings.get(price)
+  if (known) return known
+  const made = ceilingsOf(price, ALL_REACHABLE)
+  ceilings.set(price, made)
+  return made
+}
+
+/**
+ * Nanodollars that no usage within the limits can pass. Every token may turn out to be of the dearest kind, and the prompt
+ * may end up in any tier that it is long enough for; a cheap long tier does not hide a dear short one.
+ */
+export function bound(price: Price, limits: Limits): number {
+  const { inputTokens, outputTokens, unreachable = ALL_REACHABLE, ...units } = limits
+  const most: Usage = { ...EMPTY, ...units }
+  const fixed = unitCharges(price.rates, most)
+  let highest = total([...fixed, lengthCharge(price.rates, most.seconds)])
+  const all = unreachable.length === 0 ? knownCeilings(price) : ceilingsOf(price, unreachable)
+  for (const { inputOver, inputTo, input, output } of all) {
+    if (inputOver > 0 && inputOver >= inputTokens) continue
+    const inTier = total([
+      ...fixed,
+      { count: Math.min(inputTokens, inputTo), rate: input, per: 1 },
+      { count: outputTokens, rate: output, per: 1 },
+    ])
+    highest = Math.max(highest, inTier)
+  }
+  return highest
 }
 
 function unitCharges(rates: Rates, usage: Usage): Charge[] {

@@ -63,9 +63,16 @@ export const OUTPUT_COUNTS = [
 ] as const satisfies readonly Count[]
 
 /** The whole prompt, cached tokens included: what tiers of a price are chosen by. */
-export const totalInput = (usage: Usage): number => sum(usage, INPUT_COUNTS)
+export const totalInput = (usage: Usage): number =>
+  usage.input +
+  usage.cachedInput +
+  usage.cacheWrite +
+  usage.cacheWrite1h +
+  usage.audioInput +
+  usage.imageInput
 
-export const totalOutput = (usage: Usage): number => sum(usage, OUTPUT_COUNTS)
+export const totalOutput = (usage: Usage): number =>
+  usage.output + usage.reasoning + usage.audioOutput + usage.imageOutput
 
 /** The usage of one call whose tokens were counted by us, who cannot tell the kinds apart. */
 export const countedUsage = (input: number, output: number): Usage => ({ ...EMPTY, input, output, calls: 1 })
@@ -88,9 +95,3 @@ export const sumUsage = (usages: readonly Usage[]): Usage => {
 
 /** Started seconds. */
 export const wholeSeconds = (seconds: number): number => Math.max(0, Math.ceil(seconds))
-
-function sum(usage: Usage, counts: readonly Count[]): number {
-  let total = 0
-  for (const count of counts) total += usage[count]
-  return total
-}

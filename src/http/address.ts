@@ -26,16 +26,31 @@ export function isAddressIn(address: string, ranges: readonly string[]): boolean
   return parsed !== undefined && ranges.some(range => within(parsed, readRange(range)))
 }
 
+const MAX_REMEMBERED = 10_000
+
+/** Reading an address costs more than the rest of a small request's admission, and clients call many times. */
+function remembered<T>(read: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>()
+  return text => {
+    const found = known.get(text)
+    if (found !== undefined) return found
+    const made = read(text)
+    if (known.size >= MAX_REMEMBERED) known.clear()
+    known.set(text, made)
+    return made
+  }
+}
+
 export type ClientAddress = (request: IncomingMessage) => { address: string; isTls: boolean }
 
 /** Who is calling. Forwarding headers are believed only when they come from a proxy the operator named. */
 export function createClientAddress(trustedProxies: readonly string[]): ClientAddress {
   const ranges = trustedProxies.map(readRange)
-  const isTrusted = (text: string) => {
+  const isTrusted = remembered(text => {
     const parsed = parse(text)
     return parsed !== undefined && ranges.some(range => within(parsed, range))
-  }
-  const plain = (text: string) => parse(text)?.toString() ?? 'unknown'
+  })
+  const plain = remembered(text => parse(text)?.toString() ?? 'unknown')
 
   return request => {
     const peer = plain(request.socket.remoteAddress ?? '')

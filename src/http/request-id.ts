@@ -2,16 +2,32 @@ import { randomFillSync } from 'node:crypto'
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const RANDOM_BYTES = 10
+const TIME_LENGTH = 10
 const POOL_BYTES = RANDOM_BYTES * 512
 
-function base32(value: number, length: number): string {
+/** Ten bits are two characters: looked up, since working them out was most of what an id cost. */
+const PAIRS = Array.from({ length: 1024 }, (_, bits) => `${ALPHABET[bits >> 5]}${ALPHABET[bits & 31]}`)
+
+function timeText(nowMs: number): string {
   let text = ''
-  let rest = value
-  for (let i = 0; i < length; i++) {
+  let rest = nowMs
+  for (let i = 0; i < TIME_LENGTH; i++) {
     text = ALPHABET[rest % 32] + text
     rest = Math.floor(rest / 32)
   }
   return text
+}
+
+/** Forty bits as eight characters. */
+function chanceText(bytes: Buffer, at: number): string {
+  const high = bytes.readUInt16BE(at)
+  const low = bytes.readUIntBE(at + 2, 3)
+  return (
+    (PAIRS[high >> 6] as string) +
+    PAIRS[((high & 63) << 4) | (low >> 20)] +
+    PAIRS[(low >> 10) & 1023] +
+    PAIRS[low & 1023]
+  )
 }
 
 /**
@@ -21,14 +37,19 @@ function base32(value: number, length: number): string {
 export function createRequestIds() {
   const pool = Buffer.alloc(POOL_BYTES)
   let used = POOL_BYTES
+  let timeMs = -1
+  let prefix = ''
   return function newRequestId(nowMs: number): string {
     if (used === POOL_BYTES) {
       randomFillSync(pool)
       used = 0
     }
-    const high = pool.readUIntBE(used, 5)
-    const low = pool.readUIntBE(used + 5, 5)
+    if (nowMs !== timeMs) {
+      timeMs = nowMs
+      prefix = `req_${timeText(nowMs)}`
+    }
+    const at = used
     used += RANDOM_BYTES
-    return `req_${base32(nowMs, 10)}${base32(high, 8)}${base32(low, 8)}`
+    return prefix + chanceText(pool, at) + chanceText(pool, at + RANDOM_BYTES / 2)
   }
 }

@@ -1,5 +1,3 @@
-import type { Numbered, SettleRecord } from './record.ts'
-
 export type AccountName = { readonly kind: 'user' | 'token'; readonly ownerId: number }
 
 export type Lease = AccountName & { readonly amount: number }
@@ -22,7 +20,8 @@ export type Books = {
 }
 
 export type Batch = {
-  readonly settled: readonly Numbered<SettleRecord>[]
+  /** Settle records, each as the journal has it: encoded once, decoded where they are written down. */
+  readonly settled: readonly string[]
   readonly lastLsn: number
   /** Of a request that still runs, or the next record's number: what lies before needs no second look. */
   readonly oldestOpenLsn: number

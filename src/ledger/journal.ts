@@ -41,7 +41,9 @@ export class JournalError extends Error {
 const SEGMENT_RECORDS = 200_000
 const KEEP_MS = 24 * 3600 * 1000
 const KEEP_BYTES = 1024 * 1024 * 1024
-type Batch = { readonly records: Numbered[]; readonly done: PromiseWithResolvers<void> }
+/** A record as it is written: its text is made once, when it is appended. */
+type Written = { readonly lsn: number; readonly body: string }
+type Batch = { readonly records: Written[]; readonly done: PromiseWithResolvers<void> }
 
 /**
  * The node's own record of everything that touches money: all records of an event-loop turn in one commit. It
@@ -52,7 +54,7 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
   let nextLsn = 1
   let batch: Batch | undefined
   /** Records the disk refused: the next commit takes them along, so that no number is ever left out. */
-  let unwritten: Numbered[] = []
+  let unwritten: Written[] = []
   /** Up to here nobody needs the records to bring the store up. */
   let neededAfter = 0
   let isBlank = false
@@ -115,10 +117,7 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
     try {
       const { db, insert } = segment
       db.exec('BEGIN')
-      for (const { lsn, record } of records) {
-        const body = JSON.stringify(record)
-        insert.run(lsn, body, sumOf(lsn, body))
-      }
+      for (const { lsn, body } of records) insert.run(lsn, body, sumOf(lsn, body))
       db.exec('COMMIT')
       unwritten = []
       flushing?.done.resolve()
@@ -168,8 +167,8 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
   return {
     readAfter,
     resume,
-    /** The record's number at once; the promise says when it is safe to act on it. */
-    append(record: JournalRecord): { lsn: number; committed: Promise<void> } {
+    /** The record's number and its text at once; the promise says when it is safe to act on it. */
+    append(record: JournalRecord): { lsn: number; body: string; committed: Promise<void> } {
       if (!batch) {
         batch = { records: [], done: Promise.withResolvers() }
         // A batch that nobody waits for must not end the process; whoever acts on it awaits `committed`.
@@ -177,8 +176,9 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
         setImmediate(flush)
       }
       const lsn = nextLsn++
-      batch.records.push({ lsn, record })
-      return { lsn, committed: batch.done.promise }
+      const body = JSON.stringify(record)
+      batch.records.push({ lsn, body })
+      return { lsn, body, committed: batch.done.promise }
     },
     /** Commits what is waiting now, for whoever cannot wait for the end of the turn. */
     flush,

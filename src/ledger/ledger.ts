@@ -3,7 +3,7 @@ import type { AccountName, Books } from './books.ts'
 import type { Journal } from './journal.ts'
 import { patience } from './patience.ts'
 import { createPurses, type Purse } from './purses.ts'
-import type { Doubt, Numbered, OpenRecord, SettleRecord, UsageLog } from './record.ts'
+import type { Doubt, OpenRecord, SettleRecord, UsageLog } from './record.ts'
 import { recover } from './recovery.ts'
 import { createRounds, type Neighbours } from './rounds.ts'
 import { JournalDamageError } from './segments.ts'
@@ -44,7 +44,7 @@ export type Hold = {
 /** Reading one account applies at once; everything else may lag this much behind. */
 const APPLY_EVERY_MS = 200
 const SWEEP_EVERY_MS = 500
-const MAX_BATCH = 512
+const MAX_BATCH = 256
 /** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */
 const MAX_UNAPPLIED = 200_000
 /** So many records may wait for a disk that refuses them. */
@@ -73,7 +73,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     nowMs,
   })
   const rounds = createRounds({ purses, neighbours })
-  let unapplied: Numbered<SettleRecord>[] = []
+  let unapplied: { lsn: number; body: string }[] = []
   let applying: Promise<void> | undefined
   /** Where running requests began, oldest first: recovery reads from there. */
   const openLsns = new Set<number>()
@@ -89,7 +89,8 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
       const last = batch.at(-1)
       if (!last) return
       const [oldestOpen = last.lsn + 1] = openLsns
-      await books.apply(nodeId, { settled: batch, lastLsn: last.lsn, oldestOpenLsn: oldestOpen })
+      const settled = batch.map(({ body }) => body)
+      await books.apply(nodeId, { settled, lastLsn: last.lsn, oldestOpenLsn: oldestOpen })
       unapplied = unapplied.slice(batch.length)
       journal.markNeededAfter(Math.min(last.lsn, oldestOpen - 1))
     }
@@ -102,9 +103,11 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     return applying
   }
 
+  const applySoon = () => {
+    apply().catch(error => onFailure(error, 'settled requests wait: the store cannot take them'))
+  }
   const applyTimer = setInterval(() => {
-    if (unapplied.length > 0)
-      apply().catch(error => onFailure(error, 'settled requests wait: the store cannot take them'))
+    if (unapplied.length > 0) applySoon()
   }, APPLY_EVERY_MS)
   const sweepTimer = setInterval(() => {
     purses.sweep().catch(error => onFailure(error, 'idle leases wait: the store cannot take them back'))
@@ -238,9 +241,11 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
           doubts,
           log,
         }
-        const { lsn: settledLsn, committed } = journal.append(record)
-        unapplied.push({ lsn: settledLsn, record })
+        const { lsn: settledLsn, body, committed } = journal.append(record)
+        unapplied.push({ lsn: settledLsn, body })
         await committed
+        // A full batch goes at once: texts that wait longer outlive the young generation, and memory grows.
+        if (unapplied.length >= MAX_BATCH && !applying) applySoon()
         return paid
       },
       release() {

@@ -91,7 +91,8 @@ export async function recover({ nodeId, journal, books, nowMs, onLost }: Recover
     const lastLsn = settled.at(-1)?.lsn
     if (lastLsn === undefined) return
     const [oldest] = unfinished.values()
-    await books.apply(nodeId, { settled, lastLsn, oldestOpenLsn: oldest?.lsn ?? lastLsn + 1 })
+    const bodies = settled.map(({ record }) => JSON.stringify(record))
+    await books.apply(nodeId, { settled: bodies, lastLsn, oldestOpenLsn: oldest?.lsn ?? lastLsn + 1 })
     settled = []
     last = lastLsn
   }

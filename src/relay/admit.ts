@@ -28,8 +28,8 @@ export function credentialOf({ headers, url }: IncomingMessage): string {
 export type Admitted = {
   readonly caller: Caller
   readonly address: string
-  /** Takes a place under the limits of token and user, or 429. */
-  enter(countedInput: number): Promise<Ticket>
+  /** Takes a place under the limits of token and user, or 429; at once where this process counts alone. */
+  enter(countedInput: number): Ticket | Promise<Ticket>
   /** What is left under them, as soon as it has entered. */
   remaining(): Remaining
 }
@@ -46,19 +46,22 @@ export function createAdmitted(
     { kind: 'user', id: caller.userId, limits: caller.userLimits },
   ]
   let ticket: Ticket | undefined
+  const taken = (admission: Admission): Ticket => {
+    if (admission.ok) {
+      ticket = admission.ticket
+      return ticket
+    }
+    const { subject, limit, retryAfterS } = admission
+    throw new Refusal('rate_limit_exceeded', `the ${subject.kind} is over its limit of ${limit}`, {
+      retryAfterS,
+    })
+  }
   return {
     caller,
     address,
-    async enter(countedInput) {
-      const admission: Admission = await rates.admit(subjects, countedInput)
-      if (admission.ok) {
-        ticket = admission.ticket
-        return ticket
-      }
-      const { subject, limit, retryAfterS } = admission
-      throw new Refusal('rate_limit_exceeded', `the ${subject.kind} is over its limit of ${limit}`, {
-        retryAfterS,
-      })
+    enter(countedInput) {
+      const admission = rates.admit(subjects, countedInput)
+      return admission instanceof Promise ? admission.then(taken) : taken(admission)
     },
     remaining: () => ticket?.remaining() ?? {},
   }
@@ -90,6 +93,7 @@ function mustFit({ tiers, model }: Route<RelayChannel>, { unfit }: Work): void {
 /** `x-ratelimit-…` where a limit is set. */
 export function rateHeaders({ requests, tokens }: Remaining): Record<string, string> {
   const headers: Record<string, string> = {}
+  if (!requests && !tokens) return headers
   for (const [name, allowance] of Object.entries({ requests, tokens })) {
     if (!allowance) continue
     headers[`x-ratelimit-limit-${name}`] = String(allowance.limit)

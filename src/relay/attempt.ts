@@ -2,7 +2,7 @@ import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
 import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
-import type { Ticket } from '../routing/rates.ts'
+import type { Admission, Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
 import { type Address, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
 import { dress, type Ready } from './dress.ts'
@@ -118,7 +118,8 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
     for (const step of steps) {
       if (hasLeft) break
       const { channel } = step
-      begun = await begin(errand, step)
+      const beginning = begin(errand, step)
+      begun = beginning instanceof Promise ? await beginning : beginning
       if (!begun) continue
       last = channel
       const ready = begun.dress()
@@ -215,7 +216,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
 }
 
 /** Takes the channel's place under its limits and the turn of a trial; undefined when somebody was faster. */
-async function begin(errand: Errand, step: Step<RelayChannel>) {
+function begin(errand: Errand, step: Step<RelayChannel>) {
   const { deps, spec, work } = errand
   const { channel, key, sentModel } = step
   const format = formatOn(channel, spec, sentModel)
@@ -233,40 +234,43 @@ async function begin(errand: Errand, step: Step<RelayChannel>) {
   if (!address) return undefined
   // First of all and at once: whoever chooses next must see that the trial is taken.
   const health = deps.health.begin(step)
-  const admission = await deps.rates.admit(
+  const enter = (admission: Admission) => {
+    if (!admission.ok) {
+      health.end({ kind: 'client' })
+      return undefined
+    }
+    const { ticket } = admission
+    return {
+      health,
+      ticket,
+      dress: () =>
+        dress(
+          { channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers },
+          { spec, desk: deps.desk },
+          headersOf(errand, channel, address),
+          work.dress(channel, sentModel),
+        ),
+      send: ({ headers, dressed }: Ready) =>
+        send(deps.upstream, dressed, {
+          url: address.url,
+          headers,
+          timeouts: channel.timeouts,
+          isStream: work.isStream,
+          ...(work.isWholeTaken && { isWholeTaken: true }),
+          ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
+          ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
+        }),
+      end(outcome: Parameters<Attempt['end']>[0]): void {
+        health.end(outcome)
+        ticket.end(0)
+      },
+    }
+  }
+  const admission = deps.rates.admit(
     [{ kind: 'channel', id: channel.id, limits: channel.limits }],
     work.countedInput,
   )
-  if (!admission.ok) {
-    health.end({ kind: 'client' })
-    return undefined
-  }
-  const { ticket } = admission
-  return {
-    health,
-    ticket,
-    dress: () =>
-      dress(
-        { channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers },
-        { spec, desk: deps.desk },
-        headersOf(errand, channel, address),
-        work.dress(channel, sentModel),
-      ),
-    send: ({ headers, dressed }: Ready) =>
-      send(deps.upstream, dressed, {
-        url: address.url,
-        headers,
-        timeouts: channel.timeouts,
-        isStream: work.isStream,
-        ...(work.isWholeTaken && { isWholeTaken: true }),
-        ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
-        ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
-      }),
-    end(outcome: Parameters<Attempt['end']>[0]): void {
-      health.end(outcome)
-      ticket.end(0)
-    },
-  }
+  return admission instanceof Promise ? admission.then(enter) : enter(admission)
 }
 
 /** A channel that makes more of a request than the client did is paid for before it is asked, like any other. */

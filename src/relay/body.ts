@@ -36,13 +36,24 @@ async function assemble(chunks: readonly Buffer[], size: number): Promise<Buffer
   return whole
 }
 
+const left = () => new Refusal('request_timeout', 'the client left before its request was whole')
+
 /** The whole body, within its bounds. Small bodies come in one piece and are not copied. */
-function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+async function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0)
-  if (declared > maxBytes) return Promise.reject(tooLarge(maxBytes))
-  const left = () => new Refusal('request_timeout', 'the client left before its request was whole')
+  if (declared > maxBytes) throw tooLarge(maxBytes)
+  // A small body comes with its head, and is whole as soon as the parser is through with what it was given: then
+  // nothing has to be waited for.
+  await undefined
   // It may have left while its credential was looked up; nothing would be heard of it any more.
-  if (request.destroyed) return Promise.reject(left())
+  if (request.destroyed) throw left()
+  const bytes = request.complete ? (request.read() as Buffer | null) : null
+  if (bytes === null) return receive(request, maxBytes)
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes)
+  return bytes
+}
+
+function receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0

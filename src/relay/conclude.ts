@@ -11,7 +11,7 @@ import type { Ticket } from '../routing/rates.ts'
 import { rateHeaders } from './admit.ts'
 import { answerRefusal, commonHeaders } from './answer.ts'
 import type { Answered } from './attempt.ts'
-import type { RelayChannel } from './catalog.ts'
+import type { CatalogPrice, RelayChannel } from './catalog.ts'
 import { type Counted, countUsage, type Output, tokensOf } from './count.ts'
 import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
@@ -21,6 +21,8 @@ import { passedError, passedEvent } from './passed.ts'
 
 /** Where the counts of a settlement come from. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
+
+const NO_DOUBTS: readonly Doubt[] = []
 
 type Settling = {
   readonly channel: RelayChannel
@@ -38,8 +40,9 @@ type Settling = {
 }
 
 /** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
-const doubtsOf = ({ priced }: Errand, { failures }: Trace): Doubt[] =>
-  failures
+function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
+  if (failures.length === 0) return NO_DOUBTS
+  return failures
     .filter(({ isInDoubt }) => isInDoubt)
     .map(({ channel, message }) => ({
       channelId: channel.id,
@@ -47,11 +50,12 @@ const doubtsOf = ({ priced }: Errand, { failures }: Trace): Doubt[] =>
       reason: message,
     }))
     .filter(({ amount }) => amount > 0)
+}
 
 /** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
 async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
-  const { hold, priced, work, deps, startedMs, admitted, route } = errand
-  const { channel, usage, source, trace, error, firstByteMs } = settling
+  const { hold, priced, work, deps, startedMs, admitted } = errand
+  const { channel, usage, trace, error } = settling
   const cost = priced.costOf(channel, usage, settling.made)
   const price = priced.priceFor(channel)
   const log: UsageLog = {
@@ -65,42 +69,49 @@ async function settle(errand: Errand, settling: Settling): Promise<{ paid: numbe
     isError: error !== undefined,
     content: error ?? '',
     upstreamRequestId: settling.upstreamRequestId ?? '',
-    other: {
-      source,
-      ...(settling.countedBy === undefined ? {} : { counted_by: settling.countedBy }),
-      ...(firstByteMs === undefined ? {} : { frt: firstByteMs }),
-      ...(price?.version === 'unpriced'
-        ? { unpriced: true }
-        : { price: price?.version, priced_as: price?.model }),
-      ...(route.model === work.model ? {} : { upstream_model_name: route.model }),
-      ...detailsOf(usage),
-      ...(trace.attempts.length > 1 || trace.passedOver.length > 0
-        ? { trace: { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) } }
-        : {}),
-    },
+    other: otherOf(errand, settling, price),
   }
-  const doubts = [...doubtsOf(errand, trace), ...(settling.doubts ?? [])]
+  const given = settling.doubts
+  const doubts = given ? [...doubtsOf(errand, trace), ...given] : doubtsOf(errand, trace)
   const paid = await hold.settle({ channelId: channel.id, cost, doubts, log })
   return { paid, cost }
 }
 
-/** What was counted beyond plain tokens, where there was any. */
-function detailsOf(usage: Usage): Record<string, number> {
-  const named = {
-    cache_tokens: usage.cachedInput,
-    cache_write_tokens: usage.cacheWrite + usage.cacheWrite1h,
-    reasoning_tokens: usage.reasoning,
-    audio_input: usage.audioInput,
-    audio_output: usage.audioOutput,
-    image: usage.imageInput,
-    image_output: usage.imageOutput,
-    characters: usage.characters,
-    seconds: usage.seconds,
-    images: usage.images,
-    searches: usage.searches,
+/** What is worth knowing of a request beyond its columns; what there was none of is left out. */
+function otherOf(
+  { route, work }: Errand,
+  { source, countedBy, firstByteMs, usage, trace }: Settling,
+  price: CatalogPrice | undefined,
+): Record<string, unknown> {
+  const other: Record<string, unknown> = { source }
+  if (countedBy !== undefined) other.counted_by = countedBy
+  if (firstByteMs !== undefined) other.frt = firstByteMs
+  if (price?.version === 'unpriced') other.unpriced = true
+  else {
+    other.price = price?.version
+    other.priced_as = price?.model
   }
-  return Object.fromEntries(Object.entries(named).filter(([, count]) => count > 0))
+  if (route.model !== work.model) other.upstream_model_name = route.model
+  for (const [name, count] of DETAILS) if (count(usage) > 0) other[name] = count(usage)
+  if (trace.attempts.length > 1 || trace.passedOver.length > 0)
+    other.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
+  return other
 }
+
+/** What is counted beyond plain tokens. */
+const DETAILS: readonly (readonly [name: string, count: (usage: Usage) => number])[] = [
+  ['cache_tokens', usage => usage.cachedInput],
+  ['cache_write_tokens', usage => usage.cacheWrite + usage.cacheWrite1h],
+  ['reasoning_tokens', usage => usage.reasoning],
+  ['audio_input', usage => usage.audioInput],
+  ['audio_output', usage => usage.audioOutput],
+  ['image', usage => usage.imageInput],
+  ['image_output', usage => usage.imageOutput],
+  ['characters', usage => usage.characters],
+  ['seconds', usage => usage.seconds],
+  ['images', usage => usage.images],
+  ['searches', usage => usage.searches],
+]
 
 const idOf = (headers: Readonly<Record<string, unknown>>) => {
   const id = headers['x-request-id'] ?? headers['request-id']
@@ -112,9 +123,10 @@ function answerHeaders(
   { requestId, admitted }: Errand,
   { step: { channel }, warnings }: Pick<Of<'stream'>, 'step' | 'warnings'>,
 ): Record<string, string> {
-  const forAdmins = admitted.caller.role >= ROLE.admin ? { 'x-sluice-channel': String(channel.id) } : {}
-  const warned = warnings.length > 0 ? { 'x-sluice-warnings': warnings.join('; ') } : {}
-  return { ...commonHeaders(requestId), ...rateHeaders(admitted.remaining()), ...forAdmins, ...warned }
+  const headers = Object.assign(commonHeaders(requestId), rateHeaders(admitted.remaining()))
+  if (admitted.caller.role >= ROLE.admin) headers['x-sluice-channel'] = String(channel.id)
+  if (warnings.length > 0) headers['x-sluice-warnings'] = warnings.join('; ')
+  return headers
 }
 
 /** Ends a request, however it went: in the books first, then to the client. */
@@ -164,14 +176,23 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   })
   if (response.destroyed) return
   // The head of a stream may be out already, where an answer in one piece is taken for one.
-  if (!response.headersSent)
-    response.writeHead(answer.status, {
-      ...answerHeaders(errand, answered),
-      'content-type': contentType,
-      'content-length': String(body.length),
-      'x-sluice-cost': usdText(paid),
-    })
-  response.end(body)
+  if (!response.headersSent) {
+    const headers = answerHeaders(errand, answered)
+    headers['content-type'] = contentType
+    headers['content-length'] = String(body.length)
+    headers['x-sluice-cost'] = usdText(paid)
+    response.writeHead(answer.status, headers)
+  }
+  endWhole(response, body)
+}
+
+/** Above this a copy costs more than what it saves. */
+const SMALL_BYTES = 65_536
+
+/** A small body leaves as one text with its head, a character a byte: one plain write instead of a gathered one. */
+function endWhole(response: ServerResponse, body: Buffer): void {
+  if (body.length > SMALL_BYTES) response.end(body)
+  else response.end(body.toString('latin1'), 'latin1')
 }
 
 async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ticket): Promise<void> {

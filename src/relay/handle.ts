@@ -8,7 +8,7 @@ import { readRequest } from './ask.ts'
 import { firstAnswer } from './attempt.ts'
 import { conclude } from './conclude.ts'
 import { closerInput } from './count.ts'
-import { mustBeLive } from './directory.ts'
+import { type Caller, mustBeLive } from './directory.ts'
 import type { Errand, RelayDeps } from './errand.ts'
 import { listFormat, tellModel, tellModels } from './models.ts'
 import { OPERATIONS } from './operations/index.ts'
@@ -25,10 +25,12 @@ async function walk(
   requestId: string,
 ) {
   const startedMs = deps.nowMs()
-  const identified = await identify(deps, request)
+  const credential = credentialOf(request)
+  const known = identify(deps, request, credential)
+  const identified = known instanceof Promise ? await known : known
   const work = await readRequest(request, spec, deps)
   try {
-    await walkOn({ deps, spec, work, request, response, requestId, startedMs, identified })
+    await walkOn({ deps, spec, work, request, response, requestId, startedMs, credential, identified })
   } finally {
     work.dispose?.()
   }
@@ -36,21 +38,21 @@ async function walk(
 
 type Begun = Pick<Errand, 'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs'> & {
   readonly request: IncomingMessage
+  readonly credential: string
   readonly identified: Admitted
 }
 
 async function walkOn(begun: Begun): Promise<void> {
-  const { deps, work, request, response, requestId, identified } = begun
+  const { deps, work, response, requestId, request, credential, identified } = begun
   // A body may take its time: whoever was let in before it is looked at again if there was news meanwhile.
-  const credential = credentialOf(request)
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
-  const admitted = isCurrent ? identified : await identify(deps, request)
+  const admitted = isCurrent ? identified : await identify(deps, request, credential)
   const route = admit(deps, admitted, work)
   const priced = priceWork(deps.catalog, route, work)
   const claimed = work.digest && (await claimRepeat(begun, admitted))
   if (claimed && 'body' in claimed) return answerKept(response, claimed, requestId)
   try {
-    await serve(begun, { admitted, route, priced, credential, ...(claimed && { keep: claimed.keep }) })
+    await serve(begun, { admitted, route, priced, ...(claimed && { keep: claimed.keep }) })
   } finally {
     await claimed?.end()
   }
@@ -64,13 +66,14 @@ async function claimRepeat({ deps, work, request }: Begun, { caller }: Admitted)
   return deps.repeats.begin({ userId: caller.userId, path, key }, await work.digest())
 }
 
-type Served = Pick<Errand, 'admitted' | 'route' | 'priced' | 'keep'> & { readonly credential: string }
+type Served = Pick<Errand, 'admitted' | 'route' | 'priced' | 'keep'>
 
-async function serve(begun: Begun, { credential, ...served }: Served): Promise<void> {
-  const { deps, spec, work, request, response, requestId, startedMs } = begun
+async function serve(begun: Begun, served: Served): Promise<void> {
+  const { deps, spec, work, request, response, requestId, startedMs, credential } = begun
   const { admitted, route } = served
   let { priced } = served
-  const ticket = await admitted.enter(work.countedInput)
+  const entered = admitted.enter(work.countedInput)
+  const ticket = entered instanceof Promise ? await entered : entered
   try {
     const holdOf = (amount: number) =>
       deps.ledger.hold({
@@ -95,7 +98,7 @@ async function serve(begun: Begun, { credential, ...served }: Served): Promise<v
     const errand: Errand = { deps, spec, work, hold, response, requestId, startedMs, ...served, priced }
     try {
       // Waiting for limits or a lease takes a moment, in which the token may have been deleted.
-      if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request)
+      if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request, credential)
       const answered = await firstAnswer(errand)
       await conclude(errand, answered, ticket)
     } finally {
@@ -106,15 +109,23 @@ async function serve(begun: Begun, { credential, ...served }: Served): Promise<v
   }
 }
 
-/** Who is calling, before a byte of the body is read. */
-async function identify(deps: RelayDeps, request: IncomingMessage): Promise<Admitted> {
+/** Who is calling, before a byte of the body is read; at once where the caller is known. */
+function identify(
+  deps: RelayDeps,
+  request: IncomingMessage,
+  credential: string,
+): Admitted | Promise<Admitted> {
   if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
   if (deps.isOverloaded(request))
     throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
-  const credential = credentialOf(request)
+  const letIn = (caller: Caller | undefined) =>
+    createAdmitted(
+      deps,
+      mustBeLive(caller, Math.floor(deps.nowMs() / 1000)),
+      deps.clientAddress(request).address,
+    )
   const found = deps.directory.find(credential)
-  const caller = mustBeLive(found instanceof Promise ? await found : found, Math.floor(deps.nowMs() / 1000))
-  return createAdmitted(deps, caller, deps.clientAddress(request).address)
+  return found instanceof Promise ? found.then(letIn) : letIn(found)
 }
 
 /** Without what is asked, and with single slashes. */
@@ -153,7 +164,7 @@ export function createRelay(deps: RelayDeps): RequestListener {
     id: string | undefined,
     requestId: string,
   ) {
-    const { caller } = await identify(deps, request)
+    const { caller } = await identify(deps, request, credentialOf(request))
     const table = deps.catalog.table()
     const names = table.served().filter(name => caller.models?.has(name) ?? true)
     const format = listFormat(request)

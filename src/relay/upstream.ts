@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
 import type { Upload } from '../wire/multipart.ts'
+import { createDeadlines } from './deadlines.ts'
 
 export type Timeouts = {
   readonly connectMs: number
@@ -110,9 +111,26 @@ function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure 
   return { kind: 'failure', reason, message: code || error.name, wasSent }
 }
 
+/** Most answers come in one piece, which need not be copied. */
+const joined = (chunks: readonly Buffer[], size: number): Buffer => {
+  const [only] = chunks
+  return only && chunks.length === 1 ? only : Buffer.concat(chunks, size)
+}
+
 /** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
 export function createUpstream({ lookup }: { lookup: LookupFunction }) {
   const pools = new Map<string, Pool>()
+  const deadlines = createDeadlines()
+  const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
+
+  /** An address is asked again and again, and each part of a URL is put together anew when it is read. */
+  function placeOf(url: URL) {
+    const known = places.get(url)
+    if (known) return known
+    const place = { origin: url.origin, path: `${url.pathname}${url.search}` }
+    places.set(url, place)
+    return place
+  }
 
   function poolOf(origin: string, connectMs: number): Pool {
     const name = `${origin} ${connectMs}`
@@ -144,21 +162,21 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     let size = 0
     let ended: Failure | 'end' | undefined
 
-    const first = setTimeout(() => stop('timeout', 'first byte'), timeouts.firstByteMs)
+    const first = deadlines.after(timeouts.firstByteMs, () => stop('timeout', 'first byte'))
     const total =
-      timeouts.totalMs > 0 ? setTimeout(() => stop('timeout', 'total'), timeouts.totalMs) : undefined
+      timeouts.totalMs > 0 ? deadlines.after(timeouts.totalMs, () => stop('timeout', 'total')) : undefined
 
     function finish(ending: Failure | 'end'): void {
       if (isOver) return
       isOver = true
-      clearTimeout(first)
-      clearTimeout(total)
+      first.cancel()
+      total?.cancel()
       ended = ending
       if (receiver) {
         if (ending === 'end') receiver.end()
         else receiver.fail(ending)
       } else if (ending !== 'end') resolve(ending)
-      else resolve({ kind: 'whole', status, headers: answerHeaders, body: Buffer.concat(waiting, size) })
+      else resolve({ kind: 'whole', status, headers: answerHeaders, body: joined(waiting, size) })
     }
 
     function stop(reason: Failure['reason'], message: string): void {
@@ -183,24 +201,26 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
 
     /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
     function handOver(): void {
-      const prelude = isPassing ? '' : Buffer.concat(waiting, size).toString('latin1')
+      const prelude = isPassing ? '' : joined(waiting, size).toString('latin1')
       const isFull = size > MAX_PRELUDE_BYTES
       if (!isPassing && !(isFull ? EVENT_BEGUN : EVENT_LINE).test(prelude)) {
         if (isFull) stop('invalid', 'no event')
         return
       }
       isHandedOver = true
-      clearTimeout(first)
+      first.cancel()
       resolve({ kind: 'stream', status, headers: answerHeaders, flow })
     }
 
-    poolOf(url.origin, timeouts.connectMs).dispatch(
+    const { origin, path } = placeOf(url)
+    poolOf(origin, timeouts.connectMs).dispatch(
       {
         method: 'POST',
-        path: `${url.pathname}${url.search}`,
+        path,
         headers: Buffer.isBuffer(body) ? headers : { ...headers, 'content-length': String(body.length) },
         body: Buffer.isBuffer(body) ? body : body.open(),
-        headersTimeout: timeouts.firstByteMs,
+        // The first byte has its own deadline above, which also waits for the first event.
+        headersTimeout: 0,
         bodyTimeout: timeouts.idleMs,
       },
       {
@@ -216,7 +236,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
           isPassing = ask.passes?.(type) ?? false
           if (ask.isWholeTaken && type.includes('json')) isStream = false
           // A streamed answer has begun with its first event, a whole one with its status.
-          if (!handsOver()) clearTimeout(first)
+          if (!handsOver()) first.cancel()
         },
         onResponseData(_controller, chunk) {
           if (isOver) return

@@ -1,29 +1,17 @@
 import { sql } from 'kysely'
 import { MAX_UNITS, nanosOf } from '../domain/money.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
-import type { AccountKind, AccountRow, EntryKind, EntryRow } from './schema.ts'
+import { entryFields } from './entry.ts'
+import type { AccountKind, AccountRow, EntryKind } from './schema.ts'
 import type { Db, Trx } from './store.ts'
+
+export { entryFields }
 
 export type Account = { readonly kind: AccountKind; readonly ownerId: number }
 
 const MAX_NANOS = nanosOf(MAX_UNITS)
 /** Over its whole life an account is credited at most this, so that every sum stays an exact number (2^53). */
 const MAX_EVER_NANOS = 9_000_000_000_000_000
-
-/** Every field of an entry, in the order the chain digests them. */
-export const entryFields = (row: Omit<EntryRow, 'hash'>) => [
-  row.chain,
-  row.seq,
-  row.time,
-  row.kind,
-  row.user_id,
-  row.token_id,
-  row.channel_id,
-  row.amount,
-  row.actor,
-  row.reason,
-  row.request_id,
-]
 
 export type Posting = {
   readonly kind: Extract<EntryKind, 'grant' | 'limit'>

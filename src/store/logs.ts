@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
+import { LOG_TYPE } from '../domain/log.ts'
 import { NANOS_PER_UNIT, unitsUsed } from '../domain/money.ts'
 import type { Page, Paging } from './page.ts'
 import type { LogRow, NewLog } from './schema.ts'
 import type { Db } from './store.ts'
 
-/** What a log row is about, by the numbers of this family. */
-export const LOG_TYPE = { topUp: 1, consume: 2, manage: 3, system: 4, error: 5, refund: 6, login: 7 } as const
+export { LOG_TYPE }
 
 const EMPTY = {
   token_id: 0,

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { APPLY_SETTLED, applySettled } from './apply-sqlite.ts'
 import { openDatabase, type SQLInputValue, type StatementSync } from './sqlite-open.ts'
 
 /**
@@ -32,8 +33,18 @@ function prepare(sql: string): StatementSync {
   return statement
 }
 
+/** What runs here as a whole, called like a statement. */
+const PROCEDURES: Readonly<Record<string, (parameters: readonly unknown[]) => void>> = {
+  [APPLY_SETTLED]: parameters => applySettled(prepare, parameters),
+}
+
 function run({ id, sql, parameters }: Statement): Outcome {
   try {
+    const procedure = PROCEDURES[sql]
+    if (procedure) {
+      procedure(parameters)
+      return { id, rows: [], changes: 0 }
+    }
     const statement = prepare(sql)
     const values = parameters as SQLInputValue[]
     // A statement with columns answers rows, RETURNING included.

@@ -23,11 +23,17 @@ export class SqliteError extends Error {
   }
 }
 
+/** What a statement leaves behind is garbage at once; more room for it would only be memory that nobody gives back. */
+const YOUNG_MB = 8
+
 type Waiting = { resolve(outcome: { rows: unknown[]; changes: number }): void; reject(error: Error): void }
 
 /** A thread with a connection of its own; statements run in the order they are sent. */
 function startThread(options: ThreadOptions) {
-  const worker = new Worker(programFile(import.meta.url, './sqlite-thread'), { workerData: options })
+  const worker = new Worker(programFile(import.meta.url, './sqlite-thread'), {
+    workerData: options,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+  })
   const waiting = new Map<number, Waiting>()
   let nextId = 0
   let failure: Error | undefined
@@ -98,9 +104,20 @@ export function createSqliteDialect({
   function createDriver(): Driver {
     const turn = createMutex()
     let writer: ReturnType<typeof startThread>
-    let readerThreads: ReturnType<typeof startThread>[] = []
+    const readerThreads: ReturnType<typeof startThread>[] = []
 
-    const leastBusy = () => readerThreads.reduce((a, b) => (b.load() < a.load() ? b : a))
+    const startReader = () => {
+      const thread = startThread({ path, fullSync, readonly: true })
+      readerThreads.push(thread)
+      return thread
+    }
+
+    /** Another reader is started when all are busy: each takes some megabytes, and an idle gateway needs one. */
+    const leastBusy = () => {
+      const [first = startReader(), ...others] = readerThreads
+      const idlest = others.reduce((a, b) => (b.load() < a.load() ? b : a), first)
+      return idlest.load() > 0 && readerThreads.length < readers ? startReader() : idlest
+    }
 
     function createConnection(): Connection {
       let release: (() => void) | undefined
@@ -152,7 +169,7 @@ export function createSqliteDialect({
         writer = startThread({ path, fullSync, readonly: false })
         // The writer creates the file and its WAL before a reader looks for them.
         await writer.run('SELECT 1', [])
-        readerThreads = Array.from({ length: readers }, () => startThread({ path, fullSync, readonly: true }))
+        startReader()
       },
       acquireConnection: async () => createConnection(),
       beginTransaction: connection => (connection as Connection).begin(),

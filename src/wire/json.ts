@@ -1,3 +1,5 @@
+import { isAscii } from 'node:buffer'
+
 /** Bytes that are no JSON we take, and why. */
 export class JsonError extends Error {
   constructor(message: string) {
@@ -38,6 +40,9 @@ const reasonOf = (error: unknown) => (error as Error).message.replace(/(^|, )(\.
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+/** Most bodies are plain ASCII, which needs no decoding. */
+const textOf = (bytes: Buffer) => (isAscii(bytes) ? bytes.toString('latin1') : utf8.decode(bytes))
+
 /** Parses a whole JSON text, refusing bad UTF-8 and absurd nesting with a sentence that says so. */
 export function parseJson(bytes: Buffer): unknown {
   if (depthOf(bytes) > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
@@ -48,7 +53,7 @@ export function parseJson(bytes: Buffer): unknown {
 export function parseMeasured(bytes: Buffer): unknown {
   let text: string
   try {
-    text = utf8.decode(bytes)
+    text = textOf(bytes)
   } catch {
     throw new JsonError('is not valid UTF-8')
   }

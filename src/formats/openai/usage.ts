@@ -1,4 +1,4 @@
-import { EMPTY, type Usage } from '../../domain/usage.ts'
+import type { Usage } from '../../domain/usage.ts'
 import { isObject, member } from './value.ts'
 
 /** How a vendor's counts differ from the common meaning. */
@@ -33,10 +33,23 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     count(value, 'reasoning_tokens') ??
     0
   const outside = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
+  const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
+  const told = splitCompletion(value, { completion, reasoning, outside })
+  // Written out: laying objects over one another is slow, and this is read of every answer.
   return {
-    ...EMPTY,
-    ...splitPrompt(value, prompt),
-    ...splitCompletion(value, { completion, reasoning, outside }),
+    input,
+    cachedInput,
+    cacheWrite,
+    cacheWrite1h: 0,
+    audioInput,
+    imageInput,
+    output: told.output,
+    reasoning: told.reasoning,
+    audioOutput: told.audioOutput,
+    imageOutput: told.imageOutput,
+    characters: 0,
+    seconds: 0,
+    images: 0,
     searches: count(value, 'num_search_queries') ?? 0,
     calls: 1,
   }

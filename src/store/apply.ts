@@ -1,0 +1,318 @@
+import { link } from '../domain/chain.ts'
+import { LOG_TYPE } from '../domain/log.ts'
+import { entryFields } from './entry.ts'
+import type { AccountKind, EntryRow } from './schema.ts'
+
+// SQLite's own thread runs this file, so it leans on nothing heavy: no query builder, no other room's tables.
+
+/** A settled request, as the store writes it down. */
+export type Settled = {
+  readonly rid: string
+  readonly timeMs: number
+  readonly userId: number
+  readonly tokenId: number
+  readonly channelId: number
+  readonly cost: number
+  readonly overrun: number
+  readonly userLeased: number
+  readonly tokenLeased: number
+  readonly doubts: readonly { readonly channelId: number; readonly amount: number; readonly reason: string }[]
+  readonly log: {
+    readonly tokenName: string
+    readonly model: string
+    readonly promptTokens: number
+    readonly completionTokens: number
+    readonly useTimeMs: number
+    readonly isStream: boolean
+    readonly address: string
+    readonly isError: boolean
+    readonly content: string
+    readonly upstreamRequestId: string
+    readonly other: Readonly<Record<string, unknown>>
+  }
+}
+
+type Value = string | number | null
+type Column = readonly [name: string, type: 'text' | 'bigint']
+
+/** How a statement names the rows it is given: as a table to join, and as what an INSERT takes. */
+export type Given = { readonly table: string; readonly inserted: string }
+
+/**
+ * One change of many rows. SQLite's own thread runs it row by row, PostgreSQL takes all rows as one parameter: either way
+ * the text stays the same whatever their number, so it is prepared once.
+ */
+export type Change = {
+  readonly statement: (given: Given) => string
+  readonly columns: readonly Column[]
+  readonly rows: readonly (readonly Value[])[]
+}
+
+/** What the store said to a change: how many rows it met, and what they hold where the statement returns them. */
+export type Met = { readonly count: number; readonly rows: readonly unknown[] }
+
+export const chainOf = (nodeId: string) => `node:${nodeId}`
+
+const text = (name: string): Column => [name, 'text']
+const whole = (name: string): Column => [name, 'bigint']
+
+export type Position = {
+  readonly nodeId: string
+  readonly lastLsn: number
+  readonly oldestOpenLsn: number
+}
+
+/**
+ * A batch of settled requests with the journal's position, as the changes of one transaction. Whoever runs them answers
+ * each with what the store said.
+ */
+export function* applying(position: Position, settled: readonly Settled[]): Generator<Change, void, Met> {
+  const moved = yield movePosition(position)
+  // The batch is in already: the commit of an earlier try went through although nobody heard of it.
+  if (moved.count === 0) return
+  const moves = movesOf(settled)
+  yield moveAccounts(moves)
+  yield moveLeases(position.nodeId, moves)
+  const chain = chainOf(position.nodeId)
+  const [head] = (yield growChain(chain, settled.length)).rows as { seq: number; hash: string }[]
+  if (!head) throw new Error(`there is no chain "${chain}"`)
+  const entries = entriesOf(chain, { seq: head.seq - settled.length, hash: head.hash }, settled)
+  yield insert('entries', ENTRY_COLUMNS, entries)
+  yield linkChain(chain, entries.at(-1)?.at(-1) ?? head.hash)
+  yield insert('logs', LOG_COLUMNS, settled.map(logOf))
+  yield addRollups(settled)
+  yield insert('suspense', DOUBT_COLUMNS, settled.flatMap(doubtsOf))
+  yield touchTokens(settled)
+  yield chargeChannels(settled)
+}
+
+const movePosition = ({ nodeId, lastLsn, oldestOpenLsn }: Position): Change => ({
+  statement: given => `update nodes set applied_lsn = given.last_lsn, oldest_open_lsn = given.oldest_open_lsn
+    from ${given.table} where nodes.id = given.id and nodes.applied_lsn < given.last_lsn`,
+  columns: [text('id'), whole('last_lsn'), whole('oldest_open_lsn')],
+  rows: [[nodeId, lastLsn, oldestOpenLsn]],
+})
+
+function insert(table: string, columns: readonly Column[], rows: Change['rows'], onConflict = ''): Change {
+  const names = columns.map(([name]) => name).join(', ')
+  return {
+    // Without a condition SQLite would take the conflict clause for one of a join.
+    statement: given =>
+      `insert into ${table} (${names}) select ${names} from ${given.table} where true ${onConflict}`,
+    columns,
+    rows,
+  }
+}
+
+type Move = { kind: AccountKind; ownerId: number; cost: number; leased: number; requests: number }
+
+/** What the batch does to each account, summed: one row moves once, however many requests it paid for. */
+function movesOf(settled: readonly Settled[]): Move[] {
+  const moves = new Map<string, Move>()
+  const move = (kind: AccountKind, ownerId: number) => {
+    const name = `${kind}:${ownerId}`
+    const found = moves.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
+    moves.set(name, found)
+    return found
+  }
+  for (const { userId, tokenId, cost, userLeased, tokenLeased } of settled) {
+    const user = move('user', userId)
+    user.cost += cost
+    user.leased += userLeased
+    user.requests += 1
+    if (tokenId === 0) continue
+    const token = move('token', tokenId)
+    token.cost += cost
+    token.leased += tokenLeased
+    token.requests += 1
+  }
+  // Always in the same order, so that two nodes never wait for each other's rows.
+  return [...moves.values()].sort((a, b) => a.kind.localeCompare(b.kind) || a.ownerId - b.ownerId)
+}
+
+const moveAccounts = (moves: readonly Move[]): Change => ({
+  statement: given => `update accounts set posted = accounts.posted + given.cost,
+    held = accounts.held - given.leased, request_count = accounts.request_count + given.requests
+    from ${given.table} where accounts.kind = given.kind and accounts.owner_id = given.owner_id`,
+  columns: [text('kind'), whole('owner_id'), whole('cost'), whole('leased'), whole('requests')],
+  rows: moves.map(({ kind, ownerId, cost, leased, requests }) => [kind, ownerId, cost, leased, requests]),
+})
+
+const moveLeases = (nodeId: string, moves: readonly Move[]): Change => ({
+  statement: given => `update leases set amount = leases.amount - given.leased from ${given.table}
+    where leases.node_id = given.node_id and leases.kind = given.kind and leases.owner_id = given.owner_id`,
+  columns: [text('node_id'), text('kind'), whole('owner_id'), whole('leased')],
+  rows: moves
+    .filter(({ leased }) => leased > 0)
+    .map(({ kind, ownerId, leased }) => [nodeId, kind, ownerId, leased]),
+})
+
+/** Takes the places of the batch in the node's chain; answers its head with the hash from before. */
+const growChain = (chain: string, links: number): Change => ({
+  statement: given => `update chains set seq = chains.seq + given.links from ${given.table}
+    where chains.name = given.name returning chains.seq as seq, chains.hash as hash`,
+  columns: [text('name'), whole('links')],
+  rows: [[chain, links]],
+})
+
+const linkChain = (chain: string, hash: Value): Change => ({
+  statement: given =>
+    `update chains set hash = given.hash from ${given.table} where chains.name = given.name`,
+  columns: [text('name'), text('hash')],
+  rows: [[chain, hash]],
+})
+
+const ENTRY_COLUMNS = [
+  text('chain'),
+  whole('seq'),
+  whole('time'),
+  text('kind'),
+  whole('user_id'),
+  whole('token_id'),
+  whole('channel_id'),
+  whole('amount'),
+  text('actor'),
+  text('reason'),
+  text('request_id'),
+  text('hash'),
+]
+
+/** Links of the node's chain, one for each settled request; the columns are the fields that the chain digests. */
+function entriesOf(
+  chain: string,
+  { seq: headSeq, hash: headHash }: { seq: number; hash: string },
+  settled: readonly Settled[],
+): Value[][] {
+  let hash = headHash
+  return settled.map((record, index) => {
+    const entry: Omit<EntryRow, 'hash'> = {
+      chain,
+      seq: headSeq + index + 1,
+      time: Math.floor(record.timeMs / 1000),
+      kind: 'settle',
+      user_id: record.userId,
+      token_id: record.tokenId === 0 ? null : record.tokenId,
+      channel_id: record.channelId,
+      amount: record.cost,
+      actor: 'system',
+      reason: record.overrun > 0 ? `request, overrun ${record.overrun}` : 'request',
+      request_id: record.rid,
+    }
+    const fields = entryFields(entry)
+    hash = link(hash, fields)
+    return [...fields, hash]
+  })
+}
+
+const LOG_COLUMNS = [
+  whole('created_time'),
+  whole('type'),
+  whole('user_id'),
+  whole('token_id'),
+  text('token_name'),
+  whole('channel_id'),
+  text('model_name'),
+  text('content'),
+  whole('cost'),
+  whole('prompt_tokens'),
+  whole('completion_tokens'),
+  whole('use_time_ms'),
+  whole('is_stream'),
+  text('address'),
+  text('request_id'),
+  text('upstream_request_id'),
+  text('other'),
+]
+
+const logOf = ({ log, ...record }: Settled): Value[] => [
+  Math.floor(record.timeMs / 1000),
+  log.isError ? LOG_TYPE.error : LOG_TYPE.consume,
+  record.userId,
+  record.tokenId,
+  log.tokenName,
+  record.channelId,
+  log.model,
+  log.content,
+  record.cost,
+  log.promptTokens,
+  log.completionTokens,
+  log.useTimeMs,
+  log.isStream ? 1 : 0,
+  log.address,
+  record.rid,
+  log.upstreamRequestId,
+  JSON.stringify(record.overrun > 0 ? { ...log.other, overrun: record.overrun } : log.other),
+]
+
+const QUARTER_HOUR_S = 900
+const ROLLUP_KEY = [whole('bucket'), whole('user_id'), whole('token_id'), whole('channel_id'), text('model')]
+const ROLLUP_COUNTS = [
+  whole('requests'),
+  whole('failures'),
+  whole('prompt_tokens'),
+  whole('completion_tokens'),
+  whole('cost'),
+]
+const GROWN = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name} + excluded.${name}`).join(', ')
+
+/** Sums by quarter hour, which stay when usage rows go. */
+function addRollups(settled: readonly Settled[]): Change {
+  const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
+  for (const { log, ...record } of settled) {
+    const bucket = Math.floor(record.timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
+    const key = [bucket, record.userId, record.tokenId, record.channelId, log.model]
+    const added = [1, log.isError ? 1 : 0, log.promptTokens, log.completionTokens, record.cost]
+    const name = key.join('\n')
+    const sum = sums.get(name)
+    if (sum) sum.counts = sum.counts.map((count, index) => count + (added[index] ?? 0))
+    else sums.set(name, { key, counts: added })
+  }
+  return insert(
+    'rollups',
+    [...ROLLUP_KEY, ...ROLLUP_COUNTS],
+    [...sums.values()].map(({ key, counts }) => [...key, ...counts]),
+    `on conflict (${ROLLUP_KEY.map(([name]) => name).join(', ')}) do update set ${GROWN}`,
+  )
+}
+
+const DOUBT_COLUMNS = [
+  whole('time'),
+  text('request_id'),
+  whole('user_id'),
+  whole('token_id'),
+  whole('channel_id'),
+  whole('amount'),
+  text('reason'),
+]
+
+const doubtsOf = (record: Settled): Value[][] =>
+  record.doubts.map(({ channelId, amount, reason }) => [
+    Math.floor(record.timeMs / 1000),
+    record.rid,
+    record.userId,
+    record.tokenId,
+    channelId,
+    amount,
+    reason,
+  ])
+
+function touchTokens(settled: readonly Settled[]): Change {
+  const times = new Map(settled.map(({ tokenId, timeMs }) => [tokenId, Math.floor(timeMs / 1000)]))
+  return {
+    statement: given =>
+      `update tokens set accessed_time = given.time from ${given.table} where tokens.id = given.id`,
+    columns: [whole('id'), whole('time')],
+    rows: [...times],
+  }
+}
+
+function chargeChannels(settled: readonly Settled[]): Change {
+  const costs = new Map<number, number>()
+  for (const { channelId, cost } of settled) costs.set(channelId, (costs.get(channelId) ?? 0) + cost)
+  return {
+    statement: given => `update channels set used = channels.used + given.cost from ${given.table}
+      where channels.id = given.id`,
+    columns: [whole('id'), whole('cost')],
+    rows: [...costs].filter(([, cost]) => cost > 0),
+  }
+}
