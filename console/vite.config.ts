@@ -1,0 +1,15 @@
+import tailwind from '@tailwindcss/vite'
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vite'
+
+export default defineConfig({
+  // Relative, so that one build serves under any path prefix; the gateway completes the addresses of the page.
+  base: './',
+  plugins: [react(), tailwind()],
+  build: {
+    target: ['chrome123', 'firefox128', 'safari17.5'],
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 600,
+    reportCompressedSize: false,
+  },
+})
