@@ -14,7 +14,7 @@ const ROOT = ['..', '../..']
 /** What the console is made of. Other files may change without making it stale. */
 const SOURCES = [
   'console/index.html',
-  'console/vite.config.ts',
+  'console/{route-table,vite.config}.ts',
   'console/public/**/*',
   'console/src/**/*.{ts,tsx,css}',
   'src/manage/contract/*.ts',

@@ -10,10 +10,9 @@ import {
 import { basePath } from './api/base-path.ts'
 import { ApiError } from './api/errors.ts'
 import { selfQuery } from './api/self.ts'
-import { readText, readWhole } from './look/filters.tsx'
+import { readFlag, readText, readWhole } from './look/filters.tsx'
 import { ErrorCard, Loading } from './look/states.tsx'
 import { NotFound } from './pages/not-found.tsx'
-import { Shell } from './shell/shell.tsx'
 
 type Context = { readonly client: QueryClient }
 
@@ -41,7 +40,7 @@ const signIn = createRoute({
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
-  component: Shell,
+  component: lazyRouteComponent(() => import('./shell/shell.tsx'), 'Shell'),
   beforeLoad: async ({ context, location }) => {
     try {
       await context.client.ensureQueryData(selfQuery)
@@ -79,7 +78,7 @@ const usage = createRoute({
       token: readText(raw.token),
       user: readText(raw.user),
       channel: readWhole(raw.channel),
-      live: raw.live === true ? true : undefined,
+      live: readFlag(raw.live),
     }),
   component: lazyRouteComponent(() => import('./pages/usage/usage.tsx'), 'Usage'),
 })
@@ -196,7 +195,7 @@ const audit = createRoute({
 const ledger = createRoute({
   getParentRoute: () => shell,
   path: '/ledger',
-  validateSearch: (raw: Raw) => optional({ p: readWhole(raw.p), all: raw.all === true ? true : undefined }),
+  validateSearch: (raw: Raw) => optional({ p: readWhole(raw.p), all: readFlag(raw.all) }),
   component: lazyRouteComponent(() => import('./pages/ledger/ledger.tsx'), 'Ledger'),
 })
 const settings = createRoute({
@@ -236,7 +235,13 @@ export const createConsoleRouter = (client: QueryClient) =>
     basepath: basePath || '/',
     defaultPendingComponent: Loading,
     defaultPreload: 'intent',
-    scrollRestoration: false,
+    // Plain words, as people write them: `?status=2`, not `?status=%222%22`.
+    parseSearch: text => Object.fromEntries(new URLSearchParams(text)),
+    stringifySearch: search => {
+      const given = Object.entries(search).filter(([, value]) => value !== undefined)
+      const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+      return text && `?${text}`
+    },
   })
 
 declare module '@tanstack/react-router' {

@@ -48,14 +48,13 @@ const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 </html>
 `
 
-/** Addresses that programs ask for: they get an error that programs can read, never a page. */
-const NO_PAGE = /^\/(api|v1|v1beta|dashboard|docs|assets|healthz|readyz)(\/|$)/
+/** The first words of the console's own addresses; whatever else is unknown stays an error that programs can read. */
+const PAGES =
+  /^\/(sign-in|start|usage|playground|tokens|models|channels|prices|users|audit|ledger|settings|me)(\/|\?|$)/
 
-/** Whether somebody opens an address in a browser that the console, and nobody else, may know. */
+/** Whether somebody opens a page of the console in a browser. */
 export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
-  method === 'GET' &&
-  (headers.accept ?? '').includes('text/html') &&
-  !NO_PAGE.test(url.split('?')[0]?.replace(/^\/+/, '/') ?? '/')
+  method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
 
 /** The console: one page for every address of its own, and the files that page asks for. */
 export async function serveConsole(

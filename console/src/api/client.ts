@@ -1,6 +1,7 @@
+import { routes } from 'virtual:routes'
 import type { z } from 'zod'
 import { basePath } from './base-path.ts'
-import { type AnswerOf, type Contract, contract, type RouteName } from './contract.ts'
+import type { AnswerOf, Contract, RouteName } from './contract.ts'
 import { ApiError, errorOf, OFFLINE } from './errors.ts'
 import { waitForSignIn } from './session.ts'
 
@@ -28,7 +29,7 @@ export type CallOptions = {
 type Loose = { readonly query?: object; readonly params?: object; readonly body?: unknown }
 
 function addressOf(name: RouteName, { query = {}, params = {} }: Loose): string {
-  const path = contract[name].path.replace(/:(\w+)/g, (_whole, field: string) =>
+  const path = routes[name].path.replace(/:(\w+)/g, (_whole, field: string) =>
     encodeURIComponent(String((params as Record<string, string>)[field])),
   )
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
@@ -39,7 +40,7 @@ function addressOf(name: RouteName, { query = {}, params = {} }: Loose): string 
 async function send(name: RouteName, input: Loose, signal: AbortSignal | undefined): Promise<Response> {
   try {
     return await fetch(addressOf(name, input), {
-      method: contract[name].method,
+      method: routes[name].method,
       signal: signal ?? null,
       ...(input.body === undefined
         ? {}
@@ -65,6 +66,6 @@ export async function call<Name extends RouteName>(
     }
     if (!response.ok) throw await errorOf(response)
     const answer = await response.json()
-    return 'reply' in contract[name] ? answer : answer.data
+    return routes[name].isWhole ? answer : answer.data
   }
 }

@@ -1,12 +1,13 @@
 import { type DefaultValues, type FieldValues, type Path, useForm } from 'react-hook-form'
 import type { z } from 'zod'
 import type { Input } from './client.ts'
-import { type AnswerOf, contract, type RouteName } from './contract.ts'
+import type { AnswerOf, RouteName } from './contract.ts'
 import { ApiError } from './errors.ts'
 import { useAct } from './query.ts'
 
 /** Judges a body by the schema the gateway uses, so that a fault shows before anything is sent. */
-export function judge(route: RouteName, body: unknown): void {
+export async function judge(route: RouteName, body: unknown): Promise<void> {
+  const { contract } = await import('./contract.ts')
   const { body: schema } = contract[route] as { body?: z.ZodType }
   const judged = schema?.safeParse(body)
   if (!judged || judged.success) return
@@ -75,7 +76,7 @@ export function useContractForm<Name extends RouteName, Values extends FieldValu
     ...options,
     save: async values => {
       const input = toInput(values)
-      judge(route, (input as { body?: unknown }).body)
+      await judge(route, (input as { body?: unknown }).body)
       onDone(await act.mutateAsync(input), values)
     },
   })

@@ -47,7 +47,7 @@ export function RowCards<Row>({
                 at('title', row)
               )}
             </div>
-            <div className="shrink-0 text-right">{at('figure', row)}</div>
+            <div className="flex shrink-0 gap-3 text-right">{at('figure', row)}</div>
           </div>
           <div className="flex items-center justify-between gap-3 text-table text-ink-2">
             <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">

@@ -18,6 +18,13 @@ type DialogProps = {
 /** A layer that must be dealt with before anything behind it. */
 export function Dialog({ title, isOpen, onClose, children, isWide = false, isHeld = false }: DialogProps) {
   const { t } = useTranslation()
+  // The first thing to do is the first field, not the button that closes.
+  const focusFirst = (event: Event) => {
+    const field = (event.currentTarget as HTMLElement).querySelector<HTMLElement>('input, textarea, select')
+    if (!field) return
+    event.preventDefault()
+    field.focus()
+  }
   const hold = (event: Event) => isHeld && event.preventDefault()
   return (
     <Radix.Root open={isOpen} onOpenChange={open => !open && onClose()}>
@@ -25,6 +32,7 @@ export function Dialog({ title, isOpen, onClose, children, isWide = false, isHel
         <Radix.Overlay className="fixed inset-0 z-40 bg-veil" />
         <Radix.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={focusFirst}
           onEscapeKeyDown={hold}
           onPointerDownOutside={hold}
           onInteractOutside={hold}

@@ -22,6 +22,8 @@ export const readText = (value: unknown) =>
 export const readWhole = (value: unknown) =>
   Number.isInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined
 
+export const readFlag = (value: unknown) => (String(value) === 'true' ? true : undefined)
+
 type SearchBoxProps = {
   readonly label: string
   readonly value: string | undefined

@@ -37,13 +37,13 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
   }
   async function saveNew(values: ChannelValues): Promise<Channel> {
     const body = { mode: modeOf(values), channel: { type: type.type, ...bodyOf(values) } }
-    judge('createChannel', body)
+    await judge('createChannel', body)
     const made = await create.mutateAsync({ body })
     return [made].flat()[0] as Channel
   }
   async function saveChanges(values: ChannelValues, old: Channel): Promise<Channel> {
     const body = { id: old.id, ...changesOf(values, before, old) }
-    judge('updateChannel', body)
+    await judge('updateChannel', body)
     return update.mutateAsync({ body })
   }
 

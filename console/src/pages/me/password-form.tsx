@@ -29,7 +29,7 @@ export function PasswordForm() {
       }
       if (password !== again) refuse('again', t('me.different'))
       const body = { original_password, password }
-      judge('updateSelf', body)
+      await judge('updateSelf', body)
       await update.mutateAsync({ body }).catch(error => {
         if (error instanceof ApiError && error.code === 'wrong_password')
           refuse('original_password', t('fault.wrong_password'))
@@ -42,7 +42,7 @@ export function PasswordForm() {
   return (
     <section className="px-4 py-3" aria-labelledby="password">
       <h3 id="password" className="font-semibold">
-        {t('me.password')}
+        {t('sign_in.password')}
       </h3>
       <p className="text-label text-ink-3">{t('me.password_help')}</p>
       <form className="flex max-w-[640px] flex-col gap-3 pt-3" onSubmit={event => void submit(event)}>

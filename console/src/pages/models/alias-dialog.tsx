@@ -43,7 +43,7 @@ export function AliasDialog({
         channel_ids: idsOf(channel_ids),
         status: isOn ? (1 as const) : (2 as const),
       }
-      judge('createAlias', body)
+      await judge('createAlias', body)
       await (alias ? update.mutateAsync({ body: { id: alias.id, ...body } }) : create.mutateAsync({ body }))
       toast(t('editor.saved', { name }))
       onClose()

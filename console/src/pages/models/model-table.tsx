@@ -51,8 +51,8 @@ const columnsFor = (t: TFunction, isAdmin: boolean): readonly Column<Pricing>[] 
         t('models.callable')
       ),
   },
-  { id: 'input', header: t('rate.input'), isRight: true, cell: row => price(row.input) },
-  { id: 'output', header: t('rate.output'), isRight: true, cell: row => price(row.output) },
+  { id: 'input', header: t('rate.input'), isRight: true, place: 'figure', cell: row => price(row.input) },
+  { id: 'output', header: t('rate.output'), isRight: true, place: 'figure', cell: row => price(row.output) },
   {
     id: 'cached',
     header: t('rate.cached_input'),

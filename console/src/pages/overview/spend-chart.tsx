@@ -39,7 +39,7 @@ export function SpendChart({ range }: { readonly range: RangeName }) {
             />
             <YAxis
               width={64}
-              tickFormatter={moneyOnAxis}
+              tickFormatter={highest === 0 ? () => '' : moneyOnAxis}
               tick={{ fill: 'var(--ink-3)', fontSize: 12 }}
               stroke="var(--line)"
               tickCount={4}

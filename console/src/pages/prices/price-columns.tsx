@@ -25,8 +25,8 @@ export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
     place: 'title',
     cell: ({ model }) => <span className="block truncate font-mono text-code">{model}</span>,
   },
-  perMillion(t, 'input'),
-  perMillion(t, 'output'),
+  { ...perMillion(t, 'input'), place: 'figure' },
+  { ...perMillion(t, 'output'), place: 'figure' },
   perMillion(t, 'cached_input', 1100),
   {
     id: 'other',
@@ -44,7 +44,7 @@ export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
   {
     id: 'source',
     header: t('prices.source'),
-    place: 'figure',
+    place: 'state',
     cell: ({ source }) =>
       source === 'admin' ? (
         <span className="font-medium">{t('prices.admin')}</span>

@@ -57,7 +57,7 @@ function Row({ setting, value, onChange, onReset, error }: RowProps) {
         </div>
       ) : (
         <Field
-          label={setting.unit ? `${name} (${setting.unit})` : name}
+          label={setting.unit && setting.unit !== setting.key ? `${name} (${setting.unit})` : name}
           help={help}
           error={error}
           className="max-w-[640px] grow"

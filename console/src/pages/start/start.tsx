@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Token } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
@@ -22,6 +22,9 @@ export function Start() {
   const hasModels = (models.data?.length ?? 0) > 0
   const hasToken = (tokens.data?.total ?? 0) > 0
   const hasRequest = (requests.data?.total ?? 0) > 0
+  // A step that was opened to be done stays open when it is done: what it found out is to be read.
+  const wasEmpty = useRef(false)
+  if (models.data?.length === 0) wasEmpty.current = true
   const model = tested ?? models.data?.[0]
   return (
     <Page title={t('start.title')}>
@@ -31,19 +34,14 @@ export function Start() {
           number={1}
           title={t('start.connect')}
           isDone={hasModels}
-          isOpen={!hasModels || tested !== undefined}
+          isOpen={!hasModels || wasEmpty.current}
         >
           {isAdmin ? <ConnectStep onTested={setTested} /> : <p>{t('start.ask_admin')}</p>}
         </Step>
         <Step number={2} title={t('start.token')} isDone={hasToken} isOpen={hasModels}>
           <TokenStep token={token} model={model} onMade={setToken} />
         </Step>
-        <Step
-          number={3}
-          title={t('start.request')}
-          isDone={hasRequest}
-          isOpen={token !== undefined || hasRequest}
-        >
+        <Step number={3} title={t('start.request')} isDone={hasRequest} isOpen={hasToken}>
           <RequestStep token={token} model={model} />
         </Step>
       </ol>
