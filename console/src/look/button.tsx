@@ -50,7 +50,7 @@ export function Button({
       {!isBusy && Icon ? <Icon size={16} aria-hidden /> : null}
       {children}
       {hint ? (
-        <span className="hidden lg:inline">
+        <span className="hidden lg:inline" aria-hidden="true">
           <Key>{hint}</Key>
         </span>
       ) : null}

@@ -106,16 +106,16 @@ export function Shell() {
         <button
           type="button"
           onClick={openPalette}
-          aria-label={t('palette.title')}
           className={classes(
             'ml-auto flex h-8 items-center gap-2 rounded-control px-2 text-ink-2 hover:bg-sunken pointer-coarse:h-11 pointer-coarse:min-w-11 pointer-coarse:justify-center',
             isRailFolded ? 'lg:mx-2 lg:justify-center' : 'lg:mx-2 lg:border lg:border-edge',
           )}
         >
           <Search size={16} aria-hidden />
+          <span className={isRailFolded ? 'sr-only' : 'sr-only lg:not-sr-only'}>{t('palette.open')}</span>
           {isRailFolded ? null : (
-            <span className="hidden grow items-center justify-between lg:flex">
-              {t('palette.open')} <Key>Ctrl K</Key>
+            <span className="ml-auto hidden lg:inline" aria-hidden="true">
+              <Key>Ctrl K</Key>
             </span>
           )}
         </button>

@@ -34,9 +34,9 @@ function Cascade({ model }: { readonly model: string }) {
           <ol className="flex flex-col gap-3">
             {tiers.map(([priority, steps], index) => (
               <li key={priority} style={{ marginInlineStart: `${Math.min(index, 4) * 20}px` }}>
-                <h3 className="pb-1 text-label text-ink-3">
+                <h2 className="pb-1 text-label text-ink-3">
                   {t('route.tier', { number: index + 1, priority })}
-                </h3>
+                </h2>
                 <ul className="flex flex-col rounded-control border border-line divide-y divide-line">
                   {steps.map(step => (
                     <li key={step.channel_id} className="flex flex-wrap items-center gap-3 px-3 py-2">

@@ -18,7 +18,7 @@ export function FilterChips({
     <Button
       key={name}
       icon={X}
-      aria-label={t('usage.drop', { name: t(`usage.by.${name}`) })}
+      title={t('usage.drop', { name: t(`usage.by.${name}`) })}
       onClick={() => onDrop({ [name]: undefined })}
     >
       {t(`usage.by.${name}`)}: {filters[name]}
