@@ -1,6 +1,7 @@
 import { aliasContract } from '../../../src/manage/contract/aliases.ts'
 import { auditContract } from '../../../src/manage/contract/audit.ts'
 import { channelContract } from '../../../src/manage/contract/channels.ts'
+import { insightContract } from '../../../src/manage/contract/insight.ts'
 import { ledgerContract } from '../../../src/manage/contract/ledger.ts'
 import { logContract } from '../../../src/manage/contract/logs.ts'
 import { priceContract } from '../../../src/manage/contract/prices.ts'
@@ -26,6 +27,7 @@ export const contract = {
   ...priceContract,
   ...pricingContract,
   ...logContract,
+  ...insightContract,
 }
 
 export type Contract = typeof contract
@@ -47,3 +49,8 @@ export type Setting = AnswerOf<'listSettings'>[number]
 export type AuditRecord = ItemOf<'listAudit'>
 export type AccessToken = ItemOf<'listAccessTokens'>
 export type Suspense = ItemOf<'listSuspense'>
+export type Series = AnswerOf<'usageSeries'>
+export type Health = AnswerOf<'channelHealth'>[number]
+export type ModelFacts = AnswerOf<'modelOverview'>[number]
+export type Attention = AnswerOf<'attention'>[number]
+export type Entry = ItemOf<'listEntries'>

@@ -29,14 +29,21 @@ export function moneyOfSpan(units: number | undefined): string {
   const usd = units / UNITS_PER_USD
   return usd > 0 && usd < 0.01 ? `<${dollars(2).format(0.01)}` : dollars(2).format(usd)
 }
-export const moneyOnAxis = (units: number) =>
+/** The same, of an amount the API told exactly. */
+export const moneyOfSum = (usd: string | undefined) =>
+  usd === undefined
+    ? NONE
+    : Number(usd) > 0 && Number(usd) < 0.01
+      ? `<${dollars(2).format(0.01)}`
+      : dollars(2).format(exact(usd))
+export const moneyOnAxis = (usd: number) =>
   number({
     style: 'currency',
     currency: 'USD',
     currencyDisplay: 'narrowSymbol',
     notation: 'compact',
     maximumSignificantDigits: 3,
-  }).format(units / UNITS_PER_USD)
+  }).format(usd)
 
 export const usdOfUnits = (units: number) => units / UNITS_PER_USD
 export const unitsOfUsd = (usd: number) => Math.round(usd * UNITS_PER_USD)

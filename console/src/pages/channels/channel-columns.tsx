@@ -1,18 +1,20 @@
 import { Link } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
-import type { Channel, ChannelType } from '../../api/contract.ts'
-import { moneyOfSpan } from '../../look/format.ts'
+import type { Channel, ChannelType, Health } from '../../api/contract.ts'
+import { moment, moneyOfSpan, share } from '../../look/format.ts'
 import { Gate } from '../../look/gate.tsx'
+import { Strip } from '../../look/strip.tsx'
 import type { Column } from '../../look/table.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
 import { LastTest, TestButton } from './channel-test.tsx'
-import { gateOf } from './channel-types.ts'
 import { InlineNumber } from './inline-number.tsx'
 import { Monogram } from './type-picker.tsx'
+import { stateOf } from './use-health.ts'
 
 type ColumnsOptions = {
   readonly t: TFunction
   readonly byNumber: ReadonlyMap<number, ChannelType>
+  readonly health: ReadonlyMap<number, Health>
   readonly save: (body: { id: number; priority?: number; weight?: number }) => Promise<unknown>
 }
 
@@ -30,14 +32,17 @@ export function ModelNames({ models }: { readonly models: readonly string[] }) {
 
 const usableKeys = ({ keys }: Channel) => `${keys.filter(({ status }) => status === 1).length}/${keys.length}`
 
-export const channelColumns = ({ t, byNumber, save }: ColumnsOptions): readonly Column<Channel>[] => [
+export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): readonly Column<Channel>[] => [
   {
     id: 'state',
     header: t('channels.state'),
     place: 'state',
     cell: channel => (
       <span className="flex flex-col">
-        <Gate state={gateOf(channel)} />
+        <Gate state={stateOf(channel, health.get(channel.id))} />
+        {health.get(channel.id)?.resting_until && channel.status === 1 ? (
+          <span className="text-label text-rest">{moment(health.get(channel.id)?.resting_until ?? 0)}</span>
+        ) : null}
         {channel.status === 3 && channel.status_reason ? (
           <span className="line-clamp-2 max-w-64 text-label text-bad">{channel.status_reason}</span>
         ) : null}
@@ -111,6 +116,22 @@ export const channelColumns = ({ t, byNumber, save }: ColumnsOptions): readonly 
     fromPx: 900,
     place: 'figure',
     cell: channel => <LastTest channel={channel} />,
+  },
+  {
+    id: 'day',
+    header: t('channels.last_day'),
+    fromPx: 1500,
+    cell: ({ id }) => {
+      const fares = health.get(id)
+      if (!fares) return '–'
+      const { requests, failures, hours } = fares
+      return (
+        <span className="flex items-center gap-2">
+          <Strip hours={hours} words={t('channels.last_day_words', { requests, failures })} />
+          <span className="text-ink-2">{share(requests - failures, requests)}</span>
+        </span>
+      )
+    },
   },
   {
     id: 'spent',

@@ -11,11 +11,13 @@ import { Gate } from '../../look/gate.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
+import { Strip } from '../../look/strip.tsx'
 import { useSwitch } from './channel-acts.ts'
 import { ChannelKeys } from './channel-keys.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
 import { LastTest, useTest } from './channel-test.tsx'
-import { gateOf, useTypes } from './channel-types.ts'
+import { useTypes } from './channel-types.ts'
+import { stateOf, useHealth } from './use-health.ts'
 
 /** A test with a model of one's choice, whole or streamed. */
 function TestSection({ channel }: { readonly channel: Channel }) {
@@ -66,6 +68,7 @@ export function ChannelPanel() {
   const { byNumber } = useTypes()
   const turn = useSwitch()
   const channel = result.data
+  const fares = useHealth().get(Number(id))
   const close = () => void navigate({ to: '/channels', search: true })
 
   return (
@@ -91,7 +94,7 @@ export function ChannelPanel() {
             <Section title={t('channels.summary')}>
               <Facts
                 facts={[
-                  [t('channels.state'), <Gate key="gate" state={gateOf(channel)} />],
+                  [t('channels.state'), <Gate key="gate" state={stateOf(channel, fares)} />],
                   ...(channel.status_reason
                     ? ([
                         [
@@ -107,6 +110,23 @@ export function ChannelPanel() {
                   [t('channels.priority'), channel.priority],
                   [t('channels.weight'), channel.weight],
                   [t('editor.tag'), channel.tag ?? '–'],
+                  [
+                    t('channels.last_day'),
+                    fares ? (
+                      <span key="day" className="flex items-center gap-3">
+                        <Strip
+                          hours={fares.hours}
+                          words={t('channels.last_day_words', {
+                            requests: fares.requests,
+                            failures: fares.failures,
+                          })}
+                        />
+                        {t('channels.last_day_words', { requests: fares.requests, failures: fares.failures })}
+                      </span>
+                    ) : (
+                      '–'
+                    ),
+                  ],
                   [t('channels.spent'), moneyOfSpan(channel.used_quota)],
                   [t('common.created'), <Moment key="made" at={channel.created_time} />],
                 ]}

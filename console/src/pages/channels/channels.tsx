@@ -1,6 +1,6 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
 import { useAct, useCall } from '../../api/query.ts'
@@ -16,6 +16,7 @@ import { BulkBar } from './bulk-bar.tsx'
 import { channelColumns } from './channel-columns.tsx'
 import { useTypes } from './channel-types.ts'
 import { TypePicker } from './type-picker.tsx'
+import { useHealth } from './use-health.ts'
 import { usePinnedOrder } from './use-pinned-order.ts'
 
 export type ChannelFilters = {
@@ -42,16 +43,14 @@ export function Channels() {
   const list = useCall('searchChannels', { query: question }, { everyMs: 15_000 })
   const update = useAct('updateChannel')
   const { byNumber } = useTypes()
+  const health = useHealth()
   const [selected, select] = useState<ReadonlySet<string>>(new Set())
   const { rows, isMoved, resort } = usePinnedOrder(
     (list.data?.items ?? []).filter(isChannel),
     JSON.stringify(question),
   )
   const save = update.mutateAsync
-  const columns = useMemo(
-    () => channelColumns({ t, byNumber, save: body => save({ body }) }),
-    [t, byNumber, save],
-  )
+  const columns = channelColumns({ t, byNumber, health, save: body => save({ body }) })
   const typeCounts = Object.entries(list.data?.type_counts ?? {})
 
   return (

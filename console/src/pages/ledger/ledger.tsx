@@ -9,10 +9,11 @@ import { useIsRoot } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Checkbox } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
-import { moment, moneyOfLedger } from '../../look/format.ts'
+import { count, cutMiddle, moment, moneyOfLedger } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
+import { Facts } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
@@ -55,6 +56,40 @@ function Verdict() {
       ) : check.isPending ? (
         <Loading lines={3} />
       ) : null}
+    </Sheet>
+  )
+}
+
+/** Leases, doubts and journals: what is under way between the nodes and the store. */
+function OpenMatters() {
+  const { t } = useTranslation()
+  const result = useCall('ledgerHealth', {}, { everyMs: 10_000 })
+  const health = result.data
+  return (
+    <Sheet title={t('ledger.health')}>
+      <Part result={result}>
+        {health ? (
+          <div className="p-4">
+            <Facts
+              facts={[
+                [t('ledger.entries'), count(health.entries)],
+                [t('ledger.leased'), moneyOfLedger(health.leased)],
+                [
+                  t('ledger.doubts'),
+                  `${count(health.suspense.open)} · ${moneyOfLedger(health.suspense.amount)}`,
+                ],
+                ...health.nodes.map(
+                  ({ id, applied, leased }) =>
+                    [
+                      `${t('ledger.node')} ${cutMiddle(id)}`,
+                      `${t('ledger.applied', { seq: count(applied) })} · ${moneyOfLedger(leased)}`,
+                    ] as const,
+                ),
+              ]}
+            />
+          </div>
+        ) : null}
+      </Part>
     </Sheet>
   )
 }
@@ -172,6 +207,7 @@ export function Ledger() {
   return (
     <Page title={t('nav.ledger')}>
       <Verdict />
+      <OpenMatters />
       <Doubts />
     </Page>
   )

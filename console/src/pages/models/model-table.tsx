@@ -3,12 +3,12 @@ import type { TFunction } from 'i18next'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import { UNIT_RATES } from '../../../../src/manage/contract/constants.ts'
-import type { Pricing } from '../../api/contract.ts'
+import type { ModelFacts, Pricing } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { CopyIcon } from '../../look/copy.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
-import { price } from '../../look/format.ts'
+import { count, price } from '../../look/format.ts'
 import { FilterBar } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
@@ -21,7 +21,11 @@ const unitPrices = (t: TFunction, row: Pricing) =>
     .map(rate => `${price(row[rate])} ${t(`rate.${rate}`)}`)
     .join(' · ')
 
-const columnsFor = (t: TFunction, isAdmin: boolean): readonly Column<Pricing>[] => [
+const columnsFor = (
+  t: TFunction,
+  isAdmin: boolean,
+  facts: ReadonlyMap<string, ModelFacts>,
+): readonly Column<Pricing>[] => [
   {
     id: 'name',
     header: t('models.name'),
@@ -50,6 +54,27 @@ const columnsFor = (t: TFunction, isAdmin: boolean): readonly Column<Pricing>[] 
       ) : (
         t('models.callable')
       ),
+  },
+  ...(isAdmin
+    ? [
+        {
+          id: 'channels',
+          header: t('models.channels'),
+          isRight: true,
+          fromPx: 1100,
+          cell: ({ model_name }: Pricing) => {
+            const model = facts.get(model_name)
+            return model ? `${model.channels_on}/${model.channels_all}` : '–'
+          },
+        },
+      ]
+    : []),
+  {
+    id: 'day',
+    header: t('models.last_day'),
+    isRight: true,
+    fromPx: 1280,
+    cell: ({ model_name }) => count(facts.get(model_name)?.requests),
   },
   { id: 'input', header: t('rate.input'), isRight: true, place: 'figure', cell: row => price(row.input) },
   { id: 'output', header: t('rate.output'), isRight: true, place: 'figure', cell: row => price(row.output) },
@@ -95,7 +120,11 @@ export function ModelTable() {
   const { pageSize } = usePreferences()
   const [{ p = 1, q = '' }, setFilters] = useFilters<ModelFilters>()
   const result = useCall('pricing', {})
-  const columns = useMemo(() => columnsFor(t, isAdmin), [t, isAdmin])
+  const overview = useCall('modelOverview', {}).data
+  const columns = useMemo(
+    () => columnsFor(t, isAdmin, new Map(overview?.map(model => [model.name, model]))),
+    [t, isAdmin, overview],
+  )
   const found = (result.data?.data ?? []).filter(({ model_name }) =>
     model_name.toLowerCase().includes(q.toLowerCase()),
   )

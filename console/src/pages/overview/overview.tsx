@@ -2,66 +2,64 @@ import { Link } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
-import { useIsAdmin, useSelf } from '../../api/self.ts'
+import { useSelf } from '../../api/self.ts'
 import { buttonClasses } from '../../look/button.tsx'
 import { Choice } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
-import { count, moneyOfSpan, share, zone } from '../../look/format.ts'
+import { count, moneyOfSpan, moneyOfSum, share, tokens, zone } from '../../look/format.ts'
 import { Page, Sheet } from '../../look/page.tsx'
 import { Empty, Loading } from '../../look/states.tsx'
-import { ROW } from '../usage/log-row.ts'
-import { beginOf, RANGES, type RangeName, rangeOf } from '../usage/range.ts'
+import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { LatestRequests } from './latest-requests.tsx'
 import { NeedsYou } from './needs-you.tsx'
-import { useCount, useSpend } from './use-figures.ts'
+import { Rankings } from './rankings.tsx'
+import { useSeries } from './use-series.ts'
 
-const SpendChart = lazy(() =>
-  import('./spend-chart.tsx').then(({ SpendChart: Chart }) => ({ default: Chart })),
-)
+const Charts = lazy(() => import('./charts.tsx').then(({ Charts: Loaded }) => ({ default: Loaded })))
 
 type Filters = { p?: number | undefined; range?: string | undefined }
 
-const REFRESH_MS = 15_000
-
-function Tile({ label, value, note }: { label: string; value: string; note?: string | undefined }) {
+function Tile({ label, value, notes }: { label: string; value: string; notes: readonly string[] }) {
   return (
     <div className="sheet flex min-w-0 flex-col px-4 py-3">
       <dt className="text-label text-ink-3">{label}</dt>
       <dd className="truncate text-figure font-medium">{value}</dd>
-      {note ? <dd className="text-label text-ink-3">{note}</dd> : null}
+      {notes.map(note => (
+        <dd key={note} className="text-label text-ink-3">
+          {note}
+        </dd>
+      ))}
     </div>
   )
 }
 
+/** The range in four figures, each with what it was over as much time before. */
 function Tiles({ range }: { readonly range: RangeName }) {
   const { t } = useTranslation()
   const self = useSelf()
-  const from = beginOf(range)
-  const spend = useSpend({ from }, REFRESH_MS)
-  const good = useCount({ from, type: ROW.request }, REFRESH_MS)
-  const failed = useCount({ from, type: ROW.error }, REFRESH_MS)
-  const whole = good === undefined || failed === undefined ? undefined : good + failed
+  const { totals, previous } = useSeries(range).result.data ?? {}
+  const before = (figure: string) => t('overview.before', { figure })
+  const success = (of: typeof totals) => (of ? share(of.requests - of.failures, of.requests) : '–')
   return (
     <dl className="grid grid-cols-2 gap-3 xl:grid-cols-4">
       <Tile
         label={t('overview.spend')}
-        value={moneyOfSpan(spend?.quota)}
-        note={self.unlimited_quota ? undefined : t('balance.left', { amount: moneyOfSpan(self.quota) })}
+        value={moneyOfSum(totals?.cost)}
+        notes={[
+          before(moneyOfSum(previous?.cost)),
+          ...(self.unlimited_quota ? [] : [t('balance.left', { amount: moneyOfSpan(self.quota) })]),
+        ]}
       />
       <Tile
         label={t('overview.requests')}
-        value={count(whole)}
-        note={t('overview.failed', { figure: count(failed) })}
+        value={count(totals?.requests)}
+        notes={[before(count(previous?.requests))]}
       />
+      <Tile label={t('overview.success')} value={success(totals)} notes={[before(success(previous))]} />
       <Tile
-        label={t('overview.success')}
-        value={good === undefined || whole === undefined ? '–' : share(good, whole)}
-        note={t('overview.success_note')}
-      />
-      <Tile
-        label={t('overview.now')}
-        value={t('overview.rpm', { figure: count(spend?.rpm) })}
-        note={t('overview.tpm', { figure: count(spend?.tpm) })}
+        label={t('overview.tokens')}
+        value={totals ? tokens(totals.prompt_tokens + totals.completion_tokens) : '–'}
+        notes={[previous ? before(tokens(previous.prompt_tokens + previous.completion_tokens)) : '']}
       />
     </dl>
   )
@@ -84,12 +82,11 @@ function FirstSteps() {
 
 export function Overview() {
   const { t } = useTranslation()
-  const isAdmin = useIsAdmin()
   const [{ range: asked }, setFilters] = useFilters<Filters>()
-  const range = rangeOf(asked)
-  const everything = useCount({})
-  const channels = useCall('listChannels', { query: { page_size: 1 } }, { enabled: isAdmin })
-  const isFresh = everything === 0 && (!isAdmin || channels.data !== undefined)
+  const range = rangeOf(asked === 'all' ? undefined : asked)
+  const own = useCall('listOwnLogs', { query: { page_size: 1 } })
+  const { totals } = useSeries(range).result.data ?? {}
+  const isFresh = own.data?.total === 0 && totals?.requests === 0
   return (
     <Page
       title={t('nav.overview')}
@@ -115,14 +112,15 @@ export function Overview() {
       {isFresh ? <FirstSteps /> : null}
       <NeedsYou />
       <Tiles range={range} />
-      <Sheet title={t('overview.spend_over_time')}>
-        <Suspense fallback={<Loading lines={4} />}>
-          <SpendChart range={range} />
-        </Suspense>
-      </Sheet>
-      <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
-        <LatestRequests />
-      </Sheet>
+      <Suspense fallback={<Loading lines={4} />}>
+        <Charts range={range} />
+      </Suspense>
+      <div className="grid items-start gap-4 xl:grid-cols-[3fr_2fr]">
+        <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
+          <LatestRequests />
+        </Sheet>
+        <Rankings range={range} />
+      </div>
     </Page>
   )
 }

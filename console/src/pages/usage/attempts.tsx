@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import type { LogRow } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
 import { span } from '../../look/format.ts'
 import { GateGlyph } from '../../look/gate.tsx'
 import { Section } from '../../look/panel.tsx'
@@ -12,6 +13,10 @@ const isGood = (status: number | string) => typeof status === 'number' && status
 export function Attempts({ row }: { readonly row: LogRow }) {
   const { t } = useTranslation()
   const { trace } = otherOf(row)
+  const channels = useCall('listChannels', { query: { page_size: 500 } }, { staleMs: 60_000 })
+  const names = new Map(
+    channels.data?.items.flatMap(item => ('id' in item ? [[item.id, item.name] as const] : [])),
+  )
   const attempts = trace?.attempts ?? [{ channel: row.channel, status: 200, ms: row.use_time_ms }]
   const whole = Math.max(
     1,
@@ -31,7 +36,7 @@ export function Attempts({ row }: { readonly row: LogRow }) {
               <span className="flex min-w-0 items-center gap-2">
                 <GateGlyph state={isGood(status) ? 'on' : 'stopped'} />
                 <Link to="/channels/$id" params={{ id: String(channel) }} className="truncate">
-                  {channel === row.channel && row.channel_name ? row.channel_name : `#${channel}`}
+                  {names.get(channel) ?? `#${channel}`}
                 </Link>
                 <span className={isGood(status) ? 'text-ok' : 'text-bad'}>{status}</span>
               </span>

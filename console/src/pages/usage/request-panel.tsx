@@ -1,7 +1,8 @@
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
 import { useTranslation } from 'react-i18next'
-import type { LogRow } from '../../api/contract.ts'
+import type { Entry, LogRow } from '../../api/contract.ts'
+import { ApiError } from '../../api/errors.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { CopyIcon } from '../../look/copy.tsx'
@@ -159,24 +160,51 @@ function Detail({ row }: { readonly row: LogRow }) {
   )
 }
 
+/** The entries of one request: what was taken from whom, to the nanodollar. */
+function LedgerSection({ entries }: { readonly entries: readonly Entry[] }) {
+  const { t } = useTranslation()
+  if (entries.length === 0) return null
+  return (
+    <Section title={t('nav.ledger')}>
+      <ul className="flex flex-col gap-1 text-table">
+        {entries.map(entry => (
+          <li key={`${entry.chain} ${entry.seq}`} className="flex flex-wrap justify-between gap-x-4">
+            <span>
+              {t(`ledger.kind.${entry.kind}`)} <span className="text-ink-3">{entry.actor}</span>
+            </span>
+            <span>{moneyOfLedger(entry.amount)}</span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
 export function RequestPanel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const isAdmin = useIsAdmin()
   const { requestId = '' } = useParams({ strict: false })
-  const query = { request_id: requestId, page_size: 10 }
-  const all = useCall('listLogs', { query }, { enabled: isAdmin })
-  const own = useCall('listOwnLogs', { query }, { enabled: !isAdmin })
-  const result = isAdmin ? all : own
-  const rows = result.data?.items ?? []
+  const result = useCall('getLog', { params: { request_id: requestId } })
+  const { error } = result
+  const isUnknown = error instanceof ApiError && (error.status === 404 || error.status === 400)
+  const { rows = [], entries = [], doubts = [] } = result.data ?? {}
   return (
     <Panel title={t('usage.request')} onClose={() => void navigate({ to: '/usage', search: true })}>
-      <Part result={result}>
-        {rows.length === 0 ? <Empty title={t('usage.unknown')}>{t('usage.unknown_help')}</Empty> : null}
-        {rows.map(row => (
-          <Detail key={row.id} row={row} />
-        ))}
-      </Part>
+      {isUnknown ? (
+        <Empty title={t('usage.unknown')}>{t('usage.unknown_help')}</Empty>
+      ) : (
+        <Part result={result}>
+          {rows.map(row => (
+            <Detail key={row.id} row={row} />
+          ))}
+          <LedgerSection entries={entries} />
+          {doubts.map(({ channel_id, cost, reason }) => (
+            <p key={`${channel_id} ${reason}`} className="text-table text-warn">
+              {t('usage.doubt', { channel: channel_id, amount: moneyOfLedger(cost), reason })}
+            </p>
+          ))}
+        </Part>
+      )}
     </Panel>
   )
 }

@@ -7,6 +7,7 @@ import { useAct, useCall } from '../../api/query.ts'
 import { ROLE, useIsRoot, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
+import { Entries } from '../../look/entries.tsx'
 import { FormFault } from '../../look/fault.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
 import { count, moneyOfSpan } from '../../look/format.ts'
@@ -72,6 +73,24 @@ function Acts({ user }: { readonly user: User }) {
         />
       ) : null}
     </>
+  )
+}
+
+/** Every movement of this user's balance, the newest first. */
+function UserEntries({ id }: { readonly id: number }) {
+  const { t } = useTranslation()
+  const result = useCall('listEntries', { query: { user_id: id, page_size: 10 } })
+  const entries = result.data?.items ?? []
+  return (
+    <Section title={t('ledger.entries')}>
+      <Part result={result}>
+        {entries.length > 0 ? (
+          <Entries entries={entries} isShort />
+        ) : (
+          <p className="text-ink-3">{t('ledger.no_entries')}</p>
+        )}
+      </Part>
+    </Section>
   )
 }
 
@@ -200,6 +219,7 @@ export function UserPanel() {
               {isBelow ? <Acts user={user} /> : <p className="text-ink-3">{t('users.rank')}</p>}
             </Section>
             {isBelow && !user.unlimited_quota ? <BalanceForm user={user} /> : null}
+            <UserEntries id={user.id} />
             {isBelow ? <Editor key={user.id} user={user} /> : null}
           </>
         ) : null}
