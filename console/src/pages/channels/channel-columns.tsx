@@ -120,7 +120,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
   {
     id: 'day',
     header: t('channels.last_day'),
-    fromPx: 1500,
+    fromPx: 1280,
     cell: ({ id }) => {
       const fares = health.get(id)
       if (!fares) return '–'

@@ -94,9 +94,9 @@ function Tokens({ range }: { readonly range: RangeName }) {
 }
 
 export const Charts = ({ range }: { readonly range: RangeName }) => (
-  <div className="grid gap-4 xl:grid-cols-3 md:grid-cols-2">
+  <>
     <Requests range={range} />
     <Spend range={range} />
     <Tokens range={range} />
-  </div>
+  </>
 )

@@ -16,6 +16,13 @@ const ICONS = {
   info: <Info size={16} className="shrink-0 text-ink-3" aria-hidden />,
 } as const
 
+/** Kinds whose sentence says everything. */
+const SAID: ReadonlySet<Attention['kind']> = new Set([
+  'model_unpriced',
+  'model_single_channel',
+  'suspense_open',
+])
+
 /** Where the thing is that needs somebody. */
 function linkOf({ kind, target, name }: Attention): LinkProps {
   const [what, id = ''] = target.split(':')
@@ -48,7 +55,9 @@ export function NeedsYou() {
             {ICONS[need.level]}
             <span className="min-w-0 grow break-words">
               {t(`needs.${need.kind}`, { name: need.name })}
-              {need.detail ? <span className="text-label text-ink-3"> {need.detail}</span> : null}
+              {need.detail && !SAID.has(need.kind) ? (
+                <span className="text-label text-ink-3"> {need.detail}</span>
+              ) : null}
             </span>
             <Link {...linkOf(need)} className="shrink-0 py-1">
               {t('needs.open')}

@@ -112,15 +112,15 @@ export function Overview() {
       {isFresh ? <FirstSteps /> : null}
       <NeedsYou />
       <Tiles range={range} />
-      <Suspense fallback={<Loading lines={4} />}>
-        <Charts range={range} />
-      </Suspense>
-      <div className="grid items-start gap-4 xl:grid-cols-[3fr_2fr]">
-        <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
-          <LatestRequests />
-        </Sheet>
+      <div className="grid gap-4 md:grid-cols-2">
+        <Suspense fallback={<Loading lines={4} />}>
+          <Charts range={range} />
+        </Suspense>
         <Rankings range={range} />
       </div>
+      <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
+        <LatestRequests />
+      </Sheet>
     </Page>
   )
 }
