@@ -7,6 +7,7 @@ import { firstStart, keyringOf, openDigest } from './bootstrap.ts'
 import { buildRelay } from './build-relay.ts'
 import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
+import { CONSOLE_DIRECTORY } from './console-files.ts'
 import { createClientAddress } from './http/address.ts'
 import { createCrowd } from './http/crowd.ts'
 import { createOutbound } from './http/outbound.ts'
@@ -211,6 +212,7 @@ export async function buildServer(
       channels: relay.channels,
       routes: relay.routes,
       verify: operationsOf(config, ground).verify,
+      consoleDirectory: CONSOLE_DIRECTORY,
       basePath: config.basePath,
       version,
       startTime: now(),

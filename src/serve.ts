@@ -4,6 +4,7 @@ import { buildServer, type Ground, openGround, operationsOf } from './build.ts'
 import { EXIT, type StartOptions } from './cli/cli.ts'
 import { serveControl } from './cli/control.ts'
 import type { Config } from './config.ts'
+import { createConsoleFiles } from './console-files.ts'
 import { createDemo } from './demo.ts'
 import { createLog } from './log.ts'
 import { startWorkers } from './supervise.ts'
@@ -69,6 +70,8 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   const control = await serveControl(config.dataDir, operations)
   const signalled = untilSignalled()
   const port = await gateway.listen()
+  const consoleFiles = createConsoleFiles(log)
+  void consoleFiles.prepare()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
   if (demo) await demo.furnish({ address, operations, rootPassword, print })
@@ -78,6 +81,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
 
   const signal = await signalled
   log.info({ signal, drain_s: config.drainS }, 'stopping: no new connections, running requests finish')
+  consoleFiles.close()
   await gateway.stop()
   control.close()
   await ground.close()

@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, it } from 'node:test'
 import { parseSync } from 'oxc-parser'
+import { providers } from '../src/providers/index.ts'
 
 /** The floors of DESIGN.md's house, top first. Arrows point down; rooms on one floor do not import each other. */
 const FLOORS: readonly (readonly string[])[] = [
@@ -17,9 +18,15 @@ const FLOORS: readonly (readonly string[])[] = [
 /** The contract is read by the console too, so it may lean on nothing but zod and constants. */
 const CONTRACT_MAY_IMPORT = /^(zod$|src\/manage\/contract\/|src\/domain\/)/
 
+/** What of the product the console may know: the contract, which tells it everything else. */
+const CONSOLE_MAY_IMPORT = /^(console\/|src\/manage\/contract\/)/
+
 type Arrow = { readonly from: string; readonly to: string }
 
 const files = globSync('src/**/*.ts')
+const consoleFiles = globSync('console/src/**/*.{ts,tsx}')
+/** Providers that are named by what they are, not by who they are. */
+const COMMON_WORDS = new Set(['Custom'])
 
 /** Every import of a file, types included: a type is knowledge of the other room as well. */
 function importsOf(file: string): readonly string[] {
@@ -78,6 +85,23 @@ describe('the architecture', () => {
     const wrong = arrows.filter(
       ({ from, to }) => /^(test|bench|simulator)\//.test(to) && from !== 'src/demo.ts',
     )
+    assert.deepEqual(wrong, [])
+  })
+
+  it('lets the console know the contract and nothing else of the product', () => {
+    const wrong = consoleFiles
+      .flatMap(from => importsOf(from).map(to => ({ from, to })))
+      .filter(({ to }) => /^(src|test|simulator|bench|console)\//.test(to) && !CONSOLE_MAY_IMPORT.test(to))
+    assert.deepEqual(wrong, [])
+  })
+
+  it('keeps vendors’ names and raw colours out of the console', () => {
+    const names = providers.map(({ name }) => name).filter(name => !COMMON_WORDS.has(name))
+    const vendor = new RegExp(`\\b(${names.map(name => RegExp.escape(name)).join('|')})\\b`)
+    const wrong = consoleFiles.filter(file => {
+      const text = readFileSync(file, 'utf8')
+      return vendor.test(text) || /#[0-9a-f]{6}\b|#[0-9a-f]{3}\b(?!\w)|\brgba?\(/i.test(text)
+    })
     assert.deepEqual(wrong, [])
   })
 

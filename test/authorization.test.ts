@@ -242,8 +242,12 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/pricing$/, 'any'],
 ]
 
-/** What the program serves besides the contract: the home page and the reference. */
-const BESIDE_THE_CONTRACT = [/^GET \/$/, /^GET \/api\/openapi\.json$/, /^(GET|HEAD) \/docs(\/.*)?$/]
+/** What the program serves besides the contract: the console and the reference. */
+const BESIDE_THE_CONTRACT = [
+  /^GET \/(assets\/\*|theme\.js|icon\.svg)?$/,
+  /^GET \/api\/openapi\.json$/,
+  /^(GET|HEAD) \/docs(\/.*)?$/,
+]
 
 const routes = Object.entries(contract) as [string, Route][]
 const pathOf = (route: Route, params: Readonly<Record<string, string>>) =>
@@ -326,7 +330,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('holds for everything that the program serves, beside its home page and its reference', () => {
+    it('holds for everything that the program serves, beside its console and its reference', () => {
       const promised = new Map(routes.map(([, route]) => [`${route.method} ${route.path}`, route]))
       const paths = new Set(routes.map(([, route]) => route.path))
       const strange = registered.filter(({ name, options }) => {

@@ -18,6 +18,8 @@ const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('te
 /** Files that take longest begin first, so that none of them runs alone at the end. */
 const LONGEST = [
   'start',
+  'console-pages',
+  'console',
   'bad-bodies',
   'relay-kills',
   'kill-storm',

@@ -11,8 +11,8 @@ import { invalidField, Refusal } from '../domain/errors.ts'
 import { type ErrorAnswer, internalError, managementError, relayError } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
+import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
-import { serveHome } from './home.ts'
 import { serveReference } from './reference.ts'
 import { serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
@@ -101,11 +101,13 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     const shape = request.routeOptions.config.route?.relayErrors ? relayError : managementError
     send(reply, shape(refusal ?? internalError(request.id)))
   })
-  app.setNotFoundHandler((request, reply) => send(reply, managementError(nothingAt(request))))
 
   await app.register(cookie)
   await serveReference(app, deps)
-  serveHome(app, deps.basePath, deps.version)
+  const { sendPage } = await serveConsole(app, deps)
+  app.setNotFoundHandler((request, reply) =>
+    isPage(request) ? sendPage(reply) : send(reply, managementError(nothingAt(request))),
+  )
   serveEverything(app, deps)
 
   await app.ready()

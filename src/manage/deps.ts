@@ -72,6 +72,8 @@ export type Deps = {
       readonly keys: readonly (Condition & { readonly index: number })[]
     }[]
   }
+  /** Where the console's files are, or will be. */
+  readonly consoleDirectory: string
   readonly basePath: string
   readonly version: string
   readonly startTime: number

@@ -1,0 +1,70 @@
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+
+/**
+ * Makes `console/dist`. Called by the gateway with the digest of the sources, or by hand without one. Several gateways
+ * may start at once on one checkout: one builds, the others wait; the finished directory is put in place as a whole.
+ */
+
+const HERE = fileURLToPath(new URL('.', import.meta.url))
+const DIST = join(HERE, 'dist')
+const LOCK = join(HERE, 'dist.lock')
+const DRAFT = join(HERE, `dist.${process.pid}`)
+const STALE_LOCK_MS = 120_000
+
+/** True when the lock is ours; false when somebody else has just built. */
+async function takeLock(digest: string): Promise<boolean> {
+  for (;;) {
+    try {
+      await mkdir(LOCK)
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    const age = await stat(LOCK).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    )
+    if (age > STALE_LOCK_MS) await rm(LOCK, { recursive: true, force: true })
+    await setTimeout(200)
+    const made = await readFile(join(DIST, 'made-from'), 'utf8').catch(() => undefined)
+    if (digest !== '' && made === digest) return false
+  }
+}
+
+const brotli = promisify(brotliCompress)
+const zip = promisify(gzip)
+
+/** Compressed once here, so that the gateway never spends a moment on it. */
+async function compress(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!/\.(js|css|svg)$/.test(name)) continue
+    const bytes = await readFile(join(directory, name))
+    const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
+    await writeFile(join(directory, `${name}.br`), await brotli(bytes, quality))
+    await writeFile(join(directory, `${name}.gz`), await zip(bytes))
+  }
+}
+
+async function build(digest: string): Promise<void> {
+  const { build } = await import('vite')
+  await build({ root: HERE, logLevel: 'error', build: { outDir: DRAFT, emptyOutDir: true } })
+  await compress(join(DRAFT, 'assets'))
+  await writeFile(join(DRAFT, 'made-from'), digest)
+  await rm(DIST, { recursive: true, force: true })
+  await rename(DRAFT, DIST)
+}
+
+const digest = process.argv[2] ?? ''
+if (await takeLock(digest)) {
+  try {
+    await build(digest)
+  } finally {
+    await rm(DRAFT, { recursive: true, force: true })
+    await rm(LOCK, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,21 @@
+import type { Plugin } from 'vite'
+
+const NAME = 'virtual:routes'
+const RESOLVED = `\0${NAME}`
+
+/**
+ * Method and path of every route, read off the contract while building: the client needs no more, so the schemas and
+ * their library are loaded only by those who open a form.
+ */
+export const routeTable = (): Plugin => ({
+  name: 'route-table',
+  resolveId: id => (id === NAME ? RESOLVED : undefined),
+  async load(id) {
+    if (id !== RESOLVED) return undefined
+    const { contract } = await import(new URL('./src/api/contract.ts', import.meta.url).href)
+    const rows = Object.entries<{ method: string; path: string; reply?: unknown }>(contract).map(
+      ([name, { method, path, reply }]) => [name, { method, path, isWhole: reply !== undefined }],
+    )
+    return `export const routes = ${JSON.stringify(Object.fromEntries(rows))}`
+  },
+})

@@ -1,0 +1,71 @@
+import { routes } from 'virtual:routes'
+import type { z } from 'zod'
+import { basePath } from './base-path.ts'
+import type { AnswerOf, Contract, RouteName } from './contract.ts'
+import { ApiError, errorOf, OFFLINE } from './errors.ts'
+import { waitForSignIn } from './session.ts'
+
+type Scalar = string | number | boolean | undefined
+type FieldsOf<T> = T extends z.ZodType ? Exclude<keyof z.output<T>, 'paging'> : never
+type QueryOf<Name extends RouteName> = Contract[Name] extends { query: infer Q }
+  ? { readonly query?: Partial<Record<FieldsOf<Q> | 'p' | 'page_size', Scalar>> }
+  : { readonly query?: never }
+type BodyOf<Name extends RouteName> = Contract[Name] extends { body: infer B extends z.ZodType }
+  ? { readonly body: z.input<B> }
+  : { readonly body?: never }
+type ParamsOf<Name extends RouteName> = Contract[Name] extends { params: infer P }
+  ? { readonly params: Record<FieldsOf<P>, string | number> }
+  : { readonly params?: never }
+
+/** What a call has to be given, read off its route. */
+export type Input<Name extends RouteName> = QueryOf<Name> & BodyOf<Name> & ParamsOf<Name>
+
+export type CallOptions = {
+  readonly signal?: AbortSignal | undefined
+  /** False: a missing session is an answer like any other, and nobody is asked to sign in. */
+  readonly askSignIn?: boolean
+}
+
+type Loose = { readonly query?: object; readonly params?: object; readonly body?: unknown }
+
+function addressOf(name: RouteName, { query = {}, params = {} }: Loose): string {
+  const path = routes[name].path.replace(/:(\w+)/g, (_whole, field: string) =>
+    encodeURIComponent(String((params as Record<string, string>)[field])),
+  )
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
+  const search = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString()
+  return `${basePath}${path}${search && `?${search}`}`
+}
+
+async function send(name: RouteName, input: Loose, signal: AbortSignal | undefined): Promise<Response> {
+  try {
+    return await fetch(addressOf(name, input), {
+      method: routes[name].method,
+      signal: signal ?? null,
+      ...(input.body === undefined
+        ? {}
+        : { body: JSON.stringify(input.body), headers: { 'content-type': 'application/json' } }),
+    })
+  } catch (error) {
+    if (signal?.aborted) throw error
+    throw new ApiError({ status: 0, code: OFFLINE, message: (error as Error).message })
+  }
+}
+
+/** Calls a route of the contract. A session that has ended is renewed in a dialog, and the call repeated after it. */
+export async function call<Name extends RouteName>(
+  name: Name,
+  input: Input<Name>,
+  { signal, askSignIn = true }: CallOptions = {},
+): Promise<AnswerOf<Name>> {
+  for (;;) {
+    const response = await send(name, input as Loose, signal)
+    if (response.status === 401 && askSignIn) {
+      await waitForSignIn()
+      continue
+    }
+    if (!response.ok) throw await errorOf(response)
+    const answer = await response.json()
+    return routes[name].isWhole ? answer : answer.data
+  }
+}

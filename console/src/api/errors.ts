@@ -1,0 +1,53 @@
+export type FieldError = { readonly path: string; readonly message: string }
+
+type Facts = {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  readonly errors?: readonly FieldError[] | undefined
+  readonly requestId?: string | undefined
+  readonly retryAfterS?: number | undefined
+}
+
+/** An answer that is no success: its status, its stable code, and what it says of single fields. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly errors: readonly FieldError[]
+  readonly requestId: string | undefined
+  readonly retryAfterS: number | undefined
+
+  constructor({ status, code, message, errors = [], requestId, retryAfterS }: Facts) {
+    super(message)
+    this.name = 'ApiError'
+    this.status = status
+    this.code = code
+    this.errors = errors
+    this.requestId = requestId
+    this.retryAfterS = retryAfterS
+  }
+}
+
+/** No answer at all. */
+export const OFFLINE = 'offline'
+
+type ErrorBody = {
+  readonly code?: string
+  readonly message?: string
+  readonly errors?: readonly FieldError[]
+  readonly error?: { readonly code?: string | null; readonly message?: string }
+}
+
+/** Reads both families' errors: `/api` tells them flat, `/v1` under `error`. */
+export async function errorOf(response: Response): Promise<ApiError> {
+  const body: ErrorBody = await response.json().catch(() => ({}))
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
+  return new ApiError({
+    status: response.status,
+    code: body.code ?? body.error?.code ?? `http_${response.status}`,
+    message: body.message ?? body.error?.message ?? response.statusText,
+    errors: body.errors,
+    requestId: response.headers.get('x-request-id') ?? undefined,
+    retryAfterS: Number.isFinite(retryAfter) ? retryAfter : undefined,
+  })
+}

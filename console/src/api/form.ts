@@ -1,0 +1,83 @@
+import { type DefaultValues, type FieldValues, type Path, useForm } from 'react-hook-form'
+import type { z } from 'zod'
+import type { Input } from './client.ts'
+import type { AnswerOf, RouteName } from './contract.ts'
+import { ApiError } from './errors.ts'
+import { useAct } from './query.ts'
+
+/** Judges a body by the schema the gateway uses, so that a fault shows before anything is sent. */
+export async function judge(route: RouteName, body: unknown): Promise<void> {
+  const { contract } = await import('./contract.ts')
+  const { body: schema } = contract[route] as { body?: z.ZodType }
+  const judged = schema?.safeParse(body)
+  if (!judged || judged.success) return
+  const errors = judged.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+  const message = errors.map(fault => `${fault.path}: ${fault.message}`).join('; ')
+  throw new ApiError({ status: 400, code: 'invalid_request', message, errors })
+}
+
+type SavingOptions<Values extends FieldValues> = {
+  readonly defaults: DefaultValues<Values>
+  readonly save: (values: Values) => Promise<void>
+  /** Where a field of the body has another name in the form. */
+  readonly names?: Readonly<Record<string, Path<Values>>>
+}
+
+/** A form whose faults, found here or by the gateway, land on their fields; the focus goes to the first. */
+export function useSavingForm<Values extends FieldValues>({
+  defaults,
+  save,
+  names = {},
+}: SavingOptions<Values>) {
+  const form = useForm<Values>({ defaultValues: defaults })
+
+  function showFaults(error: unknown): void {
+    const known = form.getValues()
+    let isShown = false
+    for (const { path, message } of error instanceof ApiError ? error.errors : []) {
+      const field = path.replace(/^channel\./, '').split('.')[0] ?? ''
+      const name = names[field] ?? (field in known ? (field as Path<Values>) : undefined)
+      if (name === undefined) continue
+      form.setError(name, { message }, { shouldFocus: !isShown })
+      isShown = true
+    }
+    const message = error instanceof Error ? error.message : String(error)
+    if (!isShown) form.setError('root.server', { message })
+  }
+
+  const { errors, isSubmitting } = form.formState
+  return {
+    form,
+    submit: form.handleSubmit(values => save(values).catch(showFaults)),
+    errorOf: (name: Path<Values>) => form.getFieldState(name, form.formState).error?.message,
+    isBusy: isSubmitting,
+    fault: errors.root?.server?.message,
+  }
+}
+
+type ContractFormOptions<Name extends RouteName, Values extends FieldValues> = Omit<
+  SavingOptions<Values>,
+  'save'
+> & {
+  readonly route: Name
+  readonly toInput: (values: Values) => Input<Name>
+  readonly onDone: (answer: AnswerOf<Name>, values: Values) => void
+}
+
+/** A form over one route of the contract. */
+export function useContractForm<Name extends RouteName, Values extends FieldValues>({
+  route,
+  toInput,
+  onDone,
+  ...options
+}: ContractFormOptions<Name, Values>) {
+  const act = useAct(route)
+  return useSavingForm<Values>({
+    ...options,
+    save: async values => {
+      const input = toInput(values)
+      await judge(route, (input as { body?: unknown }).body)
+      onDone(await act.mutateAsync(input), values)
+    },
+  })
+}

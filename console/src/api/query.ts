@@ -1,0 +1,64 @@
+import {
+  keepPreviousData,
+  QueryClient,
+  queryOptions,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query'
+import { type CallOptions, call, type Input } from './client.ts'
+import type { AnswerOf, RouteName } from './contract.ts'
+import { ApiError, OFFLINE } from './errors.ts'
+
+const LIST_STALE_MS = 10_000
+const MAX_RETRIES = 2
+
+/** Only what may pass by itself is tried again: no answer, or a gateway that says it cannot answer now. */
+const isPassing = (error: Error) =>
+  error instanceof ApiError && (error.code === OFFLINE || error.status === 502 || error.status === 503)
+
+export const createQueryClient = () =>
+  new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: LIST_STALE_MS,
+        retry: (count, error) => count < MAX_RETRIES && isPassing(error),
+      },
+    },
+  })
+
+export const callQuery = <Name extends RouteName>(
+  name: Name,
+  input: Input<Name>,
+  options: Omit<CallOptions, 'signal'> = {},
+) =>
+  queryOptions({
+    queryKey: [name, input],
+    queryFn: ({ signal }) => call(name, input, { ...options, signal }),
+  })
+
+type Reading = {
+  readonly enabled?: boolean
+  readonly staleMs?: number
+  /** Asks again this often while the page is in sight. */
+  readonly everyMs?: number | false
+}
+
+/** Reads a route. Old rows stay in sight until the new ones are there. */
+export const useCall = <Name extends RouteName>(name: Name, input: Input<Name>, reading: Reading = {}) =>
+  useQuery({
+    ...callQuery(name, input),
+    placeholderData: keepPreviousData,
+    ...(reading.enabled === undefined ? {} : { enabled: reading.enabled }),
+    ...(reading.staleMs === undefined ? {} : { staleTime: reading.staleMs }),
+    ...(reading.everyMs === undefined ? {} : { refetchInterval: reading.everyMs }),
+  })
+
+/** Writes through a route, then reads again whatever the page shows: a change is in effect when the call answers. */
+export function useAct<Name extends RouteName>(name: Name) {
+  const client = useQueryClient()
+  return useMutation<AnswerOf<Name>, Error, Input<Name>>({
+    mutationFn: input => call(name, input),
+    onSuccess: () => client.invalidateQueries(),
+  })
+}

@@ -1,0 +1,29 @@
+import { useSyncExternalStore } from 'react'
+
+/** Calls that met an ended session wait here until somebody has signed in again. */
+let waiting: (() => void)[] = []
+const listeners = new Set<() => void>()
+
+function tell(): void {
+  for (const listener of listeners) listener()
+}
+
+export const waitForSignIn = () =>
+  new Promise<void>(resolve => {
+    waiting.push(resolve)
+    tell()
+  })
+
+export function signedInAgain(): void {
+  const resumed = waiting
+  waiting = []
+  tell()
+  for (const resume of resumed) resume()
+}
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener)
+  return () => void listeners.delete(listener)
+}
+
+export const useIsSignInNeeded = () => useSyncExternalStore(subscribe, () => waiting.length > 0)

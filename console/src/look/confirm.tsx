@@ -1,0 +1,67 @@
+import { type ReactNode, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button } from './button.tsx'
+import { Dialog } from './dialog.tsx'
+import { Field, TextInput } from './field.tsx'
+import { ErrorCard } from './states.tsx'
+
+type ConfirmProps = {
+  readonly title: string
+  /** What will be so afterwards, said before the button. */
+  readonly effect: ReactNode
+  readonly verb: string
+  /** Has to be typed where the act is wide. */
+  readonly typed?: string
+  readonly onConfirm: () => Promise<unknown>
+  readonly onClose: () => void
+}
+
+/** Asks before something permanent. The button says the verb; the focus is on the way back. */
+export function Confirm({ title, effect, verb, typed, onConfirm, onClose }: ConfirmProps) {
+  const { t } = useTranslation()
+  const [text, setText] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const confirm = async () => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      await onConfirm()
+      onClose()
+    } catch (fault) {
+      setError(fault)
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog title={title} isOpen onClose={onClose}>
+      <div className="text-ink-2">{effect}</div>
+      {typed === undefined ? null : (
+        <Field label={t('confirm.type', { name: typed })}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              autoComplete="off"
+              value={text}
+              onChange={event => setText(event.target.value)}
+            />
+          )}
+        </Field>
+      )}
+      {error ? <ErrorCard error={error} /> : null}
+      <div className="flex justify-end gap-2">
+        <Button autoFocus onClick={onClose}>
+          {t('common.cancel')}
+        </Button>
+        <Button
+          kind="danger"
+          isBusy={isBusy}
+          disabled={typed !== undefined && text.trim() !== typed}
+          onClick={() => void confirm()}
+        >
+          {verb}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,83 @@
+import { Check, Copy } from 'lucide-react'
+import { useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { announce } from './announce.tsx'
+import { Button, IconButton } from './button.tsx'
+
+/**
+ * On plain HTTP there is no clipboard API; a selected range can still be copied, without taking the focus out of a
+ * dialog that holds it. Tells whether it succeeded, and claims nothing otherwise.
+ */
+async function copyText(text: string, near: HTMLElement): Promise<boolean> {
+  if (window.isSecureContext && navigator.clipboard) {
+    try {
+      await navigator.clipboard.writeText(text)
+      return true
+    } catch {
+      // Refused, perhaps for want of focus: the old way may still do.
+    }
+  }
+  const carrier = document.createElement('span')
+  carrier.textContent = text
+  carrier.className = 'fixed top-0 left-0 whitespace-pre opacity-0 select-text'
+  near.append(carrier)
+  const selection = getSelection()
+  const range = document.createRange()
+  range.selectNodeContents(carrier)
+  selection?.removeAllRanges()
+  selection?.addRange(range)
+  try {
+    return document.execCommand('copy')
+  } finally {
+    selection?.removeAllRanges()
+    carrier.remove()
+  }
+}
+
+const SHOWN_MS = 2_000
+
+function useCopy(text: string) {
+  const { t } = useTranslation()
+  const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle')
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const copy = async (near: HTMLElement) => {
+    const isDone = await copyText(text, near.parentElement ?? document.body)
+    setState(isDone ? 'copied' : 'failed')
+    announce(isDone ? t('copy.copied') : t('copy.failed'))
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => setState('idle'), SHOWN_MS)
+  }
+  return { state, copy }
+}
+
+type CopyProps = { readonly text: string; readonly label?: string; readonly isPrimary?: boolean }
+
+export function CopyButton({ text, label, isPrimary = false }: CopyProps) {
+  const { t } = useTranslation()
+  const { state, copy } = useCopy(text)
+  const words = { idle: label ?? t('copy.copy'), copied: t('copy.copied'), failed: t('copy.failed') }
+  return (
+    <Button
+      kind={isPrimary ? 'primary' : 'plain'}
+      icon={state === 'copied' ? Check : Copy}
+      onClick={event => void copy(event.currentTarget)}
+    >
+      {words[state]}
+    </Button>
+  )
+}
+
+export function CopyIcon({ text, label }: { readonly text: string; readonly label: string }) {
+  const { state, copy } = useCopy(text)
+  return (
+    <IconButton
+      icon={state === 'copied' ? Check : Copy}
+      label={label}
+      className="size-6 pointer-coarse:size-8"
+      onClick={event => {
+        event.stopPropagation()
+        void copy(event.currentTarget)
+      }}
+    />
+  )
+}

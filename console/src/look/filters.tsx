@@ -1,0 +1,67 @@
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Search } from 'lucide-react'
+import { useEffect, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+
+/** The filters of a page live in its address: a link reproduces the view. */
+export function useFilters<Filters extends { p?: number | undefined }>() {
+  const search = useSearch({ strict: false } as never) as Filters
+  const navigate = useNavigate()
+  /** Another filter begins at the first page again. */
+  const set = (changes: Partial<Filters>) =>
+    void navigate({
+      to: '.',
+      search: ((before: object) => ({ ...before, p: undefined, ...changes })) as never,
+      replace: true,
+    })
+  return [search, set] as const
+}
+
+export const readText = (value: unknown) =>
+  typeof value === 'string' || typeof value === 'number' ? String(value) || undefined : undefined
+export const readWhole = (value: unknown) =>
+  Number.isInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined
+
+export const readFlag = (value: unknown) => (String(value) === 'true' ? true : undefined)
+
+type SearchBoxProps = {
+  readonly label: string
+  readonly value: string | undefined
+  readonly onChange: (value: string | undefined) => void
+}
+
+const PAUSE_MS = 250
+
+/** Asks once the typing pauses; a word in the making of an input method is not asked for. */
+export function SearchBox({ label, value, onChange }: SearchBoxProps) {
+  const { t } = useTranslation()
+  const [text, setText] = useState(value ?? '')
+  const [isComposing, setComposing] = useState(false)
+  useEffect(() => setText(value ?? ''), [value])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only what is typed starts the clock
+  useEffect(() => {
+    if (isComposing || text === (value ?? '')) return
+    const timer = setTimeout(() => onChange(text.trim() || undefined), PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text, isComposing])
+  return (
+    <label className="relative w-full min-w-40 sm:w-64">
+      <span className="sr-only">{label}</span>
+      <Search
+        size={16}
+        className="pointer-events-none absolute top-2 left-2 text-ink-3 pointer-coarse:top-3"
+        aria-hidden
+      />
+      <input
+        type="search"
+        data-page-filter
+        value={text}
+        placeholder={`${label}${t('common.ellipsis')}`}
+        onChange={event => setText(event.target.value)}
+        onCompositionStart={() => setComposing(true)}
+        onCompositionEnd={() => setComposing(false)}
+        className="control w-full pl-8"
+      />
+    </label>
+  )
+}

@@ -1,0 +1,45 @@
+import { useTranslation } from 'react-i18next'
+import { classes } from './classes.ts'
+
+/** A gate between two posts: shape first, colour second. */
+const SHAPES = {
+  on: { board: 'M3 2.5h6', extra: '', tone: 'text-ok' },
+  off: { board: 'M3 8h6', extra: 'M3 6h6', tone: 'text-ink-3' },
+  stopped: { board: 'M3 8h6', extra: 'M2 11 10 3', tone: 'text-bad' },
+  resting: { board: 'M3 5.5h6', extra: '', tone: 'text-rest' },
+  untested: { board: '', extra: '', tone: 'text-ink-3' },
+  expired: { board: 'M3 8h6', extra: 'M6 3v2.5', tone: 'text-warn' },
+  used_up: { board: 'M3 10h6', extra: '', tone: 'text-warn' },
+} as const
+
+export type GateState = keyof typeof SHAPES
+
+export function GateGlyph({ state }: { readonly state: GateState }) {
+  const { board, extra, tone } = SHAPES[state]
+  return (
+    <svg
+      width="14"
+      height="14"
+      viewBox="0 0 12 12"
+      aria-hidden="true"
+      className={classes('shrink-0', tone)}
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.5"
+    >
+      <path d="M2 1v10M10 1v10" strokeDasharray={state === 'untested' ? '2 1.5' : undefined} />
+      {board ? <path d={board} strokeWidth="2.5" /> : null}
+      {extra ? <path d={extra} /> : null}
+    </svg>
+  )
+}
+
+export function Gate({ state }: { readonly state: GateState }) {
+  const { t } = useTranslation()
+  return (
+    <span className="inline-flex items-center gap-1.5 whitespace-nowrap">
+      <GateGlyph state={state} />
+      {t(`gate.${state}`)}
+    </span>
+  )
+}

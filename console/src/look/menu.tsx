@@ -1,0 +1,53 @@
+import { Ellipsis, type LucideIcon } from 'lucide-react'
+import { DropdownMenu } from 'radix-ui'
+import type { ReactNode } from 'react'
+import { IconButton } from './button.tsx'
+import { classes } from './classes.ts'
+
+type MenuItem = {
+  readonly label: string
+  readonly icon?: LucideIcon
+  readonly onSelect: () => void
+  readonly isDangerous?: boolean
+}
+
+type MenuProps = {
+  readonly label: string
+  readonly items: readonly (MenuItem | false)[]
+  readonly trigger?: ReactNode
+  readonly align?: 'start' | 'end'
+}
+
+export function Menu({ label, items, trigger, align = 'end' }: MenuProps) {
+  return (
+    <DropdownMenu.Root modal={false}>
+      <DropdownMenu.Trigger asChild>
+        {trigger ?? <IconButton icon={Ellipsis} label={label} />}
+      </DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content
+          align={align}
+          sideOffset={4}
+          className="sheet z-50 min-w-44 py-1 shadow-float"
+          aria-label={label}
+        >
+          {items
+            .filter(item => item !== false)
+            .map(({ label: words, icon: Icon, onSelect, isDangerous }) => (
+              <DropdownMenu.Item
+                key={words}
+                onSelect={onSelect}
+                className={classes(
+                  'flex h-8 items-center gap-2 px-3 outline-none data-highlighted:bg-sunken pointer-coarse:h-11',
+                  isDangerous && 'text-bad',
+                )}
+              >
+                {Icon ? <Icon size={16} aria-hidden /> : null}
+                {words}
+              </DropdownMenu.Item>
+            ))}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  )
+}

@@ -1,0 +1,50 @@
+import { type ReactNode, useEffect } from 'react'
+
+type PageProps = {
+  readonly title: string
+  readonly actions?: ReactNode
+  readonly children: ReactNode
+}
+
+/** A page: its name, what can be done on it, and its sheets. */
+export function Page({ title, actions, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · Sluice`
+  }, [title])
+  return (
+    <div className="flex min-h-full flex-col gap-4 p-3 pb-6 md:p-4 lg:p-6">
+      <header className="flex min-h-8 flex-wrap items-center justify-between gap-3">
+        <h1 className="text-title font-semibold">{title}</h1>
+        {actions ? <div className="flex flex-wrap items-center gap-2">{actions}</div> : null}
+      </header>
+      {children}
+    </div>
+  )
+}
+
+export function Sheet({
+  title,
+  actions,
+  children,
+}: {
+  title?: string
+  actions?: ReactNode
+  children: ReactNode
+}) {
+  return (
+    <section className="sheet">
+      {title ? (
+        <header className="flex flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-2.5">
+          <h2 className="text-section font-semibold">{title}</h2>
+          {actions}
+        </header>
+      ) : null}
+      {children}
+    </section>
+  )
+}
+
+/** The filters of a list, in a row that wraps. */
+export const FilterBar = ({ children }: { readonly children: ReactNode }) => (
+  <div className="flex flex-wrap items-end gap-2 border-b border-line p-3">{children}</div>
+)

@@ -1,0 +1,55 @@
+import { ChevronLeft, ChevronRight } from 'lucide-react'
+import { useTranslation } from 'react-i18next'
+import { IconButton } from './button.tsx'
+import { Choice } from './field.tsx'
+import { count } from './format.ts'
+import { PAGE_SIZES, setPreferences, usePreferences } from './preferences.ts'
+
+type PagerProps = { readonly page: number; readonly total: number; readonly onPage: (page: number) => void }
+
+export function Pager({ page, total, onPage }: PagerProps) {
+  const { t } = useTranslation()
+  const { pageSize } = usePreferences()
+  const last = Math.max(1, Math.ceil(total / pageSize))
+  const from = total === 0 ? 0 : (page - 1) * pageSize + 1
+  const to = Math.min(page * pageSize, total)
+  return (
+    <nav
+      aria-label={t('pager.label')}
+      className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-table text-ink-2"
+    >
+      <span role="status">{t('pager.range', { from: count(from), to: count(to), total: count(total) })}</span>
+      <span className="flex items-center gap-1">
+        <span className="flex items-center gap-2">
+          <span className="max-sm:hidden" aria-hidden="true">
+            {t('pager.size')}
+          </span>
+          <Choice
+            aria-label={t('pager.size')}
+            value={pageSize}
+            onChange={event => {
+              setPreferences({ pageSize: Number(event.target.value) })
+              onPage(1)
+            }}
+          >
+            {PAGE_SIZES.map(size => (
+              <option key={size}>{size}</option>
+            ))}
+          </Choice>
+        </span>
+        <IconButton
+          icon={ChevronLeft}
+          label={t('pager.previous')}
+          disabled={page <= 1}
+          onClick={() => onPage(page - 1)}
+        />
+        <IconButton
+          icon={ChevronRight}
+          label={t('pager.next')}
+          disabled={page >= last}
+          onClick={() => onPage(page + 1)}
+        />
+      </span>
+    </nav>
+  )
+}

@@ -1,0 +1,22 @@
+import { useTranslation } from 'react-i18next'
+import { CopyButton } from './copy.tsx'
+
+/** A value that is shown once: whole, selectable, to be copied now. */
+export function Secret({ label, value }: { readonly label: string; readonly value: string }) {
+  const { t } = useTranslation()
+  return (
+    <div className="flex flex-col gap-1">
+      <span className="text-label font-medium text-ink-2">{label}</span>
+      <div className="flex flex-wrap items-center gap-2">
+        <code
+          data-secret
+          className="min-w-0 grow rounded-control bg-sunken px-2.5 py-1.5 font-mono text-code break-all select-all"
+        >
+          {value}
+        </code>
+        <CopyButton text={value} />
+      </div>
+      <p className="text-label text-warn">{t('secret.once')}</p>
+    </div>
+  )
+}

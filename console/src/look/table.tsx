@@ -1,0 +1,202 @@
+import {
+  columnVisibilityFeature,
+  createColumnHelper,
+  type RowData,
+  rowSelectionFeature,
+  tableFeatures,
+  useTable,
+} from '@tanstack/react-table'
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo } from 'react'
+import { useTranslation } from 'react-i18next'
+import { RowCards } from './cards.tsx'
+import { classes } from './classes.ts'
+import { useIsNarrow, useMedia } from './use-media.ts'
+
+/** A column of a list. On phones a row is two lines, made of the columns that have a place there. */
+export type Column<Row> = {
+  readonly id: string
+  readonly header: string
+  readonly cell: (row: Row) => ReactNode
+  readonly isRight?: boolean
+  /** Left out on screens narrower than this, in pixels: low-value columns go first. */
+  readonly fromPx?: number
+  readonly place?: 'title' | 'figure' | 'state' | 'note' | 'action'
+}
+
+export type Selection = {
+  readonly ids: ReadonlySet<string>
+  readonly onChange: (ids: ReadonlySet<string>) => void
+}
+
+export type TableProps<Row> = {
+  readonly label: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly idOf: (row: Row) => string
+  readonly nameOf: (row: Row) => string
+  readonly onOpen?: ((row: Row) => void) | undefined
+  readonly openId?: string | undefined
+  readonly selection?: Selection
+  /** The rows in sight belong to the question before: they stay, paler, until the answer is there. */
+  readonly isStale?: boolean
+}
+
+const features = tableFeatures({ columnVisibilityFeature, rowSelectionFeature })
+const WIDTHS = [900, 1100, 1280, 1500] as const
+
+/** The widest step of `WIDTHS` that the screen reaches. */
+function useWidthStep(): number {
+  const a = useMedia(`(min-width: ${WIDTHS[0]}px)`)
+  const b = useMedia(`(min-width: ${WIDTHS[1]}px)`)
+  const c = useMedia(`(min-width: ${WIDTHS[2]}px)`)
+  const d = useMedia(`(min-width: ${WIDTHS[3]}px)`)
+  return d ? WIDTHS[3] : c ? WIDTHS[2] : b ? WIDTHS[1] : a ? WIDTHS[0] : 0
+}
+
+const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"], [role="switch"]'
+/** A click on a control inside a row is meant for the control. */
+export const isForRow = ({ target }: MouseEvent | KeyboardEvent) =>
+  !(target as HTMLElement).closest(INTERACTIVE)
+
+/** Arrows and j, k walk the rows; Enter opens; x selects. */
+function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: { open(): void; select(): void }): void {
+  if (!isForRow(event) || event.nativeEvent.isComposing || event.metaKey || event.ctrlKey) return
+  const row = event.currentTarget
+  const steps: Record<string, () => void> = {
+    ArrowDown: () => (row.nextElementSibling as HTMLElement | null)?.focus(),
+    ArrowUp: () => (row.previousElementSibling as HTMLElement | null)?.focus(),
+    Enter: act.open,
+    x: act.select,
+  }
+  steps.j = steps.ArrowDown as () => void
+  steps.k = steps.ArrowUp as () => void
+  const step = steps[event.key]
+  if (!step) return
+  event.preventDefault()
+  step()
+}
+
+export function DataTable<Row extends RowData>(props: TableProps<Row>) {
+  return useIsNarrow() ? <RowCards {...props} /> : <WideTable {...props} />
+}
+
+function WideTable<Row extends RowData>({
+  label,
+  columns,
+  rows,
+  idOf,
+  nameOf,
+  onOpen,
+  openId,
+  selection,
+  isStale = false,
+}: TableProps<Row>) {
+  const { t } = useTranslation()
+  const width = useWidthStep()
+  const helper = useMemo(() => createColumnHelper<typeof features, Row>(), [])
+  const defined = useMemo(
+    () =>
+      columns.map(({ id, header, cell }) =>
+        helper.display({ id, header, cell: ({ row }) => cell(row.original) }),
+      ),
+    [columns, helper],
+  )
+  const table = useTable({
+    features,
+    columns: defined,
+    data: rows as Row[],
+    getRowId: idOf,
+    state: {
+      columnVisibility: Object.fromEntries(columns.map(({ id, fromPx = 0 }) => [id, fromPx <= width])),
+      rowSelection: Object.fromEntries([...(selection?.ids ?? [])].map(id => [id, true as const])),
+    },
+    onRowSelectionChange: update => {
+      const before = Object.fromEntries([...(selection?.ids ?? [])].map(id => [id, true as const]))
+      const after = typeof update === 'function' ? update(before) : update
+      selection?.onChange(new Set(Object.keys(after).filter(id => after[id])))
+    },
+  })
+  const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
+
+  return (
+    <div className="overflow-x-auto">
+      <table
+        aria-label={label}
+        className={classes('w-full border-collapse text-table', isStale && 'opacity-60')}
+      >
+        <thead className="sticky top-0 z-10 bg-sheet">
+          {table.getHeaderGroups().map(group => (
+            <tr key={group.id} className="border-b border-line">
+              {selection ? (
+                <th scope="col" className="w-9 pl-3 text-left">
+                  <input
+                    type="checkbox"
+                    aria-label={t('table.select_all')}
+                    className="size-4 accent-accent"
+                    checked={table.getIsAllRowsSelected()}
+                    onChange={event => table.toggleAllRowsSelected(event.target.checked)}
+                  />
+                </th>
+              ) : null}
+              {group.headers.map(header => (
+                <th
+                  key={header.id}
+                  scope="col"
+                  className={classes(
+                    'h-8 px-3 text-label font-medium whitespace-nowrap text-ink-3',
+                    isRight.has(header.id) ? 'text-right' : 'text-left',
+                  )}
+                >
+                  <table.FlexRender header={header} />
+                </th>
+              ))}
+            </tr>
+          ))}
+        </thead>
+        <tbody data-rows>
+          {table.getRowModel().rows.map((row, index) => {
+            const open = () => onOpen?.(row.original)
+            const isSelected = row.getIsSelected()
+            return (
+              <tr
+                key={row.id}
+                tabIndex={index === 0 ? 0 : -1}
+                aria-selected={selection ? isSelected : undefined}
+                onClick={event => isForRow(event) && open()}
+                onKeyDown={event => walkRows(event, { open, select: () => row.toggleSelected() })}
+                className={classes(
+                  'h-(--row) border-b border-line outline-offset-[-2px]',
+                  onOpen && 'cursor-pointer hover:bg-sunken',
+                  (isSelected || openId === row.id) && 'bg-accent-soft shadow-[inset_2px_0_0_var(--accent)]',
+                )}
+              >
+                {selection ? (
+                  <td className="w-9 pl-3">
+                    <input
+                      type="checkbox"
+                      aria-label={t('table.select', { name: nameOf(row.original) })}
+                      className="size-4 accent-accent"
+                      checked={isSelected}
+                      onChange={() => row.toggleSelected()}
+                    />
+                  </td>
+                ) : null}
+                {row.getVisibleCells().map(cell => (
+                  <td
+                    key={cell.id}
+                    className={classes(
+                      'max-w-80 px-3 py-1',
+                      isRight.has(cell.column.id) && 'text-right whitespace-nowrap',
+                    )}
+                  >
+                    <table.FlexRender cell={cell} />
+                  </td>
+                ))}
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </div>
+  )
+}

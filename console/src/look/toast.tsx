@@ -1,0 +1,71 @@
+import { X } from 'lucide-react'
+import { useEffect, useSyncExternalStore } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button, IconButton } from './button.tsx'
+
+type Toast = { readonly id: number; readonly words: string; readonly undo?: (() => void) | undefined }
+
+const SHOWN = 3
+const PLAIN_MS = 5_000
+const UNDO_MS = 8_000
+
+let toasts: readonly Toast[] = []
+let lastId = 0
+const listeners = new Set<() => void>()
+
+function change(next: readonly Toast[]): void {
+  toasts = next
+  for (const listener of listeners) listener()
+}
+const dismiss = (id: number) => change(toasts.filter(toast => toast.id !== id))
+
+/** For results away from the cursor, and for taking them back; faults stand where they happened. */
+export function toast(words: string, undo?: () => void): void {
+  lastId += 1
+  change([...toasts, { id: lastId, words, undo }].slice(-SHOWN))
+}
+
+function Shown({ id, words, undo }: Toast) {
+  const { t } = useTranslation()
+  useEffect(() => {
+    const timer = setTimeout(() => dismiss(id), undo ? UNDO_MS : PLAIN_MS)
+    return () => clearTimeout(timer)
+  }, [id, undo])
+  return (
+    <li className="sheet flex items-center gap-3 py-1.5 pr-1.5 pl-3 shadow-float">
+      <span className="grow">{words}</span>
+      {undo ? (
+        <Button
+          isSmall
+          onClick={() => {
+            dismiss(id)
+            undo()
+          }}
+        >
+          {t('toast.undo')}
+        </Button>
+      ) : null}
+      <IconButton icon={X} label={t('common.close')} onClick={() => dismiss(id)} />
+    </li>
+  )
+}
+
+export function Toasts() {
+  const { t } = useTranslation()
+  const shown = useSyncExternalStore(
+    listener => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    () => toasts,
+  )
+  return (
+    <section aria-label={t('toast.region')} aria-live="polite">
+      <ol className="fixed inset-x-3 top-3 z-50 flex flex-col gap-2 md:top-auto md:right-6 md:bottom-6 md:left-auto md:max-w-96">
+        {shown.map(each => (
+          <Shown key={each.id} {...each} />
+        ))}
+      </ol>
+    </section>
+  )
+}

@@ -1,0 +1,14 @@
+import { useSyncExternalStore } from 'react'
+
+/** Whether a media query holds, kept up to date. */
+export const useMedia = (query: string) =>
+  useSyncExternalStore(
+    listener => {
+      const list = matchMedia(query)
+      list.addEventListener('change', listener)
+      return () => list.removeEventListener('change', listener)
+    },
+    () => matchMedia(query).matches,
+  )
+
+export const useIsNarrow = () => useMedia('(max-width: 767px)')

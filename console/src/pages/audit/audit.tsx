@@ -1,0 +1,164 @@
+import { useMemo } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { AuditRecord } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { TextInput } from '../../look/field.tsx'
+import { useFilters } from '../../look/filters.tsx'
+import { Moment } from '../../look/moment.tsx'
+import { FilterBar, Page, Sheet } from '../../look/page.tsx'
+import { Pager } from '../../look/pager.tsx'
+import { Facts, Panel, Section } from '../../look/panel.tsx'
+import { usePreferences } from '../../look/preferences.ts'
+import { Empty, Part } from '../../look/states.tsx'
+import { type Column, DataTable } from '../../look/table.tsx'
+import { changesIn } from './changes.ts'
+
+type Filters = {
+  p?: number | undefined
+  actor?: number | undefined
+  action?: string | undefined
+  target?: string | undefined
+  seq?: number | undefined
+}
+
+function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readonly onClose: () => void }) {
+  const { t } = useTranslation()
+  const changes = changesIn(record)
+  return (
+    <Panel title={record.action} onClose={onClose}>
+      <Section title={t('audit.record')}>
+        <Facts
+          facts={[
+            [t('audit.time'), <Moment key="time" at={record.time} />],
+            [t('audit.actor'), `${record.actor_name} (#${record.actor_id})`],
+            [t('audit.via'), record.via],
+            [t('audit.address'), record.address || '–'],
+            [t('audit.target'), record.target],
+            [
+              t('usage.request_id'),
+              <code key="id" className="font-mono text-code break-all">
+                {record.request_id}
+              </code>,
+            ],
+            [
+              t('audit.hash'),
+              <code key="hash" className="font-mono text-code break-all">
+                {record.hash}
+              </code>,
+            ],
+          ]}
+        />
+      </Section>
+      <Section title={t('audit.changes')}>
+        {changes.length === 0 ? <p className="text-ink-3">{t('audit.no_changes')}</p> : null}
+        <dl className="flex flex-col gap-3 text-table">
+          {changes.map(({ field, before, after }) => (
+            <div key={field}>
+              <dt className="text-ink-3">{field}</dt>
+              <dd className="font-mono text-code break-all">
+                {before === undefined ? null : <del className="text-bad">{before}</del>}
+                {before !== undefined && after !== undefined ? ' → ' : null}
+                {after === undefined ? null : <ins className="text-ok no-underline">{after}</ins>}
+              </dd>
+            </div>
+          ))}
+        </dl>
+      </Section>
+    </Panel>
+  )
+}
+
+export function Audit() {
+  const { t } = useTranslation()
+  const { pageSize } = usePreferences()
+  const [{ p = 1, actor, action, target, seq }, setFilters] = useFilters<Filters>()
+  const list = useCall('listAudit', { query: { p, page_size: pageSize, actor_id: actor, action, target } })
+  const rows = list.data?.items ?? []
+  const open = rows.find(row => row.seq === seq)
+  const columns = useMemo<readonly Column<AuditRecord>[]>(
+    () => [
+      { id: 'time', header: t('audit.time'), place: 'note', cell: ({ time }) => <Moment at={time} /> },
+      { id: 'actor', header: t('audit.actor'), place: 'state', cell: ({ actor_name }) => actor_name },
+      {
+        id: 'action',
+        header: t('audit.action'),
+        place: 'title',
+        cell: row => <span className="font-mono text-code">{row.action}</span>,
+      },
+      {
+        id: 'target',
+        header: t('audit.target'),
+        place: 'figure',
+        cell: row => <span className="font-mono text-code">{row.target}</span>,
+      },
+      {
+        id: 'changes',
+        header: t('audit.changes'),
+        fromPx: 1100,
+        cell: record => (
+          <span className="block truncate text-ink-2">
+            {changesIn(record)
+              .map(({ field }) => field)
+              .join(', ') || '–'}
+          </span>
+        ),
+      },
+      { id: 'via', header: t('audit.via'), fromPx: 1280, cell: ({ via }) => via },
+      { id: 'address', header: t('audit.address'), fromPx: 1280, cell: ({ address }) => address },
+    ],
+    [t],
+  )
+  return (
+    <Page title={t('nav.audit')}>
+      <Sheet>
+        <FilterBar>
+          {(['action', 'target'] as const).map(name => (
+            <form
+              key={`${name}-${{ action, target }[name] ?? ''}`}
+              onSubmit={event => {
+                event.preventDefault()
+                const value = new FormData(event.currentTarget).get(name)
+                setFilters({ [name]: String(value).trim() || undefined })
+              }}
+            >
+              <TextInput
+                name={name}
+                {...(name === 'action' ? { 'data-page-filter': true } : {})}
+                aria-label={t(`audit.${name}`)}
+                placeholder={t(`audit.${name}_hint`)}
+                defaultValue={{ action, target }[name] ?? ''}
+                className="font-mono"
+              />
+            </form>
+          ))}
+          {actor || action || target ? (
+            <Button onClick={() => setFilters({ actor: undefined, action: undefined, target: undefined })}>
+              {t('common.drop_filters')}
+            </Button>
+          ) : null}
+        </FilterBar>
+        <Part result={list}>
+          {rows.length > 0 ? (
+            <>
+              <DataTable
+                label={t('nav.audit')}
+                columns={columns}
+                rows={rows}
+                idOf={row => String(row.seq)}
+                nameOf={row => `${row.action} ${row.target}`}
+                openId={seq === undefined ? undefined : String(seq)}
+                isStale={list.isPlaceholderData}
+                onOpen={row => setFilters({ p, seq: row.seq })}
+              />
+              <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
+            </>
+          ) : (
+            <Empty title={t('audit.none')} />
+          )}
+        </Part>
+      </Sheet>
+      {open ? <RecordPanel record={open} onClose={() => setFilters({ p, seq: undefined })} /> : null}
+    </Page>
+  )
+}

@@ -1,0 +1,75 @@
+import { Activity, Pencil, Power, PowerOff, Trash2, X } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Channel } from '../../api/contract.ts'
+import { useAct } from '../../api/query.ts'
+import { Button, IconButton } from '../../look/button.tsx'
+import { toast } from '../../look/toast.tsx'
+import { BulkEdit } from './bulk-edit.tsx'
+import { useTest } from './channel-test.tsx'
+import { DeleteChannels } from './delete-channels.tsx'
+import { inTurns } from './in-turns.ts'
+
+type BulkBarProps = {
+  readonly channels: readonly Channel[]
+  readonly onSelect: (ids: ReadonlySet<string>) => void
+}
+
+/** What can be done to all the selected rows at once. */
+export function BulkBar({ channels, onSelect }: BulkBarProps) {
+  const { t } = useTranslation()
+  const { test } = useTest()
+  const setStatuses = useAct('setChannelStatuses')
+  const [layer, setLayer] = useState<'edit' | 'delete'>()
+  const [isTesting, setTesting] = useState(false)
+  const clear = () => onSelect(new Set())
+
+  const turn = async (isOn: boolean) => {
+    const changed = channels.filter(({ status }) => (status === 1) !== isOn).map(({ id }) => id)
+    if (changed.length === 0) return
+    await setStatuses.mutateAsync({ body: { ids: changed, status: isOn ? 1 : 2 } })
+    toast(isOn ? t('bulk.on', { count: changed.length }) : t('bulk.off', { count: changed.length }), () =>
+      setStatuses.mutate({ body: { ids: changed, status: isOn ? 2 : 1 } }),
+    )
+  }
+  const testAll = async () => {
+    setTesting(true)
+    const results = await inTurns(channels, ({ id }) => test(id))
+    setTesting(false)
+    const passed = results.filter(({ success }) => success).length
+    toast(t('bulk.tested', { passed, count: results.length }))
+  }
+
+  return (
+    <section
+      aria-label={t('bulk.label')}
+      className="sheet sticky bottom-16 z-10 flex flex-wrap items-center gap-2 p-2 shadow-float md:bottom-3"
+    >
+      <span className="px-2 font-medium" role="status">
+        {t('bulk.selected', { count: channels.length })}
+      </span>
+      <Button icon={Power} onClick={() => void turn(true)}>
+        {t('channels.turn_on')}
+      </Button>
+      <Button icon={PowerOff} onClick={() => void turn(false)}>
+        {t('channels.turn_off')}
+      </Button>
+      <Button icon={Activity} isBusy={isTesting} onClick={() => void testAll()}>
+        {t('test.verb')}
+      </Button>
+      <Button icon={Pencil} onClick={() => setLayer('edit')}>
+        {t('bulk.edit')}
+      </Button>
+      <Button icon={Trash2} onClick={() => setLayer('delete')}>
+        {t('common.delete')}
+      </Button>
+      <IconButton icon={X} label={t('bulk.clear')} className="ml-auto" onClick={clear} />
+      {layer === 'edit' ? (
+        <BulkEdit channels={channels} onSelect={onSelect} onClose={() => setLayer(undefined)} />
+      ) : null}
+      {layer === 'delete' ? (
+        <DeleteChannels channels={channels} onClose={() => setLayer(undefined)} onDone={clear} />
+      ) : null}
+    </section>
+  )
+}

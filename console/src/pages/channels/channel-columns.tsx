@@ -1,0 +1,155 @@
+import { Link } from '@tanstack/react-router'
+import type { TFunction } from 'i18next'
+import type { Channel, ChannelType, Health } from '../../api/contract.ts'
+import { moment, moneyOfSpan, share } from '../../look/format.ts'
+import { Gate } from '../../look/gate.tsx'
+import { Strip } from '../../look/strip.tsx'
+import type { Column } from '../../look/table.tsx'
+import { ChannelMenu } from './channel-menu.tsx'
+import { LastTest, TestButton } from './channel-test.tsx'
+import { InlineNumber } from './inline-number.tsx'
+import { Monogram } from './type-picker.tsx'
+import { stateOf } from './use-health.ts'
+
+type ColumnsOptions = {
+  readonly t: TFunction
+  readonly byNumber: ReadonlyMap<number, ChannelType>
+  readonly health: ReadonlyMap<number, Health>
+  readonly save: (body: { id: number; priority?: number; weight?: number }) => Promise<unknown>
+}
+
+const SHOWN_MODELS = 2
+
+export function ModelNames({ models }: { readonly models: readonly string[] }) {
+  const rest = models.length - SHOWN_MODELS
+  return (
+    <span title={models.slice(0, 50).join('\n')} className="block truncate">
+      {models.slice(0, SHOWN_MODELS).join(', ') || '–'}
+      {rest > 0 ? <span className="text-ink-3"> +{rest}</span> : null}
+    </span>
+  )
+}
+
+const usableKeys = ({ keys }: Channel) => `${keys.filter(({ status }) => status === 1).length}/${keys.length}`
+
+export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): readonly Column<Channel>[] => [
+  {
+    id: 'state',
+    header: t('channels.state'),
+    place: 'state',
+    cell: channel => (
+      <span className="flex flex-col">
+        <Gate state={stateOf(channel, health.get(channel.id))} />
+        {health.get(channel.id)?.resting_until && channel.status === 1 ? (
+          <span className="text-label text-rest">{moment(health.get(channel.id)?.resting_until ?? 0)}</span>
+        ) : null}
+        {channel.status === 3 && channel.status_reason ? (
+          <span className="line-clamp-2 max-w-64 text-label text-bad">{channel.status_reason}</span>
+        ) : null}
+      </span>
+    ),
+  },
+  {
+    id: 'name',
+    header: t('channels.name'),
+    place: 'title',
+    cell: channel => (
+      <span className="flex min-w-0 items-center gap-2">
+        <span className="truncate font-medium">{channel.name}</span>
+        {channel.tag ? (
+          <Link
+            to="/channels"
+            search={{ tag: channel.tag }}
+            className="rounded-control bg-sunken px-1.5 text-label text-ink-2 no-underline"
+          >
+            {channel.tag}
+          </Link>
+        ) : null}
+      </span>
+    ),
+  },
+  {
+    id: 'provider',
+    header: t('channels.provider'),
+    fromPx: 1100,
+    place: 'note',
+    cell: ({ type }) => {
+      const name = byNumber.get(type)?.name ?? String(type)
+      return (
+        <span className="flex items-center gap-2">
+          <Monogram name={name} />
+          <span className="truncate">{name}</span>
+        </span>
+      )
+    },
+  },
+  {
+    id: 'models',
+    header: t('channels.models'),
+    fromPx: 1280,
+    cell: ({ models }) => <ModelNames models={models} />,
+  },
+  {
+    id: 'priority',
+    header: t('channels.priority'),
+    isRight: true,
+    cell: ({ id, priority }) => (
+      <InlineNumber
+        label={t('channels.priority')}
+        value={priority}
+        save={value => save({ id, priority: value })}
+      />
+    ),
+  },
+  {
+    id: 'weight',
+    header: t('channels.weight'),
+    isRight: true,
+    cell: ({ id, weight }) => (
+      <InlineNumber label={t('channels.weight')} value={weight} save={value => save({ id, weight: value })} />
+    ),
+  },
+  { id: 'keys', header: t('channels.keys'), isRight: true, fromPx: 1500, cell: usableKeys },
+  {
+    id: 'test',
+    header: t('channels.test'),
+    fromPx: 900,
+    place: 'figure',
+    cell: channel => <LastTest channel={channel} />,
+  },
+  {
+    id: 'day',
+    header: t('channels.last_day'),
+    fromPx: 1280,
+    cell: ({ id }) => {
+      const fares = health.get(id)
+      if (!fares) return '–'
+      const { requests, failures, hours } = fares
+      return (
+        <span className="flex items-center gap-2">
+          <Strip hours={hours} words={t('channels.last_day_words', { requests, failures })} />
+          <span className="text-ink-2">{share(requests - failures, requests)}</span>
+        </span>
+      )
+    },
+  },
+  {
+    id: 'spent',
+    header: t('channels.spent'),
+    isRight: true,
+    fromPx: 1100,
+    cell: ({ used_quota }) => moneyOfSpan(used_quota),
+  },
+  {
+    id: 'actions',
+    header: t('common.actions'),
+    isRight: true,
+    place: 'action',
+    cell: channel => (
+      <span className="inline-flex items-center gap-1">
+        <TestButton id={channel.id} name={channel.name} />
+        <ChannelMenu channel={channel} />
+      </span>
+    ),
+  },
+]

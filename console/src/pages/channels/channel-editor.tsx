@@ -1,0 +1,144 @@
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
+import type { Channel, ChannelType } from '../../api/contract.ts'
+import { judge, useSavingForm } from '../../api/form.ts'
+import { useAct, useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { FormFault } from '../../look/fault.tsx'
+import { Panel, Section } from '../../look/panel.tsx'
+import { Part } from '../../look/states.tsx'
+import { toast } from '../../look/toast.tsx'
+import { AdvancedFields, ConnectionFields, RoutingFields } from './channel-fields.tsx'
+import { useTest } from './channel-test.tsx'
+import { useTypes } from './channel-types.ts'
+import { bodyOf, type ChannelValues, changesOf, modeOf, valuesOf } from './channel-values.ts'
+import { ModelList } from './model-list.tsx'
+import { NameTable } from './name-table.tsx'
+import { TypePicker } from './type-picker.tsx'
+
+type FormProps = { readonly type: ChannelType; readonly channel?: Channel; readonly onClose: () => void }
+
+function ChannelForm({ type, channel, onClose }: FormProps) {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const create = useAct('createChannel')
+  const update = useAct('updateChannel')
+  const { test } = useTest()
+  const [before] = useState(() => valuesOf(channel, type))
+  const [isTested, setTested] = useState(false)
+
+  const save = async (values: ChannelValues) => {
+    const saved = channel ? await saveChanges(values, channel) : await saveNew(values)
+    if (isTested) await test(saved.id)
+    toast(t('editor.saved', { name: saved.name }))
+    await navigate({ to: '/channels/$id', params: { id: String(saved.id) }, search: true })
+  }
+  async function saveNew(values: ChannelValues): Promise<Channel> {
+    const body = { mode: modeOf(values), channel: { type: type.type, ...bodyOf(values) } }
+    await judge('createChannel', body)
+    const made = await create.mutateAsync({ body })
+    return [made].flat()[0] as Channel
+  }
+  async function saveChanges(values: ChannelValues, old: Channel): Promise<Channel> {
+    const body = { id: old.id, ...changesOf(values, before, old) }
+    await judge('updateChannel', body)
+    return update.mutateAsync({ body })
+  }
+
+  const { form, submit, errorOf, isBusy, fault } = useSavingForm<ChannelValues>({ defaults: before, save })
+  const values = form.watch()
+  const ask = () => {
+    const { key, base_url, setting, ...rest } = bodyOf(values, channel)
+    const { openai_organization } = rest as { openai_organization?: string }
+    if (channel && key === undefined) return call('fetchModelsOf', { params: { id: channel.id } })
+    return call('fetchModels', { body: { type: type.type, key, base_url, setting, openai_organization } })
+  }
+
+  return (
+    <form
+      onSubmit={event => void submit(event)}
+      onKeyDown={event => {
+        if (event.key !== 's' || !(event.metaKey || event.ctrlKey)) return
+        event.preventDefault()
+        void submit()
+      }}
+    >
+      <Section title={t('editor.connection')}>
+        <ConnectionFields type={type} channel={channel} form={form} errorOf={errorOf} />
+      </Section>
+      <Section title={t('channels.models')}>
+        <ModelList
+          models={values.models}
+          onChange={models => form.setValue('models', [...models], { shouldDirty: true })}
+          error={errorOf('models')}
+          fetchModels={type.lists_models ? ask : undefined}
+        />
+      </Section>
+      <Section title={t('names.title')}>
+        <p className="text-label text-ink-3">{t('names.help')}</p>
+        <NameTable
+          rows={values.model_mapping}
+          onChange={rows => form.setValue('model_mapping', [...rows], { shouldDirty: true })}
+          error={errorOf('model_mapping')}
+        />
+      </Section>
+      <Section title={t('editor.routing')}>
+        <RoutingFields form={form} errorOf={errorOf} />
+      </Section>
+      <AdvancedFields form={form} errorOf={errorOf} />
+      <FormFault words={fault} />
+      <footer className="sticky -bottom-4 -mx-4 mt-4 -mb-4 flex flex-wrap justify-end gap-2 border-t border-line bg-sheet p-3">
+        <Button onClick={onClose}>{t('common.cancel')}</Button>
+        <Button type="submit" isBusy={isBusy && isTested} onClick={() => setTested(true)}>
+          {t('editor.save_and_test')}
+        </Button>
+        <Button type="submit" kind="primary" isBusy={isBusy && !isTested} onClick={() => setTested(false)}>
+          {t('common.save')}
+        </Button>
+      </footer>
+    </form>
+  )
+}
+
+export function NewChannel() {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const { type: asked } = useSearch({ strict: false }) as { type?: number }
+  const { result, byNumber } = useTypes()
+  const [picked, pick] = useState<ChannelType>()
+  const type = picked ?? (asked === undefined ? undefined : byNumber.get(asked))
+  const close = () => void navigate({ to: '/channels', search: {} })
+  return (
+    <Panel title={type ? t('editor.new', { provider: type.name }) : t('channels.add')} onClose={close} isWide>
+      <Part result={result}>
+        {type ? <ChannelForm key={type.type} type={type} onClose={close} /> : <TypePicker onPick={pick} />}
+      </Part>
+    </Panel>
+  )
+}
+
+export function EditChannel() {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const { id = '0' } = useParams({ strict: false })
+  const result = useCall('getChannel', { params: { id } })
+  const { byNumber } = useTypes()
+  const channel = result.data
+  const type = channel && byNumber.get(channel.type)
+  const close = () => void navigate({ to: '/channels/$id', params: { id }, search: true })
+  return (
+    <Panel
+      title={channel ? t('editor.edit', { name: channel.name }) : t('common.edit')}
+      onClose={close}
+      isWide
+    >
+      <Part result={result}>
+        {channel && type ? (
+          <ChannelForm key={channel.id} channel={channel} type={type} onClose={close} />
+        ) : null}
+      </Part>
+    </Panel>
+  )
+}

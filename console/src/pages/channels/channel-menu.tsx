@@ -1,0 +1,50 @@
+import { useNavigate } from '@tanstack/react-router'
+import { CopyPlus, Pencil, Power, PowerOff, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Channel } from '../../api/contract.ts'
+import { useAct } from '../../api/query.ts'
+import { Menu } from '../../look/menu.tsx'
+import { toast } from '../../look/toast.tsx'
+import { useSwitch } from './channel-acts.ts'
+import { DeleteChannels } from './delete-channels.tsx'
+
+export function ChannelMenu({ channel }: { readonly channel: Channel }) {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const turn = useSwitch()
+  const copy = useAct('copyChannel')
+  const [isDeleting, setDeleting] = useState(false)
+  const isOn = channel.status === 1
+  return (
+    <>
+      <Menu
+        label={t('channels.menu', { name: channel.name })}
+        items={[
+          {
+            label: isOn ? t('channels.turn_off') : t('channels.turn_on'),
+            icon: isOn ? PowerOff : Power,
+            onSelect: () => void turn(channel, !isOn),
+          },
+          {
+            label: t('common.edit'),
+            icon: Pencil,
+            onSelect: () =>
+              void navigate({ to: '/channels/$id/edit', params: { id: String(channel.id) }, search: true }),
+          },
+          {
+            label: t('channels.copy'),
+            icon: CopyPlus,
+            onSelect: () =>
+              copy.mutate(
+                { params: { id: channel.id } },
+                { onSuccess: made => toast(t('channels.copied', { name: made.name })) },
+              ),
+          },
+          { label: t('common.delete'), icon: Trash2, isDangerous: true, onSelect: () => setDeleting(true) },
+        ]}
+      />
+      {isDeleting ? <DeleteChannels channels={[channel]} onClose={() => setDeleting(false)} /> : null}
+    </>
+  )
+}

@@ -1,0 +1,167 @@
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Pencil, Power, PowerOff } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Channel } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { Checkbox, Choice } from '../../look/field.tsx'
+import { moneyOfSpan } from '../../look/format.ts'
+import { Gate } from '../../look/gate.tsx'
+import { Moment } from '../../look/moment.tsx'
+import { Facts, Panel, Section } from '../../look/panel.tsx'
+import { Part } from '../../look/states.tsx'
+import { Strip } from '../../look/strip.tsx'
+import { useSwitch } from './channel-acts.ts'
+import { ChannelKeys } from './channel-keys.tsx'
+import { ChannelMenu } from './channel-menu.tsx'
+import { LastTest, useTest } from './channel-test.tsx'
+import { useTypes } from './channel-types.ts'
+import { stateOf, useHealth } from './use-health.ts'
+
+/** A test with a model of one's choice, whole or streamed. */
+function TestSection({ channel }: { readonly channel: Channel }) {
+  const { t } = useTranslation()
+  const { test, isRunning } = useTest()
+  const [model, setModel] = useState('')
+  const [isStream, setStream] = useState(false)
+  return (
+    <Section title={t('channels.test')}>
+      <div className="flex flex-wrap items-center gap-2">
+        <Choice
+          aria-label={t('test.model')}
+          className="max-w-60"
+          value={model}
+          onChange={event => setModel(event.target.value)}
+        >
+          <option value="">{channel.test_model || t('test.any_model')}</option>
+          {channel.models.map(name => (
+            <option key={name}>{name}</option>
+          ))}
+        </Choice>
+        <Checkbox
+          label={t('test.stream')}
+          checked={isStream}
+          onChange={event => setStream(event.target.checked)}
+        />
+        <Button
+          kind="primary"
+          isBusy={isRunning(channel.id)}
+          onClick={() => void test(channel.id, { model: model || undefined, stream: isStream })}
+        >
+          {t('test.verb')}
+        </Button>
+      </div>
+      <p role="status">
+        <LastTest channel={channel} />
+      </p>
+      <p className="text-label text-ink-3">{t('test.free')}</p>
+    </Section>
+  )
+}
+
+export function ChannelPanel() {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const { id = '0' } = useParams({ strict: false })
+  const result = useCall('getChannel', { params: { id } })
+  const { byNumber } = useTypes()
+  const turn = useSwitch()
+  const channel = result.data
+  const fares = useHealth().get(Number(id))
+  const close = () => void navigate({ to: '/channels', search: true })
+
+  return (
+    <Panel title={channel?.name ?? t('nav.channels')} onClose={close}>
+      <Part result={result}>
+        {channel ? (
+          <>
+            <div className="flex flex-wrap items-center gap-2 pb-4">
+              <Button
+                icon={channel.status === 1 ? PowerOff : Power}
+                onClick={() => void turn(channel, channel.status !== 1)}
+              >
+                {channel.status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+              </Button>
+              <Button
+                icon={Pencil}
+                onClick={() => void navigate({ to: '/channels/$id/edit', params: { id }, search: true })}
+              >
+                {t('common.edit')}
+              </Button>
+              <ChannelMenu channel={channel} />
+            </div>
+            <Section title={t('channels.summary')}>
+              <Facts
+                facts={[
+                  [t('channels.state'), <Gate key="gate" state={stateOf(channel, fares)} />],
+                  ...(channel.status_reason
+                    ? ([
+                        [
+                          t('channels.reason'),
+                          <span key="why" className="text-bad">
+                            {channel.status_reason}
+                          </span>,
+                        ],
+                      ] as const)
+                    : []),
+                  [t('channels.provider'), byNumber.get(channel.type)?.name ?? String(channel.type)],
+                  [t('editor.base_url'), channel.base_url || t('editor.base_url_default')],
+                  [t('channels.priority'), channel.priority],
+                  [t('channels.weight'), channel.weight],
+                  [t('editor.tag'), channel.tag ?? '–'],
+                  [
+                    t('channels.last_day'),
+                    fares ? (
+                      <span key="day" className="flex items-center gap-3">
+                        <Strip
+                          hours={fares.hours}
+                          words={t('channels.last_day_words', {
+                            requests: fares.requests,
+                            failures: fares.failures,
+                          })}
+                        />
+                        {t('channels.last_day_words', { requests: fares.requests, failures: fares.failures })}
+                      </span>
+                    ) : (
+                      '–'
+                    ),
+                  ],
+                  [t('channels.spent'), moneyOfSpan(channel.used_quota)],
+                  [t('common.created'), <Moment key="made" at={channel.created_time} />],
+                ]}
+              />
+              <p className="flex flex-wrap gap-4">
+                <Link to="/usage" search={{ channel: channel.id }}>
+                  {t('channels.requests')}
+                </Link>
+                <Link to="/audit" search={{ target: `channel:${channel.id}` }}>
+                  {t('channels.history')}
+                </Link>
+              </p>
+            </Section>
+            <TestSection channel={channel} />
+            <Section title={`${t('channels.models')} (${channel.models.length})`}>
+              <ul className="flex max-h-52 flex-wrap gap-1.5 overflow-y-auto">
+                {channel.models.map(model => (
+                  <li key={model}>
+                    <Link
+                      to="/models"
+                      search={{ tab: 'route', route: model }}
+                      title={t('models.show_route')}
+                      className="inline-block min-h-6 rounded-control bg-sunken px-2 py-0.5 font-mono text-code break-all text-ink no-underline"
+                    >
+                      {model}
+                      {channel.model_mapping[model] ? ` → ${channel.model_mapping[model]}` : ''}
+                    </Link>
+                  </li>
+                ))}
+              </ul>
+            </Section>
+            <ChannelKeys channel={channel} />
+          </>
+        ) : null}
+      </Part>
+    </Panel>
+  )
+}

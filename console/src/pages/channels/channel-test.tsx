@@ -1,0 +1,95 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Activity } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
+import type { Channel, TestResult } from '../../api/contract.ts'
+import { Button } from '../../look/button.tsx'
+import { fromNow, span } from '../../look/format.ts'
+import { useFaultWords } from '../../look/states.tsx'
+
+/** The last test of a channel in this visit; it stays in the row and in the panel. */
+export type Tested =
+  | TestResult
+  | { readonly success: false; readonly message: string; readonly data?: undefined }
+
+const keyOf = (id: number) => ['tested', id]
+
+export const useTested = (id: number) =>
+  useQuery<Tested | undefined>({ queryKey: keyOf(id), queryFn: () => undefined, enabled: false }).data
+
+type TestOptions = { readonly model?: string | undefined; readonly stream?: boolean | undefined }
+
+/** Sends a test request through a channel. Nobody is charged. */
+export function useTest() {
+  const client = useQueryClient()
+  const words = useFaultWords()
+  const [running, setRunning] = useState<ReadonlySet<number>>(new Set())
+  const test = async (id: number, { model, stream }: TestOptions = {}): Promise<Tested> => {
+    setRunning(before => new Set(before).add(id))
+    const result: Tested = await call('testChannel', {
+      params: { id },
+      query: { model, stream },
+    }).catch(error => ({ success: false as const, message: words(error) }))
+    client.setQueryData(keyOf(id), result)
+    setRunning(before => new Set([...before].filter(each => each !== id)))
+    void client.invalidateQueries({ queryKey: ['listChannels'] })
+    return result
+  }
+  return { test, isRunning: (id: number) => running.has(id) }
+}
+
+export function TestWords({ tested }: { readonly tested: Tested }) {
+  const { t } = useTranslation()
+  if (tested.success)
+    return (
+      <span className="text-ok">
+        ✓ {span(tested.data?.latency_ms)}
+        {tested.data?.first_token_ms === null ? null : (
+          <span className="text-ink-3">
+            {' '}
+            · {t('test.first', { time: span(tested.data?.first_token_ms) })}
+          </span>
+        )}
+      </span>
+    )
+  return (
+    <span className="text-bad">
+      ✕ {tested.data?.status ?? ''} <span className="break-words">{tested.message || t('test.failed')}</span>
+    </span>
+  )
+}
+
+/** How the channel did when it was last tested, in this visit or before it. */
+export function LastTest({ channel }: { readonly channel: Channel }) {
+  const { t } = useTranslation()
+  const tested = useTested(channel.id)
+  if (tested)
+    return (
+      <span className="line-clamp-2 text-table">
+        <TestWords tested={tested} />
+      </span>
+    )
+  if (channel.test_time === 0) return <span className="text-ink-3">{t('test.never')}</span>
+  return (
+    <span className="whitespace-nowrap">
+      {span(channel.response_time)} <span className="text-ink-3">· {fromNow(channel.test_time)}</span>
+    </span>
+  )
+}
+
+export function TestButton({ id, name }: { readonly id: number; readonly name: string }) {
+  const { t } = useTranslation()
+  const { test, isRunning } = useTest()
+  return (
+    <Button
+      isSmall
+      icon={Activity}
+      isBusy={isRunning(id)}
+      aria-label={t('test.one', { name })}
+      onClick={() => void test(id)}
+    >
+      {t('test.verb')}
+    </Button>
+  )
+}

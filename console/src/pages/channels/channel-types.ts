@@ -1,0 +1,34 @@
+import type { Channel, ChannelType } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
+import type { GateState } from '../../look/gate.tsx'
+
+const TYPES_STALE_MS = 60_000
+
+/** The providers as the gateway tells them: the console itself knows no vendor. */
+export function useTypes() {
+  const result = useCall('listTypes', {}, { staleMs: TYPES_STALE_MS })
+  const byNumber = new Map<number, ChannelType>(result.data?.map(type => [type.type, type]))
+  return { result, list: result.data ?? [], byNumber }
+}
+
+export const monogram = (name: string) =>
+  name
+    .split(/[\s.-]+/)
+    .map(word => word[0] ?? '')
+    .join('')
+    .slice(0, 2)
+    .toUpperCase()
+
+const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
+export const gateOf = ({ status }: Pick<Channel, 'status'>): GateState => STATES[status] ?? 'off'
+
+/** Keys as they were pasted: one, or several by line or comma. A JSON document is one key, commas and all. */
+export function splitKeys(text: string): readonly string[] {
+  const trimmed = text.trim()
+  if (trimmed === '') return []
+  if (/^[{[]/.test(trimmed)) return [trimmed]
+  return trimmed
+    .split(/[\n\r,]+/)
+    .map(key => key.trim())
+    .filter(key => key !== '')
+}

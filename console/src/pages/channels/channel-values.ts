@@ -1,0 +1,125 @@
+import type { Channel, ChannelType } from '../../api/contract.ts'
+import { splitKeys } from './channel-types.ts'
+import type { Mapped } from './name-table.tsx'
+
+/** A channel as the editor holds it: texts as they are typed. */
+export type ChannelValues = {
+  name: string
+  key: string
+  keyMode: 'multi_to_single' | 'batch'
+  base_url: string
+  /** The provider's own fields, by name. */
+  own: Record<string, string>
+  models: string[]
+  model_mapping: Mapped[]
+  priority: string
+  weight: string
+  tag: string
+  auto_ban: boolean
+  test_model: string
+  param_override: string
+  header_override: string
+  status_code_mapping: string
+  rpm: string
+  tpm: string
+  concurrency: string
+  remark: string
+}
+
+const jsonText = (object: object | undefined) =>
+  object && Object.keys(object).length > 0 ? JSON.stringify(object, null, 2) : ''
+const limitText = (limit: number | null | undefined) => (limit ? String(limit) : '')
+
+/** Fields of a provider that stand beside the others in the API, not inside `setting`. */
+const BESIDE = new Set(['base_url', 'openai_organization'])
+const ownFields = (type: ChannelType | undefined) =>
+  (type?.fields ?? []).filter(({ name }) => name !== 'base_url')
+
+export function valuesOf(channel: Channel | undefined, type: ChannelType | undefined): ChannelValues {
+  const beside = (channel ?? {}) as unknown as Record<string, unknown>
+  return {
+    name: channel?.name ?? type?.name ?? '',
+    key: '',
+    keyMode: 'multi_to_single',
+    base_url: channel?.base_url ?? '',
+    own: Object.fromEntries(
+      ownFields(type).map(({ name }) => [
+        name,
+        String((BESIDE.has(name) ? beside[name] : channel?.setting[name]) ?? ''),
+      ]),
+    ),
+    models: channel?.models ?? [],
+    model_mapping: Object.entries(channel?.model_mapping ?? {}).map(([from, to]) => ({ from, to })),
+    priority: String(channel?.priority ?? 0),
+    weight: String(channel?.weight ?? 1),
+    tag: channel?.tag ?? '',
+    auto_ban: channel ? channel.auto_ban === 1 : true,
+    test_model: channel?.test_model ?? '',
+    param_override: jsonText(channel?.param_override),
+    header_override: jsonText(channel?.header_override),
+    status_code_mapping: jsonText(channel?.status_code_mapping),
+    rpm: limitText(channel?.limits.rpm),
+    tpm: limitText(channel?.limits.tpm),
+    concurrency: limitText(channel?.limits.concurrency),
+    remark: channel?.remark ?? '',
+  }
+}
+
+const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
+
+function ownOf(values: ChannelValues, channel: Channel | undefined) {
+  const filled = Object.entries(values.own)
+  const setting = filled.filter(([name]) => !BESIDE.has(name))
+  return {
+    ...Object.fromEntries(filled.filter(([name]) => BESIDE.has(name))),
+    ...(setting.length === 0
+      ? {}
+      : {
+          setting: {
+            ...channel?.setting,
+            ...Object.fromEntries(setting.filter(([name, value]) => value !== '' || channel?.setting[name])),
+          },
+        }),
+  }
+}
+
+/** A channel as the API takes it. A name that is mapped is listed by itself. */
+export function bodyOf(values: ChannelValues, channel?: Channel) {
+  const mapped = values.model_mapping.filter(({ from, to }) => from.trim() !== '' && to.trim() !== '')
+  return {
+    name: values.name,
+    ...(values.key.trim() === '' ? {} : { key: values.key.trim() }),
+    base_url: values.base_url.trim(),
+    ...ownOf(values, channel),
+    models: [...new Set([...values.models, ...mapped.map(({ from }) => from.trim())])],
+    model_mapping: Object.fromEntries(mapped.map(({ from, to }) => [from.trim(), to.trim()])),
+    priority: Number(values.priority),
+    weight: Number(values.weight),
+    tag: values.tag.trim(),
+    auto_ban: values.auto_ban,
+    test_model: values.test_model,
+    param_override: values.param_override.trim() || {},
+    header_override: values.header_override.trim() || {},
+    status_code_mapping: values.status_code_mapping.trim() || {},
+    limits: { rpm: limitOf(values.rpm), tpm: limitOf(values.tpm), concurrency: limitOf(values.concurrency) },
+    remark: values.remark,
+  }
+}
+
+export type ChannelBody = ReturnType<typeof bodyOf>
+
+/** Only what was changed is sent: whatever somebody else changed meanwhile stays. */
+export function changesOf(
+  values: ChannelValues,
+  before: ChannelValues,
+  channel: Channel,
+): Partial<ChannelBody> {
+  const old = bodyOf(before, channel) as Record<string, unknown>
+  const changed = Object.entries(bodyOf(values, channel)).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name]),
+  )
+  return Object.fromEntries(changed)
+}
+
+export const modeOf = ({ key, keyMode }: ChannelValues) =>
+  splitKeys(key).length > 1 ? keyMode : ('single' as const)

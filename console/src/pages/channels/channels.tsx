@@ -1,0 +1,160 @@
+import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Channel } from '../../api/contract.ts'
+import { useAct, useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { Choice } from '../../look/field.tsx'
+import { SearchBox, useFilters } from '../../look/filters.tsx'
+import { FilterBar, Page, Sheet } from '../../look/page.tsx'
+import { Pager } from '../../look/pager.tsx'
+import { usePreferences } from '../../look/preferences.ts'
+import { Empty, Part } from '../../look/states.tsx'
+import { DataTable } from '../../look/table.tsx'
+import { BulkBar } from './bulk-bar.tsx'
+import { channelColumns } from './channel-columns.tsx'
+import { useTypes } from './channel-types.ts'
+import { TypePicker } from './type-picker.tsx'
+import { useHealth } from './use-health.ts'
+import { usePinnedOrder } from './use-pinned-order.ts'
+
+export type ChannelFilters = {
+  p?: number | undefined
+  q?: string | undefined
+  status?: string | undefined
+  type?: number | undefined
+  tag?: string | undefined
+  model?: string | undefined
+}
+
+const STATUSES = ['enabled', 'disabled', '2', '3'] as const
+const isChannel = (item: object): item is Channel => 'id' in item
+
+export function Channels() {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const { id: openId } = useParams({ strict: false })
+  const { pageSize } = usePreferences()
+  const [filters, setFilters] = useFilters<ChannelFilters>()
+  const { p = 1, q, status, type, tag, model } = filters
+  const question = { p, page_size: pageSize, keyword: q, status, type, tag, model }
+  const isFiltered = Boolean(q || status || type || tag || model)
+  const list = useCall('searchChannels', { query: question }, { everyMs: 15_000 })
+  const update = useAct('updateChannel')
+  const { byNumber } = useTypes()
+  const health = useHealth()
+  const [selected, select] = useState<ReadonlySet<string>>(new Set())
+  const { rows, isMoved, resort } = usePinnedOrder(
+    (list.data?.items ?? []).filter(isChannel),
+    JSON.stringify(question),
+  )
+  const save = update.mutateAsync
+  const columns = channelColumns({ t, byNumber, health, save: body => save({ body }) })
+  const typeCounts = Object.entries(list.data?.type_counts ?? {})
+
+  return (
+    <Page
+      title={t('nav.channels')}
+      actions={
+        <Button
+          kind="primary"
+          icon={Plus}
+          data-create
+          hint="c"
+          onClick={() => void navigate({ to: '/channels/new', search: true })}
+        >
+          {t('channels.add')}
+        </Button>
+      }
+    >
+      <Sheet>
+        <FilterBar>
+          <SearchBox label={t('channels.search')} value={q} onChange={value => setFilters({ q: value })} />
+          <Choice
+            aria-label={t('channels.state')}
+            value={status ?? ''}
+            onChange={event => setFilters({ status: event.target.value || undefined })}
+          >
+            <option value="">{t('channels.any_state')}</option>
+            {STATUSES.map(each => (
+              <option key={each} value={each}>
+                {t(`channels.status.${each}`)}
+              </option>
+            ))}
+          </Choice>
+          <Choice
+            aria-label={t('channels.provider')}
+            value={type ?? ''}
+            onChange={event => setFilters({ type: Number(event.target.value) || undefined })}
+          >
+            <option value="">{t('channels.any_provider')}</option>
+            {typeCounts.map(([number, count]) => (
+              <option key={number} value={number}>
+                {byNumber.get(Number(number))?.name ?? number} ({count})
+              </option>
+            ))}
+          </Choice>
+          {tag ? (
+            <Button onClick={() => setFilters({ tag: undefined })}>{t('channels.drop_tag', { tag })}</Button>
+          ) : null}
+          {isMoved ? (
+            <Button kind="quiet" onClick={resort}>
+              {t('channels.moved')}
+            </Button>
+          ) : null}
+        </FilterBar>
+        <Part result={list}>
+          {rows.length > 0 ? (
+            <DataTable
+              label={t('nav.channels')}
+              columns={columns}
+              rows={rows}
+              idOf={row => String(row.id)}
+              nameOf={row => row.name}
+              openId={openId}
+              isStale={list.isPlaceholderData}
+              selection={{ ids: selected, onChange: select }}
+              onOpen={row =>
+                void navigate({ to: '/channels/$id', params: { id: String(row.id) }, search: true })
+              }
+            />
+          ) : isFiltered ? (
+            <Empty title={t('common.nothing_matches')}>
+              <Button
+                onClick={() =>
+                  setFilters({
+                    q: undefined,
+                    status: undefined,
+                    type: undefined,
+                    tag: undefined,
+                    model: undefined,
+                  })
+                }
+              >
+                {t('common.drop_filters')}
+              </Button>
+            </Empty>
+          ) : (
+            <Empty title={t('channels.none')}>
+              <p>{t('channels.none_help')}</p>
+              <div className="w-full text-left">
+                <TypePicker
+                  isShort
+                  onPick={picked => void navigate({ to: '/channels/new', search: { type: picked.type } })}
+                />
+              </div>
+            </Empty>
+          )}
+          {rows.length > 0 ? (
+            <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
+          ) : null}
+        </Part>
+      </Sheet>
+      {selected.size > 0 ? (
+        <BulkBar channels={rows.filter(({ id }) => selected.has(String(id)))} onSelect={select} />
+      ) : null}
+      <Outlet />
+    </Page>
+  )
+}

@@ -1,0 +1,72 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useTranslation } from 'react-i18next'
+import type { Channel } from '../../api/contract.ts'
+import { useAct, useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { Confirm } from '../../look/confirm.tsx'
+import { toast } from '../../look/toast.tsx'
+
+const MOST_READ = 500
+
+/** Models that no other enabled channel serves; undefined while that is not known. */
+function useOrphans(channels: readonly Channel[]): readonly string[] | undefined {
+  const others = useCall('listChannels', { query: { status: 'enabled', page_size: MOST_READ } })
+  if (!others.data || others.data.total > MOST_READ) return undefined
+  const going = new Set(channels.map(({ id }) => id))
+  const kept = new Set(
+    others.data.items.flatMap(item => ('id' in item && !going.has(item.id) ? item.models : [])),
+  )
+  const served = channels.filter(({ status }) => status === 1).flatMap(({ models }) => models)
+  return [...new Set(served)].filter(model => !kept.has(model))
+}
+
+type DeleteProps = {
+  readonly channels: readonly Channel[]
+  readonly onClose: () => void
+  readonly onDone?: () => void
+}
+
+export function DeleteChannels({ channels, onClose, onDone }: DeleteProps) {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const orphans = useOrphans(channels)
+  const remove = useAct('deleteChannels')
+  const turnOff = useAct('setChannelStatuses')
+  const ids = channels.map(({ id }) => id)
+  const [first] = channels
+  const name = channels.length === 1 && first ? first.name : t('channels.several', { count: channels.length })
+  return (
+    <Confirm
+      title={t('channels.delete_title', { name })}
+      verb={t('common.delete')}
+      typed={channels.length === 1 ? name : String(channels.length)}
+      onClose={onClose}
+      onConfirm={async () => {
+        await remove.mutateAsync({ body: { ids } })
+        toast(t('channels.deleted', { name }))
+        onDone?.()
+        await navigate({ to: '/channels', search: true })
+      }}
+      effect={
+        <div className="flex flex-col gap-3">
+          <p>{t('channels.delete_effect')}</p>
+          {orphans && orphans.length > 0 ? (
+            <div className="text-warn">
+              <p>{t('channels.delete_orphans', { count: orphans.length })}</p>
+              <p className="max-h-32 overflow-y-auto font-mono text-code">{orphans.join(', ')}</p>
+            </div>
+          ) : null}
+          <Button
+            className="self-start"
+            onClick={async () => {
+              await turnOff.mutateAsync({ body: { ids, status: 2 } })
+              onClose()
+            }}
+          >
+            {t('channels.off_instead')}
+          </Button>
+        </div>
+      }
+    />
+  )
+}

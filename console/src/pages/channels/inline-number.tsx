@@ -1,0 +1,61 @@
+import { useEffect, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useFaultWords } from '../../look/states.tsx'
+import { toast } from '../../look/toast.tsx'
+
+type InlineNumberProps = {
+  readonly label: string
+  readonly value: number
+  readonly save: (value: number) => Promise<unknown>
+}
+
+/** A figure edited where it stands: Enter saves, Escape restores, and what was saved can be taken back. */
+export function InlineNumber({ label, value, save }: InlineNumberProps) {
+  const { t } = useTranslation()
+  const words = useFaultWords()
+  const [text, setText] = useState(String(value))
+  const [fault, setFault] = useState<string>()
+  const isLeaving = useRef(false)
+  useEffect(() => setText(String(value)), [value])
+
+  const keep = async (next: number, undo: boolean) => {
+    setFault(undefined)
+    try {
+      await save(next)
+      toast(t('inline.saved', { label, value: next }), undo ? () => void keep(value, false) : undefined)
+    } catch (error) {
+      setFault(words(error))
+      setText(String(value))
+    }
+  }
+  const finish = () => {
+    const next = Number(text)
+    if (isLeaving.current || !Number.isInteger(next) || text.trim() === '') setText(String(value))
+    else if (next !== value) void keep(next, true)
+    isLeaving.current = false
+  }
+  return (
+    <>
+      <input
+        type="number"
+        step={1}
+        aria-label={label}
+        aria-invalid={fault ? true : undefined}
+        title={fault}
+        value={text}
+        onChange={event => setText(event.target.value)}
+        onBlur={finish}
+        onKeyDown={event => {
+          event.stopPropagation()
+          if (event.key === 'Escape') isLeaving.current = true
+          if (event.key === 'Enter' || event.key === 'Escape') {
+            event.preventDefault()
+            event.currentTarget.blur()
+          }
+        }}
+        className="h-7 w-18 rounded-control border border-transparent bg-transparent px-1.5 text-right hover:border-edge focus:border-edge focus:bg-sheet aria-invalid:border-bad"
+      />
+      {fault ? <span className="block text-label text-bad">{fault}</span> : null}
+    </>
+  )
+}

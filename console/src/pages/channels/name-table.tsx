@@ -1,0 +1,73 @@
+import { ArrowRight, Plus, Trash2 } from 'lucide-react'
+import { useTranslation } from 'react-i18next'
+import { Button, IconButton } from '../../look/button.tsx'
+import { TextInput } from '../../look/field.tsx'
+
+export type Mapped = { readonly from: string; readonly to: string }
+
+type NameTableProps = {
+  readonly rows: readonly Mapped[]
+  readonly onChange: (rows: readonly Mapped[]) => void
+  readonly error?: string | undefined
+}
+
+/** What clients ask for, and what is sent to the provider instead. A name on the left is listed by itself. */
+export function NameTable({ rows, onChange, error }: NameTableProps) {
+  const { t } = useTranslation()
+  const set = (at: number, change: Partial<Mapped>) =>
+    onChange(rows.map((row, index) => (index === at ? { ...row, ...change } : row)))
+  const isTwice = ({ from }: Mapped) => from !== '' && rows.filter(row => row.from === from).length > 1
+  return (
+    <div className="flex flex-col gap-2">
+      {rows.length > 0 ? (
+        <div
+          className="grid grid-cols-[1fr_auto_1fr_auto] items-center gap-2 text-label text-ink-3"
+          aria-hidden="true"
+        >
+          <span>{t('names.asked')}</span>
+          <span className="w-4" />
+          <span>{t('names.sent')}</span>
+          <span className="w-8" />
+        </div>
+      ) : null}
+      {rows.map((row, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no identity but their place
+        <div key={index} className="grid grid-cols-[1fr_auto_1fr_auto] items-center gap-2">
+          <TextInput
+            aria-label={t('names.asked')}
+            aria-invalid={isTwice(row) || undefined}
+            className="font-mono"
+            value={row.from}
+            onChange={event => set(index, { from: event.target.value })}
+          />
+          <ArrowRight size={16} aria-hidden className="text-ink-3" />
+          <TextInput
+            aria-label={t('names.sent')}
+            className="font-mono"
+            value={row.to}
+            onChange={event => set(index, { to: event.target.value })}
+          />
+          <IconButton
+            icon={Trash2}
+            label={t('names.remove', { name: row.from || String(index + 1) })}
+            onClick={() => onChange(rows.filter((_, at) => at !== index))}
+          />
+        </div>
+      ))}
+      {rows.some(isTwice) ? <p className="text-label text-bad">{t('names.twice')}</p> : null}
+      {error ? (
+        <p role="alert" className="text-label text-bad">
+          {error}
+        </p>
+      ) : null}
+      <Button
+        isSmall
+        icon={Plus}
+        className="self-start"
+        onClick={() => onChange([...rows, { from: '', to: '' }])}
+      >
+        {t('names.add')}
+      </Button>
+    </div>
+  )
+}

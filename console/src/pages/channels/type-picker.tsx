@@ -1,0 +1,72 @@
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { ChannelType } from '../../api/contract.ts'
+import { TextInput } from '../../look/field.tsx'
+import { Part } from '../../look/states.tsx'
+import { monogram, useTypes } from './channel-types.ts'
+
+const FIRST = 11
+
+type TypePickerProps = { readonly onPick: (type: ChannelType) => void; readonly isShort?: boolean }
+
+/** Providers as tiles, found by name. */
+export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
+  const { t } = useTranslation()
+  const { result, list } = useTypes()
+  const [text, setText] = useState('')
+  const [isWhole, showWhole] = useState(!isShort)
+  const found = list.filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase()))
+  const shown = isWhole || text ? found : found.slice(0, FIRST)
+  return (
+    <Part result={result}>
+      <div className="flex flex-col gap-3">
+        <TextInput
+          type="search"
+          aria-label={t('types.search')}
+          placeholder={t('types.search')}
+          value={text}
+          onChange={event => setText(event.target.value)}
+          onKeyDown={event => {
+            const [first] = shown
+            if (event.key === 'Enter' && first && text) onPick(first)
+          }}
+        />
+        <ul className="grid grid-cols-2 gap-2 sm:grid-cols-3" aria-label={t('types.label')}>
+          {shown.map(type => (
+            <li key={type.type}>
+              <button
+                type="button"
+                onClick={() => onPick(type)}
+                className="flex h-12 w-full items-center gap-2.5 rounded-control border border-line px-2.5 text-left hover:border-accent hover:bg-accent-soft"
+              >
+                <Monogram name={type.name} />
+                <span className="min-w-0 truncate">{type.name}</span>
+              </button>
+            </li>
+          ))}
+          {shown.length < found.length ? (
+            <li>
+              <button
+                type="button"
+                onClick={() => showWhole(true)}
+                className="h-12 w-full rounded-control border border-line px-2.5 text-accent hover:bg-accent-soft"
+              >
+                {t('types.all', { count: list.length })}
+              </button>
+            </li>
+          ) : null}
+        </ul>
+        {found.length === 0 ? <p className="text-ink-3">{t('types.nothing')}</p> : null}
+      </div>
+    </Part>
+  )
+}
+
+export const Monogram = ({ name }: { readonly name: string }) => (
+  <span
+    aria-hidden="true"
+    className="grid size-6 shrink-0 place-items-center rounded-control bg-sunken text-label font-semibold text-ink-2"
+  >
+    {monogram(name)}
+  </span>
+)

@@ -1,0 +1,214 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { BookCheck, BookX, RotateCw } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Suspense } from '../../api/contract.ts'
+import { callQuery, useCall } from '../../api/query.ts'
+import { useIsRoot } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
+import { Checkbox } from '../../look/field.tsx'
+import { useFilters } from '../../look/filters.tsx'
+import { count, cutMiddle, moment, moneyOfLedger } from '../../look/format.ts'
+import { Moment } from '../../look/moment.tsx'
+import { Page, Sheet } from '../../look/page.tsx'
+import { Pager } from '../../look/pager.tsx'
+import { Facts } from '../../look/panel.tsx'
+import { usePreferences } from '../../look/preferences.ts'
+import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
+import { type Column, DataTable } from '../../look/table.tsx'
+import { CloseDoubt } from './close-doubt.tsx'
+
+/** Whether the books hold, readable from a metre. */
+function Verdict() {
+  const { t } = useTranslation()
+  const check = useQuery({ ...callQuery('verifyLedger', {}), staleTime: 60_000 })
+  const verdict = check.data
+  return (
+    <Sheet
+      title={t('ledger.check')}
+      actions={
+        <Button icon={RotateCw} isBusy={check.isFetching} onClick={() => void check.refetch()}>
+          {t('ledger.run')}
+        </Button>
+      }
+    >
+      {check.error ? <ErrorCard error={check.error} onRetry={() => void check.refetch()} /> : null}
+      {verdict ? (
+        <div className="flex flex-col gap-3 p-4">
+          <p className="flex items-center gap-3 text-title font-semibold" role="status">
+            {verdict.ok ? (
+              <BookCheck size={24} className="text-ok" aria-hidden />
+            ) : (
+              <BookX size={24} className="text-bad" aria-hidden />
+            )}
+            {verdict.ok ? t('ledger.good') : t('ledger.bad')}
+          </p>
+          <p className="text-label text-ink-3">
+            {t('ledger.checked', { time: moment(Math.floor(check.dataUpdatedAt / 1000)) })}
+          </p>
+          <ul className="flex flex-col gap-1 font-mono text-code">
+            {verdict.lines.map(line => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+        </div>
+      ) : check.isPending ? (
+        <Loading lines={3} />
+      ) : null}
+    </Sheet>
+  )
+}
+
+/** Leases, doubts and journals: what is under way between the nodes and the store. */
+function OpenMatters() {
+  const { t } = useTranslation()
+  const result = useCall('ledgerHealth', {}, { everyMs: 10_000 })
+  const health = result.data
+  return (
+    <Sheet title={t('ledger.health')}>
+      <Part result={result}>
+        {health ? (
+          <div className="p-4">
+            <Facts
+              facts={[
+                [t('ledger.entries'), count(health.entries)],
+                [t('ledger.leased'), moneyOfLedger(health.leased)],
+                [
+                  t('ledger.doubts'),
+                  `${count(health.suspense.open)} · ${moneyOfLedger(health.suspense.amount)}`,
+                ],
+                ...health.nodes.map(
+                  ({ id, applied, leased }) =>
+                    [
+                      `${t('ledger.node')} ${cutMiddle(id)}`,
+                      `${t('ledger.applied', { seq: count(applied) })} · ${moneyOfLedger(leased)}`,
+                    ] as const,
+                ),
+              ]}
+            />
+          </div>
+        ) : null}
+      </Part>
+    </Sheet>
+  )
+}
+
+type Filters = { p?: number | undefined; all?: boolean | undefined }
+
+/** What a provider may have billed for and nobody received. */
+function Doubts() {
+  const { t } = useTranslation()
+  const isRoot = useIsRoot()
+  const { pageSize } = usePreferences()
+  const [{ p = 1, all = false }, setFilters] = useFilters<Filters>()
+  const list = useCall('listSuspense', { query: { p, page_size: pageSize, open: all ? undefined : true } })
+  const [closing, setClosing] = useState<Suspense>()
+  const rows = list.data?.items ?? []
+  const columns = useMemo<readonly Column<Suspense>[]>(
+    () => [
+      { id: 'time', header: t('usage.time'), place: 'note', cell: ({ time }) => <Moment at={time} /> },
+      { id: 'reason', header: t('ledger.reason'), place: 'title', cell: ({ reason }) => reason },
+      {
+        id: 'request',
+        header: t('usage.request'),
+        fromPx: 1100,
+        cell: ({ request_id }) => (
+          <Link to="/usage/$requestId" params={{ requestId: request_id }} className="font-mono text-code">
+            {request_id}
+          </Link>
+        ),
+      },
+      {
+        id: 'channel',
+        header: t('usage.channel'),
+        fromPx: 900,
+        cell: ({ channel_id }) => (
+          <Link to="/channels/$id" params={{ id: String(channel_id) }}>
+            #{channel_id}
+          </Link>
+        ),
+      },
+      {
+        id: 'amount',
+        header: t('ledger.estimate'),
+        isRight: true,
+        place: 'figure',
+        cell: ({ cost }) => moneyOfLedger(cost),
+      },
+      {
+        id: 'state',
+        header: t('channels.state'),
+        place: 'state',
+        cell: doubt =>
+          doubt.is_open ? (
+            <span className="text-warn">{t('ledger.open')}</span>
+          ) : (
+            <span title={doubt.closed_reason ?? ''}>
+              {doubt.closed_as === 'charge' ? t('ledger.charged') : t('ledger.written_off')} ·{' '}
+              {doubt.closed_by}
+            </span>
+          ),
+      },
+      ...(isRoot
+        ? [
+            {
+              id: 'actions',
+              header: t('common.actions'),
+              isRight: true,
+              place: 'action' as const,
+              cell: (doubt: Suspense) =>
+                doubt.is_open ? (
+                  <Button isSmall onClick={() => setClosing(doubt)}>
+                    {t('needs.decide')}
+                  </Button>
+                ) : null,
+            },
+          ]
+        : []),
+    ],
+    [t, isRoot],
+  )
+  return (
+    <Sheet
+      title={t('ledger.doubts')}
+      actions={
+        <Checkbox
+          label={t('ledger.with_closed')}
+          checked={all}
+          onChange={event => setFilters({ all: event.target.checked || undefined })}
+        />
+      }
+    >
+      <Part result={list}>
+        {rows.length > 0 ? (
+          <>
+            <DataTable
+              label={t('ledger.doubts')}
+              columns={columns}
+              rows={rows}
+              idOf={row => String(row.id)}
+              nameOf={row => row.request_id}
+              isStale={list.isPlaceholderData}
+            />
+            <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
+          </>
+        ) : (
+          <Empty title={t('ledger.no_doubts')}>{t('ledger.doubts_help')}</Empty>
+        )}
+      </Part>
+      {closing ? <CloseDoubt doubt={closing} onClose={() => setClosing(undefined)} /> : null}
+    </Sheet>
+  )
+}
+
+export function Ledger() {
+  const { t } = useTranslation()
+  return (
+    <Page title={t('nav.ledger')}>
+      <Verdict />
+      <OpenMatters />
+      <Doubts />
+    </Page>
+  )
+}

@@ -1,0 +1,44 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
+import { useSelf } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
+import { Confirm } from '../../look/confirm.tsx'
+
+export function DeleteAccount() {
+  const { t } = useTranslation()
+  const { username } = useSelf()
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <section
+      className="flex flex-wrap items-center justify-between gap-3 px-4 py-3"
+      aria-labelledby="delete-account"
+    >
+      <div>
+        <h3 id="delete-account" className="font-semibold">
+          {t('me.delete')}
+        </h3>
+        <p className="text-label text-ink-3">{t('me.delete_help')}</p>
+      </div>
+      <Button onClick={() => setAsking(true)}>{t('me.delete')}</Button>
+      {isAsking ? (
+        <Confirm
+          title={t('me.delete')}
+          effect={t('me.delete_effect')}
+          typed={username}
+          verb={t('me.delete')}
+          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            await call('deleteSelf', {})
+            await navigate({ to: '/sign-in' })
+            client.clear()
+          }}
+        />
+      ) : null}
+    </section>
+  )
+}

@@ -1,0 +1,75 @@
+import { Link, type LinkProps } from '@tanstack/react-router'
+import { CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Attention } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { Sheet } from '../../look/page.tsx'
+
+const MOST = 8
+const REFRESH_MS = 15_000
+
+const ICONS = {
+  error: <CircleAlert size={16} className="shrink-0 text-bad" aria-hidden />,
+  warning: <TriangleAlert size={16} className="shrink-0 text-warn" aria-hidden />,
+  info: <Info size={16} className="shrink-0 text-ink-3" aria-hidden />,
+} as const
+
+/** Kinds whose sentence says everything. */
+const SAID: ReadonlySet<Attention['kind']> = new Set([
+  'model_unpriced',
+  'model_single_channel',
+  'suspense_open',
+])
+
+/** Where the thing is that needs somebody. */
+function linkOf({ kind, target, name }: Attention): LinkProps {
+  const [what, id = ''] = target.split(':')
+  if (what === 'channel') return { to: '/channels/$id', params: { id } }
+  if (what === 'token') return { to: '/tokens/$id', params: { id } }
+  if (kind === 'model_unpriced') return { to: '/prices', search: { edit: name } }
+  if (what === 'model') return { to: '/models', search: { tab: 'route', route: name } }
+  return { to: '/ledger' }
+}
+
+export function NeedsYou() {
+  const { t } = useTranslation()
+  const [isWhole, showWhole] = useState(false)
+  const { data: needs } = useCall('attention', {}, { everyMs: REFRESH_MS })
+  if (!needs) return null
+  if (needs.length === 0)
+    return (
+      <p className="flex items-center gap-2 text-ink-2">
+        <CircleCheck size={16} className="text-ok" aria-hidden /> {t('needs.nothing')}
+      </p>
+    )
+  return (
+    <Sheet title={t('needs.title')}>
+      <ul className="divide-y divide-line">
+        {needs.slice(0, isWhole ? needs.length : MOST).map(need => (
+          <li
+            key={`${need.kind} ${need.target} ${need.detail}`}
+            className="flex items-center gap-3 px-4 py-2"
+          >
+            {ICONS[need.level]}
+            <span className="min-w-0 grow break-words">
+              {t(`needs.${need.kind}`, { name: need.name })}
+              {need.detail && !SAID.has(need.kind) ? (
+                <span className="text-label text-ink-3"> {need.detail}</span>
+              ) : null}
+            </span>
+            <Link {...linkOf(need)} className="shrink-0 py-1">
+              {t('needs.open')}
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {needs.length > MOST && !isWhole ? (
+        <Button kind="quiet" className="m-2" onClick={() => showWhole(true)}>
+          {t('needs.more', { count: needs.length - MOST })}
+        </Button>
+      ) : null}
+    </Sheet>
+  )
+}

@@ -1,0 +1,126 @@
+import { Link } from '@tanstack/react-router'
+import { lazy, Suspense } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useCall } from '../../api/query.ts'
+import { useSelf } from '../../api/self.ts'
+import { buttonClasses } from '../../look/button.tsx'
+import { Choice } from '../../look/field.tsx'
+import { useFilters } from '../../look/filters.tsx'
+import { count, moneyOfSpan, moneyOfSum, share, tokens, zone } from '../../look/format.ts'
+import { Page, Sheet } from '../../look/page.tsx'
+import { Empty, Loading } from '../../look/states.tsx'
+import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
+import { LatestRequests } from './latest-requests.tsx'
+import { NeedsYou } from './needs-you.tsx'
+import { Rankings } from './rankings.tsx'
+import { useSeries } from './use-series.ts'
+
+const Charts = lazy(() => import('./charts.tsx').then(({ Charts: Loaded }) => ({ default: Loaded })))
+
+type Filters = { p?: number | undefined; range?: string | undefined }
+
+function Tile({ label, value, notes }: { label: string; value: string; notes: readonly string[] }) {
+  return (
+    <div className="sheet flex min-w-0 flex-col px-4 py-3">
+      <dt className="text-label text-ink-3">{label}</dt>
+      <dd className="truncate text-figure font-medium">{value}</dd>
+      {notes.map(note => (
+        <dd key={note} className="text-label text-ink-3">
+          {note}
+        </dd>
+      ))}
+    </div>
+  )
+}
+
+/** The range in four figures, each with what it was over as much time before. */
+function Tiles({ range }: { readonly range: RangeName }) {
+  const { t } = useTranslation()
+  const self = useSelf()
+  const { totals, previous } = useSeries(range).result.data ?? {}
+  const before = (figure: string) => t('overview.before', { figure })
+  const success = (of: typeof totals) => (of ? share(of.requests - of.failures, of.requests) : '–')
+  return (
+    <dl className="grid grid-cols-2 gap-3 xl:grid-cols-4">
+      <Tile
+        label={t('overview.spend')}
+        value={moneyOfSum(totals?.cost)}
+        notes={[
+          before(moneyOfSum(previous?.cost)),
+          ...(self.unlimited_quota ? [] : [t('balance.left', { amount: moneyOfSpan(self.quota) })]),
+        ]}
+      />
+      <Tile
+        label={t('overview.requests')}
+        value={count(totals?.requests)}
+        notes={[before(count(previous?.requests))]}
+      />
+      <Tile label={t('overview.success')} value={success(totals)} notes={[before(success(previous))]} />
+      <Tile
+        label={t('overview.tokens')}
+        value={totals ? tokens(totals.prompt_tokens + totals.completion_tokens) : '–'}
+        notes={[previous ? before(tokens(previous.prompt_tokens + previous.completion_tokens)) : '']}
+      />
+    </dl>
+  )
+}
+
+/** Before the first request there is one thing to do. */
+function FirstSteps() {
+  const { t } = useTranslation()
+  return (
+    <Sheet>
+      <Empty title={t('overview.empty')}>
+        <p>{t('overview.empty_help')}</p>
+        <Link to="/start" className={buttonClasses('primary')}>
+          {t('start.title')}
+        </Link>
+      </Empty>
+    </Sheet>
+  )
+}
+
+export function Overview() {
+  const { t } = useTranslation()
+  const [{ range: asked }, setFilters] = useFilters<Filters>()
+  const range = rangeOf(asked === 'all' ? undefined : asked)
+  const own = useCall('listOwnLogs', { query: { page_size: 1 } })
+  const { totals } = useSeries(range).result.data ?? {}
+  const isFresh = own.data?.total === 0 && totals?.requests === 0
+  return (
+    <Page
+      title={t('nav.overview')}
+      actions={
+        <span className="flex items-center gap-2 text-label text-ink-3">
+          <span className="max-sm:hidden">{zone()}</span>
+          <Choice
+            aria-label={t('usage.range')}
+            value={range}
+            onChange={event => setFilters({ range: event.target.value })}
+          >
+            {(Object.keys(RANGES) as RangeName[])
+              .filter(name => name !== 'all')
+              .map(name => (
+                <option key={name} value={name}>
+                  {t(`range.${name}`)}
+                </option>
+              ))}
+          </Choice>
+        </span>
+      }
+    >
+      {isFresh ? <FirstSteps /> : null}
+      <NeedsYou />
+      <Tiles range={range} />
+      <div className="grid gap-4 md:grid-cols-2">
+        <Suspense fallback={<Loading lines={4} />}>
+          <Charts range={range} />
+        </Suspense>
+        <Rankings range={range} />
+      </div>
+      <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
+        <LatestRequests />
+      </Sheet>
+    </Page>
+  )
+}

@@ -1,0 +1,109 @@
+import { Link } from '@tanstack/react-router'
+import { Tabs } from 'radix-ui'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Series } from '../../api/contract.ts'
+import { useIsAdmin } from '../../api/self.ts'
+import { count, moneyOfSum, share } from '../../look/format.ts'
+import { Sheet } from '../../look/page.tsx'
+import { Tab, TabList } from '../../look/snippets.tsx'
+import { Empty, Part } from '../../look/states.tsx'
+import type { RangeName } from '../usage/range.ts'
+import { type GroupBy, useSeries } from './use-series.ts'
+
+const sum = (values: readonly number[]) => values.reduce((whole, value) => whole + value, 0)
+
+/** The usage page with this one's rows only. */
+function filterFor(by: GroupBy, { key, name }: Series['series'][number], range: RangeName) {
+  if (by === 'model') return { range, model: name }
+  if (by === 'token') return { range, token: name }
+  if (by === 'user') return { range, user: name }
+  return { range, channel: Number(key) }
+}
+
+function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupBy }) {
+  const { t } = useTranslation()
+  const { result } = useSeries(range, by)
+  const rows = result.data?.series ?? []
+  return (
+    <Part result={result}>
+      {rows.length === 0 ? <Empty title={t('usage.none')} /> : null}
+      {rows.length > 0 ? (
+        <table className="w-full text-table" aria-label={t(`usage.by.${by}`)}>
+          <thead>
+            <tr className="border-b border-line text-label text-ink-3">
+              <th scope="col" className="px-4 py-2 text-left font-medium">
+                {t(`usage.by.${by}`)}
+              </th>
+              <th scope="col" className="px-2 text-right font-medium">
+                {t('overview.requests')}
+              </th>
+              <th scope="col" className="px-2 text-right font-medium">
+                {t('overview.success')}
+              </th>
+              <th scope="col" className="px-4 text-right font-medium">
+                {t('overview.tokens')}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(row => {
+              const requests = sum(row.requests)
+              return (
+                <tr key={row.key} className="h-(--row) border-b border-line last:border-b-0">
+                  <td className="max-w-48 truncate px-4">
+                    {row.key === 'other' ? (
+                      <span className="text-ink-3">{t('overview.other')}</span>
+                    ) : (
+                      <Link to="/usage" search={filterFor(by, row, range)}>
+                        {row.name}
+                      </Link>
+                    )}
+                  </td>
+                  <td className="px-2 text-right">{count(requests)}</td>
+                  <td className="px-2 text-right">{share(requests - sum(row.failures), requests)}</td>
+                  <td className="px-4 text-right">
+                    {count(sum(row.prompt_tokens) + sum(row.completion_tokens))}
+                  </td>
+                </tr>
+              )
+            })}
+          </tbody>
+          <tfoot>
+            <tr>
+              <td className="px-4 py-2 text-ink-3" colSpan={4}>
+                {t('overview.spend_sum', { amount: moneyOfSum(result.data?.totals.cost) })}
+              </td>
+            </tr>
+          </tfoot>
+        </table>
+      ) : null}
+    </Part>
+  )
+}
+
+/** Who and what it was, the dearest first. */
+export function Rankings({ range }: { readonly range: RangeName }) {
+  const { t } = useTranslation()
+  const isAdmin = useIsAdmin()
+  const [by, setBy] = useState<GroupBy>('model')
+  const groups: readonly GroupBy[] = isAdmin ? ['model', 'token', 'channel', 'user'] : ['model', 'token']
+  return (
+    <Sheet title={t('overview.top')}>
+      <Tabs.Root value={by} onValueChange={value => setBy(value as GroupBy)}>
+        <div className="px-3 pt-2">
+          <TabList label={t('overview.top')}>
+            {groups.map(group => (
+              <Tab key={group} value={group}>
+                {t(`usage.by.${group}`)}
+              </Tab>
+            ))}
+          </TabList>
+        </div>
+        <Tabs.Content value={by} tabIndex={-1}>
+          <Ranking range={range} by={by} />
+        </Tabs.Content>
+      </Tabs.Root>
+    </Sheet>
+  )
+}

@@ -1,0 +1,170 @@
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { RATES, TOKEN_RATES } from '../../../../src/manage/contract/constants.ts'
+import { useContractForm } from '../../api/form.ts'
+import { useAct, useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { Confirm } from '../../look/confirm.tsx'
+import { FormFault } from '../../look/fault.tsx'
+import { Field, TextInput } from '../../look/field.tsx'
+import { price as priceWords } from '../../look/format.ts'
+import { Moment } from '../../look/moment.tsx'
+import { Panel, Section } from '../../look/panel.tsx'
+import { Part } from '../../look/states.tsx'
+import { toast } from '../../look/toast.tsx'
+
+type Rate = (typeof RATES)[number]
+type Known = Partial<Record<Rate, number | undefined>> & { readonly max_output_tokens?: number | undefined }
+type Values = { model: string; max_output_tokens: string } & Record<Rate, string>
+
+const OFTEN: readonly Rate[] = ['input', 'output', 'cached_input', 'per_call']
+
+const valuesOf = (model: string, known: Known | undefined): Values => ({
+  model,
+  max_output_tokens: String(known?.max_output_tokens ?? ''),
+  ...(Object.fromEntries(RATES.map(rate => [rate, String(known?.[rate] ?? '')])) as Record<Rate, string>),
+})
+
+function PriceForm({
+  model,
+  known,
+  onClose,
+}: {
+  model: string
+  known: Known | undefined
+  onClose: () => void
+}) {
+  const { t } = useTranslation()
+  const { form, submit, errorOf, isBusy, fault } = useContractForm<'createPrice', Values>({
+    route: 'createPrice',
+    defaults: valuesOf(model, known),
+    toInput: values => ({
+      body: {
+        model: values.model,
+        ...Object.fromEntries(
+          RATES.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])]),
+        ),
+        ...(values.max_output_tokens === '' ? {} : { max_output_tokens: Number(values.max_output_tokens) }),
+      },
+    }),
+    onDone: saved => {
+      toast(t('prices.saved', { model: saved.model }))
+      onClose()
+    },
+  })
+  const rateField = (rate: Rate) => (
+    <Field
+      key={rate}
+      label={`${t(`rate.${rate}`)}${(TOKEN_RATES as readonly string[]).includes(rate) ? ` · ${t('prices.per_million')}` : ''}`}
+      error={errorOf(rate)}
+    >
+      {wiring => (
+        <TextInput
+          {...wiring}
+          {...form.register(rate)}
+          type="number"
+          min={0}
+          step="any"
+          placeholder={t('prices.not_priced')}
+        />
+      )}
+    </Field>
+  )
+  return (
+    <Section title={t('prices.new_version')}>
+      <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
+        <Field label={t('prices.model')} error={errorOf('model')}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              {...form.register('model')}
+              className="font-mono"
+              readOnly={model !== ''}
+            />
+          )}
+        </Field>
+        <div className="grid grid-cols-2 gap-3">{OFTEN.map(rateField)}</div>
+        <p className="text-label text-ink-3">{t('prices.zero')}</p>
+        <details>
+          <summary className="font-medium">{t('prices.more')}</summary>
+          <div className="grid grid-cols-2 gap-3 pt-3">
+            {RATES.filter(rate => !OFTEN.includes(rate)).map(rateField)}
+            <Field label={t('prices.max_output')} error={errorOf('max_output_tokens')}>
+              {wiring => (
+                <TextInput {...wiring} {...form.register('max_output_tokens')} type="number" min={1} />
+              )}
+            </Field>
+          </div>
+        </details>
+        <FormFault words={fault} />
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>{t('common.cancel')}</Button>
+          <Button type="submit" kind="primary" isBusy={isBusy}>
+            {t('prices.save')}
+          </Button>
+        </div>
+      </form>
+    </Section>
+  )
+}
+
+function History({ model }: { readonly model: string }) {
+  const { t } = useTranslation()
+  const history = useCall('listPriceHistory', { query: { model, page_size: 50 } })
+  const remove = useAct('deletePrice')
+  const [isEnding, setEnding] = useState<number>()
+  const rows = history.data?.items ?? []
+  const current = rows.find(({ ended_time }) => ended_time === null)
+  return (
+    <Section title={t('prices.history')}>
+      <Part result={history}>
+        {rows.length === 0 ? <p className="text-ink-3">{t('prices.no_history')}</p> : null}
+        <ul className="flex flex-col gap-2 text-table">
+          {rows.map(row => (
+            <li key={row.version} className="flex flex-wrap gap-x-4">
+              <span className="font-medium">{t('prices.version', { version: row.version })}</span>
+              <Moment at={row.effective_time} />
+              <span className="text-ink-2">{row.author?.username}</span>
+              <span>
+                {RATES.filter(rate => row[rate] !== undefined)
+                  .map(rate => `${t(`rate.${rate}`)} ${priceWords(row[rate])}`)
+                  .join(' · ')}
+              </span>
+              {row.ended_time === null ? null : <span className="text-ink-3">{t('prices.ended')}</span>}
+            </li>
+          ))}
+        </ul>
+        {current?.id ? (
+          <Button className="self-start" onClick={() => setEnding(current.id ?? undefined)}>
+            {t('prices.reset')}
+          </Button>
+        ) : null}
+      </Part>
+      {isEnding === undefined ? null : (
+        <Confirm
+          title={t('prices.reset_title', { model })}
+          effect={t('prices.reset_effect')}
+          verb={t('prices.reset')}
+          onClose={() => setEnding(undefined)}
+          onConfirm={() => remove.mutateAsync({ params: { id: isEnding } })}
+        />
+      )}
+    </Section>
+  )
+}
+
+export function PricePanel({ model, onClose }: { readonly model: string; readonly onClose: () => void }) {
+  const { t } = useTranslation()
+  const found = useCall('listPrices', { query: { model, page_size: 1 } }, { enabled: model !== '' })
+  const isReady = model === '' || found.data !== undefined
+  return (
+    <Panel title={model || t('prices.set')} onClose={onClose}>
+      {isReady ? (
+        <PriceForm model={model} known={model === '' ? undefined : found.data?.items[0]} onClose={onClose} />
+      ) : (
+        <Part result={found}>{null}</Part>
+      )}
+      {model === '' ? null : <History model={model} />}
+    </Panel>
+  )
+}

@@ -1,0 +1,57 @@
+import { useNavigate, useRouter, useSearch } from '@tanstack/react-router'
+import { useEffect } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button } from '../look/button.tsx'
+import { usePreferences } from '../look/preferences.ts'
+import { SignInForm } from '../shell/sign-in-form.tsx'
+import { speak } from '../texts/index.ts'
+
+/** Only an address of our own is gone back to. */
+const isOwn = (to: string | undefined): to is string => to !== undefined && /^\/(?!\/)/.test(to)
+
+export function SignIn() {
+  const { t } = useTranslation()
+  const { to } = useSearch({ from: '/sign-in' })
+  const navigate = useNavigate()
+  const router = useRouter()
+  const { language } = usePreferences()
+  useEffect(() => {
+    document.title = `${t('sign_in.submit')} · Sluice`
+  }, [t])
+  const goOn = () => (isOwn(to) ? router.history.push(to) : void navigate({ to: '/' }))
+  return (
+    <main className="grid min-h-dvh place-items-center p-4">
+      <div className="flex w-full max-w-90 flex-col gap-5">
+        <header className="flex items-center gap-3">
+          <svg width="28" height="28" viewBox="0 0 24 24" aria-hidden="true" className="text-accent">
+            <path
+              d="M5 2v20M19 2v20M5 8h14v6H5z"
+              fill="none"
+              stroke="currentColor"
+              strokeWidth="2.5"
+              strokeLinejoin="round"
+            />
+          </svg>
+          <h1 className="text-title font-semibold">{t('sign_in.title')}</h1>
+        </header>
+        <div className="sheet p-5">
+          <SignInForm username="root" onDone={goOn} />
+        </div>
+        <div className="flex flex-col gap-2 text-label text-ink-3">
+          <p>{t('sign_in.where')}</p>
+          <p>
+            {t('sign_in.reset')}{' '}
+            <code className="font-mono text-code text-ink-2">sluice admin reset-password root</code>
+          </p>
+        </div>
+        <Button
+          kind="quiet"
+          className="self-start"
+          onClick={() => void speak(language === 'en' ? 'zh-CN' : 'en')}
+        >
+          {language === 'en' ? '简体中文' : 'English'}
+        </Button>
+      </div>
+    </main>
+  )
+}

@@ -1,0 +1,219 @@
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
+import type { Channel, ChannelType } from '../../api/contract.ts'
+import { ApiError } from '../../api/errors.ts'
+import { useAct } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { Field, TextArea, TextInput } from '../../look/field.tsx'
+import { ErrorCard, useFaultWords } from '../../look/states.tsx'
+import { type Tested, TestWords, useTest } from '../channels/channel-test.tsx'
+import { ModelPicker } from '../channels/model-picker.tsx'
+import { TypePicker } from '../channels/type-picker.tsx'
+import { useIsPriced } from '../channels/use-priced.ts'
+
+const TICKED_AT_FIRST = 40
+
+/** Fields of the provider that stand beside the others in the API. */
+const settingOf = (own: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    Object.entries(own).filter(([name, value]) => name !== 'openai_organization' && value !== ''),
+  )
+
+/**
+ * Saves the channel switched off, tests it, and switches it on only if the test passed: nothing half-made serves.
+ */
+export function ConnectStep({ onTested }: { readonly onTested: (model: string) => void }) {
+  const { t } = useTranslation()
+  const words = useFaultWords()
+  const isPriced = useIsPriced()
+  const create = useAct('createChannel')
+  const update = useAct('updateChannel')
+  const setStatus = useAct('setChannelStatus')
+  const { test } = useTest()
+  const [type, setType] = useState<ChannelType>()
+  const [key, setKey] = useState('')
+  const [baseUrl, setBaseUrl] = useState('')
+  const [own, setOwn] = useState<Readonly<Record<string, string>>>({})
+  const [offered, setOffered] = useState<readonly string[]>()
+  const [models, setModels] = useState<readonly string[]>([])
+  const [made, setMade] = useState<Channel>()
+  const [tested, setTested] = useState<Tested>()
+  const [fault, setFault] = useState<unknown>()
+  const [busy, setBusy] = useState<'fetch' | 'test'>()
+
+  if (!type)
+    return (
+      <>
+        <TypePicker isShort onPick={setType} />
+        <p className="text-label text-ink-3">
+          {t('start.no_key')} <code className="font-mono text-code text-ink-2">npm start -- --demo</code>
+        </p>
+      </>
+    )
+
+  const faultAt = (path: string) =>
+    fault instanceof ApiError
+      ? fault.errors.find(each => each.path.replace(/^channel\./, '').startsWith(path))?.message
+      : undefined
+  const connection = { key: key.trim(), base_url: baseUrl.trim(), setting: settingOf(own) }
+
+  const fetchModels = async () => {
+    setBusy('fetch')
+    setFault(undefined)
+    try {
+      const found = await call('fetchModels', { body: { type: type.type, ...connection } })
+      setOffered(found)
+      if (models.length === 0) setModels(found.filter(model => isPriced?.(model)).slice(0, TICKED_AT_FIRST))
+    } catch (error) {
+      setFault(error)
+      setOffered(undefined)
+    } finally {
+      setBusy(undefined)
+    }
+  }
+  const save = () => {
+    const fields = { ...connection, models: [...models] }
+    return made
+      ? update.mutateAsync({ body: { id: made.id, ...fields } })
+      : create.mutateAsync({
+          body: { mode: 'single', channel: { type: type.type, name: type.name, status: 2, ...fields } },
+        })
+  }
+  const testAndSwitchOn = async () => {
+    setBusy('test')
+    setFault(undefined)
+    setTested(undefined)
+    try {
+      const channel = [await save()].flat()[0] as Channel
+      setMade(channel)
+      const model = models.find(each => isPriced?.(each)) ?? models[0]
+      const result = await test(channel.id, { model })
+      setTested(result)
+      if (result.success) {
+        await setStatus.mutateAsync({ params: { id: channel.id }, body: { status: 1 } })
+        onTested(model ?? '')
+      }
+    } catch (error) {
+      setFault(error)
+    } finally {
+      setBusy(undefined)
+    }
+  }
+  const needsUrl =
+    type.base_url === '' || type.fields.some(({ name, required }) => name === 'base_url' && required)
+  const extra = type.fields.filter(({ name, required }) => required && name !== 'base_url')
+
+  return (
+    <form
+      className="flex flex-col gap-4"
+      onSubmit={event => {
+        event.preventDefault()
+        void (models.length > 0 ? testAndSwitchOn() : fetchModels())
+      }}
+    >
+      <p className="flex items-center justify-between gap-2">
+        <strong className="font-medium">{type.name}</strong>
+        <Button
+          isSmall
+          kind="quiet"
+          onClick={() => {
+            setType(undefined)
+            setOffered(undefined)
+          }}
+        >
+          {t('start.other_provider')}
+        </Button>
+      </p>
+      {extra.map(({ name, label, help, secret }) => (
+        <Field key={name} label={label} help={help} error={faultAt('setting')}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              type={secret ? 'password' : 'text'}
+              value={own[name] ?? ''}
+              onChange={event => setOwn({ ...own, [name]: event.target.value })}
+            />
+          )}
+        </Field>
+      ))}
+      <details open={needsUrl || undefined}>
+        <summary className="min-h-6 text-label text-ink-2">{t('start.base_url')}</summary>
+        <Field label={t('editor.base_url')} error={faultAt('base_url')} help={t('editor.base_url_help')}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              value={baseUrl}
+              placeholder={type.base_url}
+              onChange={event => setBaseUrl(event.target.value)}
+            />
+          )}
+        </Field>
+      </details>
+      <Field
+        label={t('editor.key')}
+        error={faultAt('key')}
+        help={type.key_hint ? t('editor.key_hint', { hint: type.key_hint }) : undefined}
+      >
+        {wiring => (
+          <TextInput
+            {...wiring}
+            type="password"
+            autoComplete="off"
+            value={key}
+            onChange={event => setKey(event.target.value)}
+            onBlur={() => key && type.lists_models && offered === undefined && void fetchModels()}
+          />
+        )}
+      </Field>
+      {type.lists_models ? (
+        <Button className="self-start" isBusy={busy === 'fetch'} onClick={() => void fetchModels()}>
+          {t('editor.fetch')}
+        </Button>
+      ) : null}
+      {offered ? (
+        <ModelPicker offered={offered} listed={models} isPriced={isPriced} onChange={setModels} />
+      ) : null}
+      {offered ? null : (
+        <Field label={t('editor.models')} help={t('editor.models_help')} error={faultAt('models')}>
+          {wiring => (
+            <TextArea
+              {...wiring}
+              rows={2}
+              className="font-mono text-code"
+              defaultValue={models.join('\n')}
+              onChange={event =>
+                setModels(
+                  event.target.value
+                    .split(/[,\n]+/)
+                    .map(name => name.trim())
+                    .filter(name => name !== ''),
+                )
+              }
+            />
+          )}
+        </Field>
+      )}
+      {fault && !(fault instanceof ApiError && fault.errors.length > 0) ? <ErrorCard error={fault} /> : null}
+      {fault instanceof ApiError && fault.errors.length > 0 ? (
+        <p role="alert" className="text-bad">
+          {words(fault)}
+        </p>
+      ) : null}
+      {tested ? (
+        <p role="status">
+          <TestWords tested={tested} /> {tested.success ? t('start.switched_on') : t('start.stays_off')}
+        </p>
+      ) : null}
+      <Button
+        type="submit"
+        kind="primary"
+        className="self-start"
+        isBusy={busy === 'test'}
+        disabled={models.length === 0}
+      >
+        {t('start.test')}
+      </Button>
+    </form>
+  )
+}

@@ -1,0 +1,84 @@
+import { Link } from '@tanstack/react-router'
+import { Send } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Token } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { span, tokens } from '../../look/format.ts'
+import { Money } from '../../look/money.tsx'
+import { ErrorCard } from '../../look/states.tsx'
+import { askChat } from '../playground/ask-chat.ts'
+import { otherOf, ROW } from '../usage/log-row.ts'
+
+const LOOK_MS = 1_500
+
+/** Waits for the first request, wherever it comes from. */
+export function RequestStep({
+  token,
+  model,
+}: {
+  readonly token: Token | undefined
+  readonly model: string | undefined
+}) {
+  const { t } = useTranslation()
+  const [fault, setFault] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { everyMs: LOOK_MS })
+  const found = rows.data?.items ?? []
+  const send = async (apiKey: string, asked: string) => {
+    setBusy(true)
+    setFault(undefined)
+    try {
+      await askChat({
+        apiKey,
+        body: { model: asked, messages: [{ role: 'user', content: 'Hello!' }] },
+        onText: () => {},
+      })
+      await rows.refetch()
+    } catch (error) {
+      setFault(error)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      {token && model ? (
+        <Button
+          icon={Send}
+          className="self-start"
+          isBusy={isBusy}
+          onClick={() => void send(token.key, model)}
+        >
+          {t('start.send')}
+        </Button>
+      ) : null}
+      {fault ? <ErrorCard error={fault} /> : null}
+      {found.length === 0 ? (
+        <p role="status" className="text-ink-2">
+          {t('start.waiting')}
+        </p>
+      ) : (
+        <ul className="flex flex-col gap-2" aria-live="polite">
+          {found.map(row => (
+            <li
+              key={row.id}
+              className="flex flex-wrap items-center gap-x-4 gap-y-1 rounded-control bg-ok-soft px-3 py-2"
+            >
+              <span className="font-mono text-code">{row.model_name}</span>
+              <span>{t('test.first', { time: span(otherOf(row).frt) })}</span>
+              <span>
+                {tokens(row.prompt_tokens)} / {tokens(row.completion_tokens)}
+              </span>
+              <Money usd={row.cost} />
+              <Link to="/usage/$requestId" params={{ requestId: row.request_id }} className="ml-auto">
+                {t('start.open')}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  )
+}

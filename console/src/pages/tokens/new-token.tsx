@@ -1,0 +1,62 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Token } from '../../api/contract.ts'
+import { useContractForm } from '../../api/form.ts'
+import { useCall } from '../../api/query.ts'
+import { useSelf } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
+import { Dialog } from '../../look/dialog.tsx'
+import { FormFault } from '../../look/fault.tsx'
+import { Secret } from '../../look/secret.tsx'
+import { Snippets } from '../../look/snippets.tsx'
+import { TokenFields } from './token-fields.tsx'
+import { bodyOf, newValues, type TokenValues } from './token-values.ts'
+
+/** The key, whole, once; then never again without being recorded. */
+function Made({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
+  const { t } = useTranslation()
+  const usable = useCall('listUsableModels', {})
+  const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
+  return (
+    <Dialog title={t('tokens.made', { name: token.name })} isOpen isWide isHeld onClose={onClose}>
+      <Secret label={t('tokens.key')} value={token.key} />
+      <Snippets apiKey={token.key} model={model} />
+      <div className="flex justify-end">
+        <Button kind="primary" onClick={onClose}>
+          {t('tokens.made_done')}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}
+
+export function NewToken() {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const self = useSelf()
+  const [made, setMade] = useState<Token>()
+  const close = () => void navigate({ to: '/tokens', search: true })
+  const { form, submit, errorOf, isBusy, fault } = useContractForm<'createToken', TokenValues>({
+    route: 'createToken',
+    defaults: newValues(self.unlimited_quota ? 'none' : 'amount'),
+    toInput: values => ({ body: bodyOf(values) }),
+    onDone: setMade,
+    names: { remain_quota: 'amount', expired_time: 'date', model_limits: 'models', limits: 'rpm' },
+  })
+  if (made) return <Made token={made} onClose={close} />
+  return (
+    <Dialog title={t('tokens.create')} isOpen isWide onClose={close}>
+      <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
+        <TokenFields form={form} errorOf={errorOf} />
+        <FormFault words={fault} />
+        <div className="flex justify-end gap-2">
+          <Button onClick={close}>{t('common.cancel')}</Button>
+          <Button type="submit" kind="primary" isBusy={isBusy}>
+            {t('tokens.create')}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

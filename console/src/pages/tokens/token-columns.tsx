@@ -1,0 +1,85 @@
+import type { TFunction } from 'i18next'
+import type { Token } from '../../api/contract.ts'
+import { fromNow, moneyOfSpan } from '../../look/format.ts'
+import { Gate } from '../../look/gate.tsx'
+import { Level } from '../../look/level.tsx'
+import { Moment } from '../../look/moment.tsx'
+import type { Column } from '../../look/table.tsx'
+import { TokenMenu } from './token-menu.tsx'
+import { gateOf } from './token-state.ts'
+
+export const tokenColumns = (t: TFunction): readonly Column<Token>[] => [
+  {
+    id: 'name',
+    header: t('tokens.name'),
+    place: 'title',
+    cell: ({ name }) => <span className="block truncate font-medium">{name}</span>,
+  },
+  {
+    id: 'state',
+    header: t('tokens.state'),
+    place: 'state',
+    cell: token => <Gate state={gateOf(token)} />,
+  },
+  {
+    id: 'key',
+    header: t('tokens.key'),
+    fromPx: 1100,
+    cell: ({ key }) => <code className="font-mono text-code whitespace-nowrap text-ink-2">{key}</code>,
+  },
+  {
+    id: 'level',
+    header: t('tokens.limit'),
+    cell: ({ unlimited_quota, remain_quota, used_quota }) =>
+      unlimited_quota ? (
+        <span className="text-ink-2">{t('tokens.no_limit')}</span>
+      ) : (
+        <Level left={remain_quota} total={remain_quota + used_quota} />
+      ),
+  },
+  {
+    id: 'spent',
+    header: t('tokens.spent'),
+    isRight: true,
+    place: 'figure',
+    cell: ({ used_quota }) => moneyOfSpan(used_quota),
+  },
+  {
+    id: 'models',
+    header: t('tokens.models'),
+    fromPx: 900,
+    cell: ({ model_limits_enabled, models }) =>
+      model_limits_enabled ? (
+        <span title={models.slice(0, 50).join('\n')}>
+          {t('tokens.some_models', { count: models.length })}
+        </span>
+      ) : (
+        t('tokens.all_models')
+      ),
+  },
+  {
+    id: 'expires',
+    header: t('tokens.expires'),
+    fromPx: 1280,
+    cell: ({ expired_time }) =>
+      expired_time === -1 ? (
+        <span className="text-ink-3">{t('common.never')}</span>
+      ) : (
+        <span title={new Date(expired_time * 1000).toISOString()}>{fromNow(expired_time)}</span>
+      ),
+  },
+  {
+    id: 'used',
+    header: t('tokens.last_used'),
+    fromPx: 900,
+    place: 'note',
+    cell: ({ accessed_time }) => <Moment at={accessed_time} />,
+  },
+  {
+    id: 'actions',
+    header: t('common.actions'),
+    isRight: true,
+    place: 'action',
+    cell: token => <TokenMenu token={token} />,
+  },
+]

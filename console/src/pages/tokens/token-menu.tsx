@@ -1,0 +1,68 @@
+import { useNavigate } from '@tanstack/react-router'
+import { Power, PowerOff, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Token } from '../../api/contract.ts'
+import { useAct } from '../../api/query.ts'
+import { Confirm } from '../../look/confirm.tsx'
+import { fromNow } from '../../look/format.ts'
+import { Menu } from '../../look/menu.tsx'
+import { toast } from '../../look/toast.tsx'
+
+const DAY_S = 86_400
+
+export function TokenMenu({ token }: { readonly token: Token }) {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const update = useAct('updateToken')
+  const remove = useAct('deleteToken')
+  const [isDeleting, setDeleting] = useState(false)
+  const { id, name } = token
+  const isOff = token.status === 2
+  const turn = async (isOn: boolean, canUndo = true) => {
+    await update.mutateAsync({ body: { id, status: isOn ? 1 : 2 } })
+    toast(
+      isOn ? t('channels.turned_on', { name }) : t('channels.turned_off', { name }),
+      canUndo ? () => void turn(!isOn, false) : undefined,
+    )
+  }
+  const isInUse = token.accessed_time > Date.now() / 1000 - DAY_S
+  return (
+    <>
+      <Menu
+        label={t('tokens.menu', { name })}
+        items={[
+          {
+            label: isOff ? t('channels.turn_on') : t('channels.turn_off'),
+            icon: isOff ? Power : PowerOff,
+            onSelect: () => void turn(isOff),
+          },
+          { label: t('common.delete'), icon: Trash2, isDangerous: true, onSelect: () => setDeleting(true) },
+        ]}
+      />
+      {isDeleting ? (
+        <Confirm
+          title={t('tokens.delete_title', { name })}
+          effect={
+            <>
+              <p>{t('tokens.delete_effect')}</p>
+              <p>
+                {token.accessed_time > 0
+                  ? t('tokens.delete_used', { when: fromNow(token.accessed_time) })
+                  : t('tokens.delete_unused')}
+              </p>
+            </>
+          }
+          verb={t('common.delete')}
+          {...(isInUse ? { typed: name } : {})}
+          onClose={() => setDeleting(false)}
+          onConfirm={async () => {
+            await remove.mutateAsync({ params: { id } })
+            toast(t('tokens.deleted', { name }))
+            await navigate({ to: '/tokens', search: true })
+          }}
+        />
+      ) : null}
+    </>
+  )
+}

@@ -1,0 +1,138 @@
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Eye, EyeOff } from 'lucide-react'
+import { useEffect, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Token } from '../../api/contract.ts'
+import { useContractForm } from '../../api/form.ts'
+import { useAct, useCall } from '../../api/query.ts'
+import { useSelf } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
+import { FormFault } from '../../look/fault.tsx'
+import { moneyOfSpan } from '../../look/format.ts'
+import { Gate } from '../../look/gate.tsx'
+import { Moment } from '../../look/moment.tsx'
+import { Facts, Panel, Section } from '../../look/panel.tsx'
+import { Snippets } from '../../look/snippets.tsx'
+import { Part, useFaultWords } from '../../look/states.tsx'
+import { toast } from '../../look/toast.tsx'
+import { TokenFields } from './token-fields.tsx'
+import { TokenMenu } from './token-menu.tsx'
+import { gateOf } from './token-state.ts'
+import { changesOf, type TokenValues, valuesOf } from './token-values.ts'
+
+const SHOWN_MS = 60_000
+
+/** The whole value on request: recorded, and hidden again by itself. */
+function Revealed({ token }: { readonly token: Token }) {
+  const { t } = useTranslation()
+  const words = useFaultWords()
+  const reveal = useAct('revealToken')
+  const usable = useCall('listUsableModels', {})
+  const [key, setKey] = useState<string>()
+  useEffect(() => {
+    if (key === undefined) return
+    const hide = () => setKey(undefined)
+    const timer = setTimeout(hide, SHOWN_MS)
+    addEventListener('blur', hide)
+    return () => {
+      clearTimeout(timer)
+      removeEventListener('blur', hide)
+    }
+  }, [key])
+  const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
+  return (
+    <Section title={t('tokens.key')}>
+      <Button
+        className="self-start"
+        icon={key === undefined ? Eye : EyeOff}
+        isBusy={reveal.isPending}
+        onClick={async () => {
+          if (key !== undefined) return setKey(undefined)
+          const answer = await reveal.mutateAsync({ params: { id: token.id } }).catch(() => undefined)
+          setKey(answer?.key)
+          // Nothing of a secret stays behind in a cache.
+          if (answer) reveal.reset()
+        }}
+      >
+        {key === undefined ? t('reveal.show') : t('reveal.hide')}
+      </Button>
+      <p className="text-label text-ink-3">{t('reveal.recorded')}</p>
+      {reveal.error ? <p className="text-bad">{words(reveal.error)}</p> : null}
+      {key === undefined ? null : <Snippets apiKey={key} model={model} />}
+    </Section>
+  )
+}
+
+function Editor({ token }: { readonly token: Token }) {
+  const { t } = useTranslation()
+  const [before] = useState(() => valuesOf(token))
+  const { form, submit, errorOf, isBusy, fault } = useContractForm<'updateToken', TokenValues>({
+    route: 'updateToken',
+    defaults: before,
+    toInput: values => ({ body: { id: token.id, ...changesOf(values, before) } }),
+    onDone: (_answer, values) => {
+      form.reset(values)
+      toast(t('editor.saved', { name: values.name }))
+    },
+    names: { remain_quota: 'amount', expired_time: 'date', model_limits: 'models', limits: 'rpm' },
+  })
+  return (
+    <Section title={t('common.edit')}>
+      <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
+        <TokenFields form={form} errorOf={errorOf} expires={token.expired_time} />
+        <FormFault words={fault} />
+        <Button type="submit" kind="primary" className="self-end" isBusy={isBusy}>
+          {t('common.save')}
+        </Button>
+      </form>
+    </Section>
+  )
+}
+
+export function TokenPanel() {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const self = useSelf()
+  const { id = '0' } = useParams({ strict: false })
+  const result = useCall('getToken', { params: { id } })
+  const token = result.data
+  const isShort =
+    token !== undefined && !self.unlimited_quota && !token.unlimited_quota && self.quota < token.remain_quota
+  return (
+    <Panel
+      title={token?.name ?? t('nav.tokens')}
+      onClose={() => void navigate({ to: '/tokens', search: true })}
+    >
+      <Part result={result}>
+        {token ? (
+          <>
+            <Section title={t('channels.summary')}>
+              <div className="flex items-center justify-between">
+                <Gate state={gateOf(token)} />
+                <TokenMenu token={token} />
+              </div>
+              <Facts
+                facts={[
+                  [t('tokens.spent'), moneyOfSpan(token.used_quota)],
+                  [
+                    t('tokens.left'),
+                    token.unlimited_quota ? t('tokens.no_limit') : moneyOfSpan(token.remain_quota),
+                  ],
+                  [t('tokens.held'), moneyOfSpan(token.held_quota)],
+                  [t('tokens.last_used'), <Moment key="used" at={token.accessed_time} />],
+                  [t('common.created'), <Moment key="made" at={token.created_time} />],
+                ]}
+              />
+              {isShort ? <p className="text-warn">{t('tokens.balance_first')}</p> : null}
+              <Link to="/usage" search={{ token: token.name }}>
+                {t('channels.requests')}
+              </Link>
+            </Section>
+            <Revealed token={token} />
+            <Editor key={token.id} token={token} />
+          </>
+        ) : null}
+      </Part>
+    </Panel>
+  )
+}

@@ -1,0 +1,76 @@
+import type { Token } from '../../api/contract.ts'
+import { unitsOfUsd, usdOfUnits } from '../../look/format.ts'
+
+/** A token as the form holds it. */
+export type TokenValues = {
+  name: string
+  limit: 'none' | 'amount'
+  /** Dollars, as typed. */
+  amount: string
+  expiry: 'never' | 'date' | 'kept'
+  date: string
+  modelsMode: 'all' | 'some'
+  models: string[]
+  allow_ips: string
+  rpm: string
+  tpm: string
+  concurrency: string
+}
+
+const limitText = (limit: number | null) => (limit === null ? '' : String(limit))
+
+export const valuesOf = (token: Token): TokenValues => ({
+  name: token.name,
+  limit: token.unlimited_quota ? 'none' : 'amount',
+  amount: token.unlimited_quota ? '' : String(usdOfUnits(token.remain_quota)),
+  expiry: token.expired_time === -1 ? 'never' : 'kept',
+  date: '',
+  modelsMode: token.model_limits_enabled ? 'some' : 'all',
+  models: token.models,
+  allow_ips: token.allow_ips.join('\n'),
+  rpm: limitText(token.limits.rpm),
+  tpm: limitText(token.limits.tpm),
+  concurrency: limitText(token.limits.concurrency),
+})
+
+export const newValues = (limit: TokenValues['limit']): TokenValues => ({
+  name: '',
+  limit,
+  amount: '5',
+  expiry: 'never',
+  date: '',
+  modelsMode: 'all',
+  models: [],
+  allow_ips: '',
+  rpm: '',
+  tpm: '',
+  concurrency: '',
+})
+
+const expiryOf = ({ expiry, date }: TokenValues) => {
+  if (expiry === 'kept') return {}
+  return { expired_time: expiry === 'never' ? -1 : Math.floor(new Date(date).getTime() / 1000) }
+}
+const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
+
+/** A token as the API takes it. */
+export const bodyOf = (values: TokenValues) => ({
+  name: values.name,
+  unlimited_quota: values.limit === 'none',
+  ...(values.limit === 'none' ? {} : { remain_quota: unitsOfUsd(Number(values.amount)) }),
+  ...expiryOf(values),
+  model_limits_enabled: values.modelsMode === 'some',
+  models: values.models,
+  allow_ips: values.allow_ips,
+  limits: { rpm: limitOf(values.rpm), tpm: limitOf(values.tpm), concurrency: limitOf(values.concurrency) },
+})
+
+/** Only what was changed is sent: what is left of a limit goes on falling while the form is open. */
+export function changesOf(values: TokenValues, before: TokenValues): Partial<ReturnType<typeof bodyOf>> {
+  const old = bodyOf(before) as Record<string, unknown>
+  return Object.fromEntries(
+    Object.entries(bodyOf(values)).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name]),
+    ),
+  )
+}

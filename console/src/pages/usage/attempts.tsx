@@ -1,0 +1,74 @@
+import { Link } from '@tanstack/react-router'
+import { useTranslation } from 'react-i18next'
+import type { LogRow } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
+import { span } from '../../look/format.ts'
+import { GateGlyph } from '../../look/gate.tsx'
+import { Section } from '../../look/panel.tsx'
+import { otherOf } from './log-row.ts'
+
+const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400
+
+/** One bar for each attempt on a common axis of time, in the order they were made. */
+export function Attempts({ row }: { readonly row: LogRow }) {
+  const { t } = useTranslation()
+  const { trace } = otherOf(row)
+  const channels = useCall('listChannels', { query: { page_size: 500 } }, { staleMs: 60_000 })
+  const names = new Map(
+    channels.data?.items.flatMap(item => ('id' in item ? [[item.id, item.name] as const] : [])),
+  )
+  const attempts = trace?.attempts ?? [{ channel: row.channel, status: 200, ms: row.use_time_ms }]
+  const whole = Math.max(
+    1,
+    attempts.reduce((sum, { ms }) => sum + ms, 0),
+  )
+  const passedOver = trace?.passed_over ?? []
+  let begun = 0
+  return (
+    <Section title={t('usage.attempts_title')}>
+      <ol className="flex flex-col gap-2">
+        {attempts.map(({ channel, status, ms }, index) => {
+          const from = begun
+          begun += ms
+          return (
+            // biome-ignore lint/suspicious/noArrayIndexKey: attempts are known by their order
+            <li key={index} className="grid grid-cols-[1fr_auto] items-center gap-x-3 text-table">
+              <span className="flex min-w-0 items-center gap-2">
+                <GateGlyph state={isGood(status) ? 'on' : 'stopped'} />
+                <Link to="/channels/$id" params={{ id: String(channel) }} className="truncate">
+                  {names.get(channel) ?? `#${channel}`}
+                </Link>
+                <span className={isGood(status) ? 'text-ok' : 'text-bad'}>{status}</span>
+              </span>
+              <span>{span(ms)}</span>
+              <svg
+                viewBox="0 0 100 6"
+                preserveAspectRatio="none"
+                className="col-span-2 h-2 w-full"
+                aria-hidden="true"
+              >
+                <rect width="100" height="6" className="fill-sunken" />
+                <rect
+                  x={(from / whole) * 100}
+                  width={Math.max(0.5, (ms / whole) * 100)}
+                  height="6"
+                  className={isGood(status) ? 'fill-accent' : 'fill-bad'}
+                />
+              </svg>
+            </li>
+          )
+        })}
+      </ol>
+      {passedOver.length > 0 ? (
+        <ul className="text-label text-ink-3">
+          {passedOver.map((each, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a list that is never changed
+            <li key={index}>
+              {t('route.passed', { channel: each.channelId ?? each.channel_id, reason: each.reason })}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+    </Section>
+  )
+}

@@ -1,0 +1,34 @@
+import type { LogRow } from '../../api/contract.ts'
+
+/** The kinds of rows, by the API's numbers. */
+export const ROW = { topUp: 1, request: 2, management: 3, system: 4, error: 5, refund: 6, signIn: 7 } as const
+export const ROW_TYPES = [2, 5, 6, 1] as const
+
+type Attempt = { readonly channel: number; readonly status: number | string; readonly ms: number }
+type PassedOver = { readonly channelId?: number; readonly channel_id?: number; readonly reason?: string }
+
+/** What a row says beyond its columns. */
+export type Other = {
+  readonly source?: string
+  readonly frt?: number
+  readonly price?: string
+  readonly priced_as?: string
+  readonly unpriced?: boolean
+  readonly upstream_model_name?: string
+  readonly cache_tokens?: number
+  readonly cache_write_tokens?: number
+  readonly reasoning_tokens?: number
+  readonly overrun?: number
+  readonly trace?: { readonly attempts?: readonly Attempt[]; readonly passed_over?: readonly PassedOver[] }
+}
+
+export function otherOf({ other }: Pick<LogRow, 'other'>): Other {
+  try {
+    return JSON.parse(other)
+  } catch {
+    return {}
+  }
+}
+
+export const isFailed = ({ type }: LogRow) => type === ROW.error
+export const isRequest = ({ type }: LogRow) => type === ROW.request || type === ROW.error

@@ -1,0 +1,251 @@
+import type { QueryClient } from '@tanstack/react-query'
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router'
+import { basePath } from './api/base-path.ts'
+import { ApiError } from './api/errors.ts'
+import { selfQuery } from './api/self.ts'
+import { readFlag, readText, readWhole } from './look/filters.tsx'
+import { ErrorCard, Loading } from './look/states.tsx'
+import { NotFound } from './pages/not-found.tsx'
+
+type Context = { readonly client: QueryClient }
+
+const root = createRootRouteWithContext<Context>()({
+  component: Outlet,
+  notFoundComponent: NotFound,
+  errorComponent: ({ error, reset }) => <ErrorCard error={error} onRetry={reset} />,
+})
+
+type Raw = Record<string, unknown>
+/** A filter that is not given is not in the address. */
+const optional = <Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Fields[Name] } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
+const listFields = ({ p, q }: Raw) => ({ p: readWhole(p), q: readText(q) })
+const listSearch = (raw: Raw) => optional(listFields(raw))
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  validateSearch: ({ to }: Raw) => optional({ to: readText(to) }),
+  component: lazyRouteComponent(() => import('./pages/sign-in.tsx'), 'SignIn'),
+})
+
+/** Every page but one is for somebody; who that is, is known before the first of them shows. */
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  component: lazyRouteComponent(() => import('./shell/shell.tsx'), 'Shell'),
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.client.ensureQueryData(selfQuery)
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401)
+        throw redirect({ to: '/sign-in', search: location.pathname === '/' ? {} : { to: location.href } })
+      throw error
+    }
+  },
+})
+
+const overview = createRoute({
+  getParentRoute: () => shell,
+  path: '/',
+  validateSearch: ({ range }: Raw) => optional({ range: readText(range) }),
+  component: lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
+})
+const start = createRoute({
+  getParentRoute: () => shell,
+  path: '/start',
+  component: lazyRouteComponent(() => import('./pages/start/start.tsx'), 'Start'),
+})
+
+const usage = createRoute({
+  getParentRoute: () => shell,
+  path: '/usage',
+  validateSearch: (raw: Raw) =>
+    optional({
+      ...listFields(raw),
+      range: readText(raw.range),
+      from: readWhole(raw.from),
+      to: readWhole(raw.to),
+      type: readWhole(raw.type),
+      model: readText(raw.model),
+      token: readText(raw.token),
+      user: readText(raw.user),
+      channel: readWhole(raw.channel),
+      live: readFlag(raw.live),
+    }),
+  component: lazyRouteComponent(() => import('./pages/usage/usage.tsx'), 'Usage'),
+})
+const usageDetail = createRoute({
+  getParentRoute: () => usage,
+  path: '$requestId',
+  component: lazyRouteComponent(() => import('./pages/usage/request-panel.tsx'), 'RequestPanel'),
+})
+
+const playground = createRoute({
+  getParentRoute: () => shell,
+  path: '/playground',
+  validateSearch: ({ model }: Raw) => optional({ model: readText(model) }),
+  component: lazyRouteComponent(() => import('./pages/playground/playground.tsx'), 'Playground'),
+})
+
+const tokens = createRoute({
+  getParentRoute: () => shell,
+  path: '/tokens',
+  validateSearch: listSearch,
+  component: lazyRouteComponent(() => import('./pages/tokens/tokens.tsx'), 'Tokens'),
+})
+const newToken = createRoute({
+  getParentRoute: () => tokens,
+  path: 'new',
+  component: lazyRouteComponent(() => import('./pages/tokens/new-token.tsx'), 'NewToken'),
+})
+const token = createRoute({
+  getParentRoute: () => tokens,
+  path: '$id',
+  component: lazyRouteComponent(() => import('./pages/tokens/token-panel.tsx'), 'TokenPanel'),
+})
+
+const models = createRoute({
+  getParentRoute: () => shell,
+  path: '/models',
+  validateSearch: (raw: Raw) =>
+    optional({ ...listFields(raw), tab: readText(raw.tab), route: readText(raw.route) }),
+  component: lazyRouteComponent(() => import('./pages/models/models.tsx'), 'Models'),
+})
+
+const channels = createRoute({
+  getParentRoute: () => shell,
+  path: '/channels',
+  validateSearch: (raw: Raw) =>
+    optional({
+      ...listFields(raw),
+      status: readText(raw.status),
+      type: readWhole(raw.type),
+      tag: readText(raw.tag),
+      model: readText(raw.model),
+    }),
+  component: lazyRouteComponent(() => import('./pages/channels/channels.tsx'), 'Channels'),
+})
+const newChannel = createRoute({
+  getParentRoute: () => channels,
+  path: 'new',
+  component: lazyRouteComponent(() => import('./pages/channels/channel-editor.tsx'), 'NewChannel'),
+})
+const channel = createRoute({
+  getParentRoute: () => channels,
+  path: '$id',
+  component: lazyRouteComponent(() => import('./pages/channels/channel-panel.tsx'), 'ChannelPanel'),
+})
+const editChannel = createRoute({
+  getParentRoute: () => channels,
+  path: '$id/edit',
+  component: lazyRouteComponent(() => import('./pages/channels/channel-editor.tsx'), 'EditChannel'),
+})
+
+const prices = createRoute({
+  getParentRoute: () => shell,
+  path: '/prices',
+  validateSearch: (raw: Raw) =>
+    optional({
+      ...listFields(raw),
+      source: readText(raw.source),
+      edit: readText(raw.edit),
+    }),
+  component: lazyRouteComponent(() => import('./pages/prices/prices.tsx'), 'Prices'),
+})
+
+const users = createRoute({
+  getParentRoute: () => shell,
+  path: '/users',
+  validateSearch: (raw: Raw) =>
+    optional({ ...listFields(raw), role: readWhole(raw.role), status: readWhole(raw.status) }),
+  component: lazyRouteComponent(() => import('./pages/users/users.tsx'), 'Users'),
+})
+const newUser = createRoute({
+  getParentRoute: () => users,
+  path: 'new',
+  component: lazyRouteComponent(() => import('./pages/users/new-user.tsx'), 'NewUser'),
+})
+const user = createRoute({
+  getParentRoute: () => users,
+  path: '$id',
+  component: lazyRouteComponent(() => import('./pages/users/user-panel.tsx'), 'UserPanel'),
+})
+
+const audit = createRoute({
+  getParentRoute: () => shell,
+  path: '/audit',
+  validateSearch: (raw: Raw) =>
+    optional({
+      ...listFields(raw),
+      actor: readWhole(raw.actor),
+      action: readText(raw.action),
+      target: readText(raw.target),
+      seq: readWhole(raw.seq),
+    }),
+  component: lazyRouteComponent(() => import('./pages/audit/audit.tsx'), 'Audit'),
+})
+const ledger = createRoute({
+  getParentRoute: () => shell,
+  path: '/ledger',
+  validateSearch: (raw: Raw) => optional({ p: readWhole(raw.p), all: readFlag(raw.all) }),
+  component: lazyRouteComponent(() => import('./pages/ledger/ledger.tsx'), 'Ledger'),
+})
+const settings = createRoute({
+  getParentRoute: () => shell,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./pages/settings/settings.tsx'), 'Settings'),
+})
+const me = createRoute({
+  getParentRoute: () => shell,
+  path: '/me',
+  component: lazyRouteComponent(() => import('./pages/me/me.tsx'), 'PersonalSettings'),
+})
+
+const tree = root.addChildren([
+  signIn,
+  shell.addChildren([
+    overview,
+    start,
+    usage.addChildren([usageDetail]),
+    playground,
+    tokens.addChildren([newToken, token]),
+    models,
+    channels.addChildren([newChannel, channel, editChannel]),
+    prices,
+    users.addChildren([newUser, user]),
+    audit,
+    ledger,
+    settings,
+    me,
+  ]),
+])
+
+export const createConsoleRouter = (client: QueryClient) =>
+  createRouter({
+    routeTree: tree,
+    context: { client },
+    basepath: basePath || '/',
+    defaultPendingComponent: Loading,
+    defaultPreload: 'intent',
+    // Plain words, as people write them: `?status=2`, not `?status=%222%22`.
+    parseSearch: text => Object.fromEntries(new URLSearchParams(text)),
+    stringifySearch: search => {
+      const given = Object.entries(search).filter(([, value]) => value !== undefined)
+      const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+      return text && `?${text}`
+    },
+  })
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createConsoleRouter>
+  }
+}

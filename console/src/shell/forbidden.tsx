@@ -1,0 +1,17 @@
+import { useTranslation } from 'react-i18next'
+import { ROLE } from '../api/self.ts'
+import { Page, Sheet } from '../look/page.tsx'
+import { Empty } from '../look/states.tsx'
+
+/** A page that exists, but not for this role. */
+export function Forbidden({ neededRole }: { readonly neededRole: number }) {
+  const { t } = useTranslation()
+  const role = neededRole >= ROLE.root ? t('role.root') : t('role.admin')
+  return (
+    <Page title={t('forbidden.title')}>
+      <Sheet>
+        <Empty title={t('forbidden.needs', { role })}>{t('forbidden.help')}</Empty>
+      </Sheet>
+    </Page>
+  )
+}

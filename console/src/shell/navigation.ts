@@ -1,0 +1,91 @@
+import {
+  BookOpenCheck,
+  Boxes,
+  CircleGauge,
+  Coins,
+  History,
+  KeyRound,
+  type LucideIcon,
+  MessageSquare,
+  Network,
+  ScrollText,
+  Settings,
+  Users,
+} from 'lucide-react'
+import { ROLE } from '../api/self.ts'
+
+export type Entry = {
+  readonly to:
+    | '/'
+    | '/usage'
+    | '/playground'
+    | '/tokens'
+    | '/models'
+    | '/channels'
+    | '/prices'
+    | '/users'
+    | '/audit'
+    | '/ledger'
+    | '/settings'
+  readonly name:
+    | 'overview'
+    | 'usage'
+    | 'playground'
+    | 'tokens'
+    | 'models'
+    | 'channels'
+    | 'prices'
+    | 'users'
+    | 'audit'
+    | 'ledger'
+    | 'settings'
+  /** Typed after `g`. */
+  readonly letter: string
+  readonly icon: LucideIcon
+  readonly role: number
+}
+
+type Group = { readonly name: 'watch' | 'use' | 'run' | 'prove'; readonly entries: readonly Entry[] }
+
+/** Every page of the menu. A page that a role may not open is not in it. */
+export const NAVIGATION: readonly Group[] = [
+  {
+    name: 'watch',
+    entries: [
+      { to: '/', name: 'overview', letter: 'o', icon: CircleGauge, role: ROLE.user },
+      { to: '/usage', name: 'usage', letter: 'u', icon: ScrollText, role: ROLE.user },
+    ],
+  },
+  {
+    name: 'use',
+    entries: [
+      { to: '/playground', name: 'playground', letter: 'p', icon: MessageSquare, role: ROLE.user },
+      { to: '/tokens', name: 'tokens', letter: 't', icon: KeyRound, role: ROLE.user },
+      { to: '/models', name: 'models', letter: 'm', icon: Boxes, role: ROLE.user },
+    ],
+  },
+  {
+    name: 'run',
+    entries: [
+      { to: '/channels', name: 'channels', letter: 'c', icon: Network, role: ROLE.admin },
+      { to: '/prices', name: 'prices', letter: 'r', icon: Coins, role: ROLE.admin },
+      { to: '/users', name: 'users', letter: 's', icon: Users, role: ROLE.admin },
+    ],
+  },
+  {
+    name: 'prove',
+    entries: [
+      { to: '/audit', name: 'audit', letter: 'a', icon: History, role: ROLE.admin },
+      { to: '/ledger', name: 'ledger', letter: 'l', icon: BookOpenCheck, role: ROLE.admin },
+      { to: '/settings', name: 'settings', letter: 'e', icon: Settings, role: ROLE.root },
+    ],
+  },
+]
+
+export const entriesFor = (role: number): readonly Entry[] =>
+  NAVIGATION.flatMap(({ entries }) => entries).filter(entry => entry.role <= role)
+
+export const groupsFor = (role: number): readonly Group[] =>
+  NAVIGATION.map(group => ({ ...group, entries: group.entries.filter(entry => entry.role <= role) })).filter(
+    ({ entries }) => entries.length > 0,
+  )

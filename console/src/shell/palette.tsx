@@ -1,0 +1,180 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useDeferredValue, useId, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useCall } from '../api/query.ts'
+import { useIsAdmin, useSelf } from '../api/self.ts'
+import { Key } from '../look/button.tsx'
+import { classes } from '../look/classes.ts'
+import { Dialog } from '../look/dialog.tsx'
+import { setPreferences, usePreferences } from '../look/preferences.ts'
+import { speak } from '../texts/index.ts'
+import { entriesFor } from './navigation.ts'
+
+type Find = {
+  readonly id: string
+  readonly group: string
+  readonly words: string
+  readonly hint?: string
+  act(): void
+}
+
+const LEAST = 2
+const MOST_FOUND = 5
+
+/** Pages and acts by a part of their name; channels, tokens and users by what the gateway finds. */
+function useFinds(text: string): readonly Find[] {
+  const { t } = useTranslation()
+  const { role } = useSelf()
+  const isAdmin = useIsAdmin()
+  const navigate = useNavigate()
+  const { language, theme } = usePreferences()
+  const isAsking = text.length >= LEAST
+  const query = { keyword: text, page_size: MOST_FOUND }
+  const channels = useCall('searchChannels', { query }, { enabled: isAsking && isAdmin })
+  const tokens = useCall('searchTokens', { query }, { enabled: isAsking })
+  const users = useCall('searchUsers', { query }, { enabled: isAsking && isAdmin })
+
+  const pages = entriesFor(role).map(({ to, name, letter }) => ({
+    id: to,
+    group: t('palette.go'),
+    words: t(`nav.${name}`),
+    hint: `g ${letter}`,
+    act: () => void navigate({ to }),
+  }))
+  const acts = [
+    { id: 'start', words: t('start.title'), act: () => void navigate({ to: '/start' }) },
+    { id: 'me', words: t('nav.me'), act: () => void navigate({ to: '/me' }) },
+    { id: 'new-token', words: t('tokens.create'), act: () => void navigate({ to: '/tokens/new' }) },
+    ...(isAdmin
+      ? [{ id: 'new-channel', words: t('channels.add'), act: () => void navigate({ to: '/channels/new' }) }]
+      : []),
+    {
+      id: 'theme',
+      words: t('palette.theme'),
+      act: () => setPreferences({ theme: theme === 'dark' ? 'light' : 'dark' }),
+    },
+    {
+      id: 'language',
+      words: language === 'en' ? '简体中文' : 'English',
+      act: () => void speak(language === 'en' ? 'zh-CN' : 'en'),
+    },
+  ].map(each => ({ ...each, group: t('palette.do') }))
+
+  const wanted = text.toLowerCase()
+  const fixed = [...pages, ...acts].filter(({ words }) => words.toLowerCase().includes(wanted))
+  if (!isAsking) return fixed
+  const request = /^req_\w+$/.test(text)
+    ? [
+        {
+          id: text,
+          group: t('nav.usage'),
+          words: text,
+          act: () => void navigate({ to: '/usage/$requestId', params: { requestId: text } }),
+        },
+      ]
+    : []
+  return [
+    ...request,
+    ...fixed,
+    ...(channels.data?.items ?? []).flatMap(found =>
+      'id' in found
+        ? {
+            id: `channel-${found.id}`,
+            group: t('nav.channels'),
+            words: found.name,
+            act: () => void navigate({ to: '/channels/$id', params: { id: String(found.id) } }),
+          }
+        : [],
+    ),
+    ...(tokens.data?.items ?? []).map(found => ({
+      id: `token-${found.id}`,
+      group: t('nav.tokens'),
+      words: found.name,
+      act: () => void navigate({ to: '/tokens/$id', params: { id: String(found.id) } }),
+    })),
+    ...(users.data?.items ?? []).map(found => ({
+      id: `user-${found.id}`,
+      group: t('nav.users'),
+      words: found.username,
+      act: () => void navigate({ to: '/users/$id', params: { id: String(found.id) } }),
+    })),
+  ]
+}
+
+function Finder({ onClose }: { readonly onClose: () => void }) {
+  const { t } = useTranslation()
+  const [text, setText] = useState('')
+  const [at, setAt] = useState(0)
+  const finds = useFinds(useDeferredValue(text.trim()))
+  const list = useId()
+  const chosen = Math.min(at, finds.length - 1)
+  const take = (find: Find | undefined) => {
+    if (!find) return
+    onClose()
+    find.act()
+  }
+  return (
+    <>
+      <input
+        // biome-ignore lint/a11y/noAutofocus: the field is what the palette was opened for
+        autoFocus
+        role="combobox"
+        aria-expanded="true"
+        aria-controls={list}
+        aria-activedescendant={chosen >= 0 ? `${list}-${chosen}` : undefined}
+        aria-label={t('palette.label')}
+        placeholder={t('palette.hint')}
+        value={text}
+        onChange={event => {
+          setText(event.target.value)
+          setAt(0)
+        }}
+        onKeyDown={event => {
+          if (event.nativeEvent.isComposing) return
+          if (event.key === 'ArrowDown') setAt(Math.min(chosen + 1, finds.length - 1))
+          else if (event.key === 'ArrowUp') setAt(Math.max(chosen - 1, 0))
+          else if (event.key === 'Enter') take(finds[chosen])
+          else return
+          event.preventDefault()
+        }}
+        className="control w-full"
+      />
+      {finds.length === 0 ? <p className="text-ink-3">{t('palette.nothing')}</p> : null}
+      <div
+        id={list}
+        role="listbox"
+        aria-label={t('palette.label')}
+        className="flex max-h-80 flex-col overflow-y-auto"
+      >
+        {finds.map((find, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field above has the keyboard
+          <div
+            key={find.id}
+            id={`${list}-${index}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === chosen}
+            onClick={() => take(find)}
+            className={classes(
+              'flex min-h-8 cursor-pointer items-center gap-3 rounded-control px-2 pointer-coarse:min-h-11',
+              index === chosen ? 'bg-accent-soft' : 'hover:bg-sunken',
+            )}
+          >
+            <span className="w-24 shrink-0 truncate text-label text-ink-3">{find.group}</span>
+            <span className="grow truncate">{find.words}</span>
+            {find.hint ? <Key>{find.hint}</Key> : null}
+          </div>
+        ))}
+      </div>
+    </>
+  )
+}
+
+export function Palette({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
+  const { t } = useTranslation()
+  return (
+    <Dialog title={t('palette.title')} isOpen={isOpen} onClose={onClose} isWide>
+      <Finder onClose={onClose} />
+    </Dialog>
+  )
+}

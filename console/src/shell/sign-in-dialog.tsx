@@ -1,0 +1,18 @@
+import { useTranslation } from 'react-i18next'
+import { useSelf } from '../api/self.ts'
+import { signedInAgain, useIsSignInNeeded } from '../api/session.ts'
+import { Dialog } from '../look/dialog.tsx'
+import { SignInForm } from './sign-in-form.tsx'
+
+/** A session that ends while somebody works is renewed in place: nothing typed is lost, and the call is repeated. */
+export function SignInDialog() {
+  const { t } = useTranslation()
+  const self = useSelf()
+  const isNeeded = useIsSignInNeeded()
+  return (
+    <Dialog title={t('sign_in.again')} isOpen={isNeeded} onClose={() => {}} isHeld>
+      <p className="text-ink-2">{t('sign_in.again_help')}</p>
+      <SignInForm username={self.username} onDone={signedInAgain} />
+    </Dialog>
+  )
+}

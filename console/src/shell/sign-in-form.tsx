@@ -1,0 +1,101 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call } from '../api/client.ts'
+import { ApiError } from '../api/errors.ts'
+import { selfQuery } from '../api/self.ts'
+import { Button } from '../look/button.tsx'
+import { FormFault } from '../look/fault.tsx'
+import { Field, TextInput } from '../look/field.tsx'
+import { useFaultWords } from '../look/states.tsx'
+
+/** Counts down from a moment that lies ahead. */
+function useCountdown(untilMs: number): number {
+  const [left, setLeft] = useState(0)
+  useEffect(() => {
+    const tick = () => setLeft(Math.max(0, Math.ceil((untilMs - Date.now()) / 1000)))
+    tick()
+    const timer = setInterval(tick, 500)
+    return () => clearInterval(timer)
+  }, [untilMs])
+  return left
+}
+
+type SignInFormProps = { readonly username: string; readonly onDone: () => void }
+
+/** Name and password. It never says which of the two was wrong. */
+export function SignInForm({ username: first, onDone }: SignInFormProps) {
+  const { t } = useTranslation()
+  const words = useFaultWords()
+  const client = useQueryClient()
+  const [username, setUsername] = useState(first)
+  const [password, setPassword] = useState('')
+  const [fault, setFault] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const [blockedUntil, setBlockedUntil] = useState(0)
+  const blockedS = useCountdown(blockedUntil)
+
+  const signIn = async () => {
+    setBusy(true)
+    setFault(undefined)
+    try {
+      const self = await call('login', { body: { username, password } }, { askSignIn: false })
+      client.setQueryData(selfQuery.queryKey, self)
+      onDone()
+    } catch (error) {
+      setFault(error)
+      if (error instanceof ApiError && error.status === 429)
+        setBlockedUntil(Date.now() + (error.retryAfterS ?? 5) * 1000)
+      setBusy(false)
+    }
+  }
+
+  return (
+    <form
+      className="flex flex-col gap-4"
+      onSubmit={event => {
+        event.preventDefault()
+        void signIn()
+      }}
+    >
+      <Field label={t('sign_in.username')}>
+        {wiring => (
+          <TextInput
+            {...wiring}
+            name="username"
+            autoComplete="username"
+            autoCapitalize="none"
+            spellCheck={false}
+            value={username}
+            onChange={event => setUsername(event.target.value)}
+          />
+        )}
+      </Field>
+      <Field label={t('sign_in.password')}>
+        {wiring => (
+          <TextInput
+            {...wiring}
+            name="password"
+            type="password"
+            autoComplete="current-password"
+            autoFocus
+            value={password}
+            onChange={event => setPassword(event.target.value)}
+          />
+        )}
+      </Field>
+      <FormFault
+        words={
+          blockedS > 0
+            ? t('sign_in.blocked', { seconds: blockedS })
+            : fault === undefined
+              ? undefined
+              : words(fault)
+        }
+      />
+      <Button type="submit" kind="primary" isBusy={isBusy} disabled={blockedS > 0}>
+        {t('sign_in.submit')}
+      </Button>
+    </form>
+  )
+}

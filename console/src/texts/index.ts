@@ -1,0 +1,30 @@
+import i18next from 'i18next'
+import { initReactI18next } from 'react-i18next'
+import { type Preferences, preferences, setPreferences } from '../look/preferences.ts'
+import { en } from './en.ts'
+
+type Language = Preferences['language']
+
+/** The second language is loaded only by those who read it. */
+async function load(language: Language): Promise<void> {
+  if (language === 'en' || i18next.hasResourceBundle(language, 'translation')) return
+  const { zhCN } = await import('./zh-cn.ts')
+  i18next.addResourceBundle(language, 'translation', zhCN)
+}
+
+export async function startTexts(): Promise<void> {
+  await i18next.use(initReactI18next).init({
+    lng: 'en',
+    fallbackLng: false,
+    resources: { en: { translation: en } },
+    interpolation: { escapeValue: false },
+    returnNull: false,
+  })
+  await speak(preferences().language)
+}
+
+export async function speak(language: Language): Promise<void> {
+  await load(language)
+  await i18next.changeLanguage(language)
+  if (preferences().language !== language) setPreferences({ language })
+}

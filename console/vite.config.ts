@@ -1,0 +1,16 @@
+import tailwind from '@tailwindcss/vite'
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vite'
+import { routeTable } from './route-table.ts'
+
+export default defineConfig({
+  // Relative, so that one build serves under any path prefix; the gateway completes the addresses of the page.
+  base: './',
+  plugins: [routeTable(), react(), tailwind()],
+  build: {
+    target: ['chrome123', 'firefox128', 'safari17.5'],
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 600,
+    reportCompressedSize: false,
+  },
+})

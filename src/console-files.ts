@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { glob, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+
+/** `package.json` stands one level above the source, two above the built program. */
+const ROOT = ['..', '../..']
+  .map(path => fileURLToPath(new URL(path, import.meta.url)))
+  .find(path => existsSync(join(path, 'package.json'))) as string
+
+/** What the console is made of. Other files may change without making it stale. */
+const SOURCES = [
+  'console/index.html',
+  'console/{route-table,vite.config}.ts',
+  'console/public/**/*',
+  'console/src/**/*.{ts,tsx,css}',
+  'src/manage/contract/*.ts',
+  'src/domain/*.ts',
+  'package-lock.json',
+]
+/** Where the files are, or will be once they are made. */
+export const CONSOLE_DIRECTORY = join(ROOT, 'console/dist')
+const BUILDER = join(ROOT, 'console/build.ts')
+const MADE_FROM = 'made-from'
+
+async function digestOfSources(): Promise<string> {
+  const files: string[] = []
+  for await (const file of glob(SOURCES, { cwd: ROOT })) files.push(file)
+  const hash = createHash('sha256')
+  for (const file of files.sort()) hash.update(`${file}\0`).update(await readFile(join(ROOT, file)))
+  return hash.digest('hex')
+}
+
+const readIfThere = (file: string) => readFile(file, 'utf8').catch(() => undefined)
+
+/**
+ * The console's files. From source they are made on the first start, by a process of its own and after the gateway is
+ * ready, so that nobody waits and nobody has to know; the published package carries them.
+ */
+export function createConsoleFiles(log: Logger) {
+  let builder: ChildProcess | undefined
+
+  const build = (digest: string) =>
+    new Promise<void>((resolve, reject) => {
+      const child = spawn(process.execPath, [BUILDER, digest], { stdio: ['ignore', 'ignore', 'pipe'] })
+      builder = child
+      // A gateway that is told to stop does not wait for its console.
+      child.unref()
+      let said = ''
+      child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+        said = (said + text).slice(-2_000)
+      })
+      child.once('error', reject)
+      child.once('exit', code => (code === 0 ? resolve() : reject(new Error(said.trim() || `exit ${code}`))))
+    }).finally(() => {
+      builder = undefined
+    })
+
+  return {
+    /** Makes the files if they are missing, or older than their source. */
+    async prepare(): Promise<void> {
+      if (!existsSync(BUILDER)) return
+      try {
+        const digest = await digestOfSources()
+        if ((await readIfThere(join(CONSOLE_DIRECTORY, MADE_FROM))) === digest) return
+        const startedMs = Date.now()
+        await build(digest)
+        log.info({ ms: Date.now() - startedMs }, 'the console was built')
+      } catch (error) {
+        log.warn({ err: error }, 'the console could not be built: install the development packages (npm ci)')
+      }
+    },
+    close: () => void builder?.kill(),
+  }
+}

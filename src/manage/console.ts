@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import statics from '@fastify/static'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Deps } from './deps.ts'
+
+const YEAR_S = 31_536_000
+
+/** Scripts only from here, styles only from here or by this answer's nonce, nothing at all from another host. */
+const policy = (nonce: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data: blob:",
+    "media-src 'self' blob:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+  ].join('; ')
+
+/** What a person sees while the console is being made. */
+const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="2">
+<title>Sluice</title>
+<style nonce="${nonce}">
+  :root { color-scheme: light dark }
+  body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 24px; background: light-dark(#f5f7f5, #0c1113); color: light-dark(#13201d, #e7eeeb); font: 14px/20px system-ui, sans-serif }
+  h1 { margin: 0; font-size: 18px }
+  a { color: light-dark(#0a6a7c, #54bacd) }
+</style>
+</head>
+<body>
+<main>
+<h1>Sluice</h1>
+<p>The console is being made ready. This takes a few seconds, and this page opens it by itself.</p>
+<p>If it does not, the gateway’s log says why.</p>
+<p>The gateway itself is running: <a href="${basePath}/docs">API reference</a>.</p>
+</main>
+</body>
+</html>
+`
+
+/** The first words of the console's own addresses; whatever else is unknown stays an error that programs can read. */
+const PAGES =
+  /^\/(sign-in|start|usage|playground|tokens|models|channels|prices|users|audit|ledger|settings|me)(\/|\?|$)/
+
+/** Whether somebody opens a page of the console in a browser. */
+export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
+  method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
+
+/** The console: one page for every address of its own, and the files that page asks for. */
+export async function serveConsole(
+  app: FastifyInstance,
+  { basePath, consoleDirectory: directory }: Pick<Deps, 'basePath' | 'consoleDirectory'>,
+) {
+  await app.register(statics, {
+    root: directory,
+    serve: false,
+    suppressWarning: true,
+    cacheControl: false,
+    preCompressed: true,
+  } as Parameters<typeof statics>[1])
+
+  async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
+    const nonce = randomBytes(16).toString('base64')
+    const html = await readFile(join(directory, 'index.html'), 'utf8').catch(() => undefined)
+    const page = html
+      // The prefix of a proxy is known here and nowhere at the time of building.
+      ?.replaceAll('"./', `"${basePath}/`)
+      .replace('%BASE_PATH%', basePath)
+      .replaceAll('%NONCE%', nonce)
+    return reply
+      .header('content-security-policy', policy(nonce))
+      .header('cache-control', 'no-cache')
+      .type('text/html; charset=utf-8')
+      .send(page ?? waitingPage(basePath, nonce))
+  }
+
+  const hide = { schema: { hide: true } }
+  app.get('/', hide, (_request, reply) => sendPage(reply))
+  // Named by their content: what was fetched once never has to be asked for again.
+  app.get<{ Params: { '*': string } }>('/assets/*', hide, (request, reply) =>
+    reply
+      .header('cache-control', `public, max-age=${YEAR_S}, immutable`)
+      .sendFile(`assets/${request.params['*']}`),
+  )
+  for (const file of ['theme.js', 'icon.svg'])
+    app.get(`/${file}`, hide, (_request, reply) => reply.header('cache-control', 'no-cache').sendFile(file))
+  return { sendPage }
+}

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { brotliDecompressSync } from 'node:zlib'
+import { type ConsoleServer, PAGES, startConsole } from './support/console.ts'
+
+const PREFIX = '/gateway/one'
+const HTML = { accept: 'text/html' }
+
+/** Bytes over the wire as a browser that speaks gzip pays for them. */
+const FIRST_SCRIPTS_BYTES = 180 * 1024
+const FIRST_STYLES_BYTES = 25 * 1024
+
+describe('the files of the console', () => {
+  let server: ConsoleServer
+  let page: Response
+  let html: string
+  before(async () => {
+    server = await startConsole({ SLUICE_BASE_PATH: PREFIX })
+    page = await fetch(`${server.url}/`, { headers: HTML })
+    html = await page.text()
+  })
+  after(() => server.close())
+
+  const assetsOf = (kind: 'js' | 'css') =>
+    [...html.matchAll(/(?:src|href)="([^"]+)"/g)]
+      .map(([, path]) => path as string)
+      .filter(path => path.endsWith(`.${kind}`))
+
+  it('are asked for under the path prefix, and nowhere else', () => {
+    const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path as string)
+    assert.ok(addresses.length > 3)
+    for (const address of addresses) assert.ok(address.startsWith(`${PREFIX}/`), address)
+  })
+
+  it('come with a policy that lets in nothing from elsewhere, and another nonce each time', async () => {
+    const policy = page.headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src 'none'/)
+    assert.match(policy, /script-src 'self';/)
+    assert.ok(!/unsafe|https?:|\*/.test(policy), policy)
+    const again = await fetch(`${server.url}/`, { headers: HTML })
+    assert.notEqual(again.headers.get('content-security-policy'), policy)
+    const nonce = /'nonce-([^']+)'/.exec(policy)?.[1] as string
+    assert.ok(html.includes(`nonce="${nonce}"`))
+  })
+
+  it('are one page for every address of the console, never kept without asking', async () => {
+    for (const path of [...PAGES, '/channels/7/edit', '/usage/req_x', '/sign-in']) {
+      const reply = await fetch(`${server.url}${path}`, { headers: HTML })
+      assert.equal(reply.status, 200, path)
+      assert.equal(reply.headers.get('cache-control'), 'no-cache', path)
+      assert.ok((await reply.text()).includes('id="root"'), path)
+    }
+  })
+
+  it('leave addresses that nobody knows an error', async () => {
+    for (const path of ['/nothing', '/assets/nothing.js', '/channelsx']) {
+      const reply = await fetch(`${server.url}${path}`, { headers: HTML })
+      assert.equal(reply.status, 404, path)
+    }
+    const above = await fetch(`${server.url}/assets/..%2f..%2fpackage.json`, { headers: HTML })
+    assert.equal(above.status, 400)
+    const program = await fetch(`${server.url}/channels`, { headers: { accept: 'application/json' } })
+    assert.equal(program.status, 404)
+  })
+
+  it('are named by their content, kept for a year and sent compressed', async () => {
+    const [script] = assetsOf('js').filter(path => path.includes('/assets/'))
+    const address = `${server.origin}${script}`
+    const reply = await fetch(address, { headers: { 'accept-encoding': 'br' } })
+    assert.equal(reply.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+    assert.equal(reply.headers.get('content-encoding'), 'br')
+    assert.match(reply.headers.get('content-type') ?? '', /javascript/)
+    const { default: http } = await import('node:http')
+    const raw = await new Promise<Buffer>((resolve, reject) => {
+      http.get(address, { headers: { 'accept-encoding': 'br' } }, response => {
+        response.toArray().then(parts => resolve(Buffer.concat(parts)), reject)
+      })
+    })
+    assert.ok(brotliDecompressSync(raw).length > raw.length)
+  })
+
+  it('are light: scripts and styles of the first page stay within their budget', async () => {
+    const weigh = async (paths: readonly string[]) => {
+      let bytes = 0
+      for (const path of paths) {
+        const reply = await fetch(`${server.origin}${path}`, {
+          method: 'GET',
+          headers: { 'accept-encoding': 'gzip' },
+        })
+        bytes += Number(reply.headers.get('content-length'))
+        await reply.arrayBuffer()
+      }
+      return bytes
+    }
+    assert.ok((await weigh(assetsOf('js'))) <= FIRST_SCRIPTS_BYTES)
+    assert.ok((await weigh(assetsOf('css'))) <= FIRST_STYLES_BYTES)
+  })
+})

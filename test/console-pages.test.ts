@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Browser, Page } from 'playwright-core'
+import { browserPath, signIn, startBrowser, visit } from './support/browser.ts'
+import { type ConsoleServer, PAGES, startConsole } from './support/console.ts'
+import { ROOT_PASSWORD } from './support/gateway.ts'
+import { furnish, type Showroom } from './support/showroom.ts'
+
+const ROOT = { username: 'root', password: ROOT_PASSWORD }
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+const WIDTHS = [320, 375, 768, 1024, 1440, 1920]
+
+/** Loaded when nothing is asked for any more and nothing says that it waits. */
+async function open(page: Page, address: string): Promise<void> {
+  await page.goto(address)
+  await page.locator('h1').waitFor()
+  await page.waitForLoadState('networkidle')
+  await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' })
+}
+
+async function findings(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).withTags(RULES).analyze()
+  return violations.map(
+    ({ id, nodes }) =>
+      `${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).join(' | ')}`,
+  )
+}
+
+function describePages(): void {
+  let browser: Browser
+  let server: ConsoleServer
+  let room: Showroom
+  before(async () => {
+    browser = await startBrowser()
+    server = await startConsole()
+    room = await furnish(server.url, server.api, server.simulator.url)
+  })
+  after(async () => {
+    await browser.close()
+    await server.close()
+  })
+  const pages = () => [
+    ...PAGES,
+    `/channels/${room.channelId}`,
+    `/channels/${room.channelId}/edit`,
+    `/tokens/${room.tokenId}`,
+    `/users/${room.userId}`,
+    `/usage/${room.requestId}`,
+    '/prices?edit=gpt-4o',
+  ]
+
+  for (const language of ['en', 'zh-CN'] as const)
+    it(`has nothing that axe finds on any page, light or dark, in ${language}`, async () => {
+      const { page, context, faults } = await visit(browser, server.origin, { language })
+      const found: Record<string, string[]> = {}
+      const look = async (path: string) => {
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme })
+          const problems = await findings(page)
+          if (problems.length > 0) found[`${path}, ${colorScheme}`] = problems
+        }
+      }
+      await page.goto(`${server.url}/sign-in`)
+      await page.locator('h1').waitFor()
+      await look('/sign-in')
+      await signIn(page, server.url, ROOT)
+      for (const path of pages()) {
+        await open(page, `${server.url}${path}`)
+        await look(path)
+        assert.equal(await page.locator('h1').count(), 1, path)
+        assert.equal(await page.evaluate('document.documentElement.lang'), language)
+      }
+      assert.deepEqual(found, {})
+      assert.deepEqual(faults, [])
+      await context.close()
+    })
+
+  it('never scrolls sideways, from 320 pixels on', async () => {
+    const { page, context } = await visit(browser, server.origin)
+    await signIn(page, server.url, ROOT)
+    for (const path of pages()) {
+      await open(page, `${server.url}${path}`)
+      for (const width of WIDTHS) {
+        await page.setViewportSize({ width, height: 800 })
+        const over = await page.evaluate(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        )
+        assert.equal(over, 0, `${path} at ${width}`)
+      }
+    }
+    await context.close()
+  })
+
+  it('says so, page by page, when the gateway does not answer, and recovers', async () => {
+    const { page, context } = await visit(browser, server.origin)
+    await signIn(page, server.url, ROOT)
+    await page.route('**/api/token/search*', route =>
+      route.fulfill({
+        status: 500,
+        json: { success: false, code: 'internal_error', message: 'broken on purpose' },
+      }),
+    )
+    await page.goto(`${server.url}/tokens`)
+    await page.getByText('broken on purpose').waitFor()
+    await page.unroute('**/api/token/search*')
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('cell', { name: 'search-backend', exact: true }).waitFor()
+    await context.close()
+  })
+}
+
+describe('every page of the console', () => {
+  if (browserPath() !== undefined) describePages()
+  else
+    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
+      assert.notEqual(process.env.CI, 'true', 'no browser was found')
+      console.log('no browser was found: the pages were not looked at')
+    })
+})

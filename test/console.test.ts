@@ -1,0 +1,385 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import type { Browser, Page } from 'playwright-core'
+import { browserPath, signIn, startBrowser, visit } from './support/browser.ts'
+import { type ConsoleServer, startConsole } from './support/console.ts'
+import { ROOT_PASSWORD } from './support/gateway.ts'
+import { until } from './support/process.ts'
+import { furnish, type Showroom } from './support/showroom.ts'
+
+const run = promisify(execFile)
+const ROOT = { username: 'root', password: ROOT_PASSWORD }
+
+/** The bodies of the writes a page makes. */
+function writesOf(page: Page) {
+  const writes: { method: string; path: string; body: unknown }[] = []
+  page.on('request', request => {
+    if (request.method() === 'GET') return
+    const { pathname } = new URL(request.url())
+    writes.push({ method: request.method(), path: pathname, body: request.postDataJSON() })
+  })
+  return writes
+}
+
+function describeConsole(): void {
+  let browser: Browser
+  before(async () => {
+    // A name that is no loopback address: the browser gives such a page no clipboard, as on a plain LAN address.
+    browser = await startBrowser(['--host-resolver-rules=MAP gateway.test 127.0.0.1'])
+  })
+  after(() => browser.close())
+
+  describe('the first run (design A.2)', () => {
+    let server: ConsoleServer
+    before(async () => {
+      server = await startConsole({ SLUICE_ROOT_PASSWORD: '' })
+    })
+    after(() => server.close())
+
+    it('leads from the printed password to an answer in a shell in twelve actions', async () => {
+      const password = /shown this once:\s+(\S+)/.exec(server.stdout())?.[1] ?? ''
+      const { page, context, faults } = await visit(browser, server.origin)
+      await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+      let actions = 0
+      const act = async (done: Promise<unknown>) => {
+        actions += 1
+        await done
+      }
+      await page.goto(server.url)
+      await act(page.locator('input[name=password]').fill(password))
+      await act(page.keyboard.press('Enter'))
+      await act(page.getByRole('link', { name: 'First steps' }).click())
+      const connect = page.locator('[data-step="1"]')
+      await act(connect.getByRole('list').getByRole('button').first().click())
+      await act(connect.getByText('Another address').click())
+      await act(connect.getByLabel('Base URL').fill(server.simulator.url))
+      await act(connect.getByLabel('Key').fill('sk-simulated'))
+      await act(connect.getByRole('button', { name: 'Fetch models' }).click())
+      await connect.getByText(/of them have a price/).waitFor()
+      await act(connect.getByRole('button', { name: 'Test and switch on' }).click())
+      await connect.getByText('The channel is on.').waitFor()
+      const token = page.locator('[data-step="2"]')
+      await act(token.getByRole('button', { name: 'Create token' }).click())
+      await act(token.getByRole('button', { name: 'Copy snippet' }).click())
+      const copied = await page.evaluate('navigator.clipboard.readText()')
+      assert.equal(copied, await token.locator('[data-snippet]').textContent())
+      const { stdout } = await run('sh', ['-c', copied as string])
+      assert.ok(JSON.parse(stdout).choices[0].message.content)
+      const request = page.locator('[data-step="3"]')
+      await request.getByRole('link', { name: 'Open this request' }).first().waitFor()
+      assert.ok(actions <= 12, `${actions} actions`)
+      await request.getByRole('link', { name: 'Open this request' }).first().click()
+      await page.getByText(/^Answered by /).waitFor()
+      assert.deepEqual(faults, [])
+      await context.close()
+    })
+  })
+
+  describe('a gateway at work', () => {
+    let server: ConsoleServer
+    let room: Showroom
+    let page: Page
+    let faults: readonly string[]
+    let close: () => Promise<void>
+    before(async () => {
+      server = await startConsole()
+      room = await furnish(server.url, server.api, server.simulator.url)
+      const visited = await visit(browser, server.origin, { width: 1440, height: 900 })
+      page = visited.page
+      faults = visited.faults
+      close = () => visited.context.close()
+      await signIn(page, server.url, ROOT)
+    })
+    after(async () => {
+      await close()
+      await server.close()
+    })
+
+    it('refuses a wrong password without saying which part was wrong', async () => {
+      const other = await visit(browser, server.origin)
+      await other.page.goto(server.url)
+      await other.page.locator('input[name=password]').fill('not the password')
+      await other.page.keyboard.press('Enter')
+      await other.page.getByText('User name or password is wrong.').waitFor()
+      assert.equal(await other.page.locator('input[name=username]').inputValue(), 'root')
+      await other.context.close()
+    })
+
+    it('goes back, after signing in, to the address that was asked for', async () => {
+      const other = await visit(browser, server.origin)
+      await other.page.goto(`${server.url}/channels?status=2`)
+      await other.page.locator('input[name=password]').fill(ROOT_PASSWORD)
+      await other.page.keyboard.press('Enter')
+      await other.page.getByRole('heading', { level: 1, name: 'Channels' }).waitFor()
+      assert.equal(new URL(other.page.url()).search, '?status=2')
+      await other.context.close()
+    })
+
+    it('makes a channel whose mapped name is listed by itself', async () => {
+      await page.goto(`${server.url}/channels/new`)
+      await page.getByLabel('Find a provider').fill('openai')
+      await page.keyboard.press('Enter')
+      await page.getByLabel('Name', { exact: true }).fill('Made by hand')
+      await page.getByLabel('Key', { exact: true }).fill('sk-by-hand')
+      await page.getByLabel('Base URL').fill(server.simulator.url)
+      await page.getByRole('button', { name: 'Fetch models' }).click()
+      await page.getByRole('dialog').getByLabel('gpt-4o', { exact: false }).first().check()
+      await page.getByRole('button', { name: /^Take/ }).click()
+      await page.getByRole('button', { name: 'Add name' }).click()
+      await page.getByLabel('Clients ask for').fill('our-model')
+      await page.getByLabel('We send').fill('sim-small')
+      await page.getByRole('button', { name: 'Save and test' }).click()
+      await page.getByRole('complementary').getByRole('heading', { name: 'Made by hand' }).waitFor()
+      const { body } = await server.api('GET', '/api/channel/search?keyword=Made')
+      const [made] = body.data.items
+      assert.ok(made.models.includes('our-model'))
+      assert.equal(made.model_mapping['our-model'], 'sim-small')
+      assert.ok(made.test_time > 0)
+    })
+
+    it('sends only what was changed, and never a key that is masked', async () => {
+      const writes = writesOf(page)
+      await page.goto(`${server.url}/channels/${room.channelId}/edit`)
+      await page.getByLabel('Name', { exact: true }).fill('Primary, renamed')
+      await page.getByRole('button', { name: 'Save', exact: true }).click()
+      await page.getByText('Primary, renamed was saved and is in effect.').waitFor()
+      const body = writes.find(({ path, method }) => method === 'PUT' && path === '/api/channel/')?.body
+      assert.deepEqual(body, { id: room.channelId, name: 'Primary, renamed' })
+    })
+
+    it('changes a priority in place, keeps the rows where they are, and takes it back', async () => {
+      await page.goto(`${server.url}/channels`)
+      const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
+      await rows.first().waitFor()
+      const before = await rows.allTextContents()
+      const last = rows.last().getByLabel('Priority')
+      const old = await last.inputValue()
+      await last.fill('500')
+      await page.keyboard.press('Enter')
+      await page.getByText('Order changed · sort again').waitFor()
+      assert.equal((await rows.allTextContents()).length, before.length)
+      assert.equal(await last.inputValue(), '500')
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await until('the old priority', async () => ((await last.inputValue()) === old ? true : undefined))
+      await last.fill('7')
+      await page.keyboard.press('Escape')
+      assert.equal(await last.inputValue(), old)
+    })
+
+    it('names the models that would lose their last channel before it deletes one', async () => {
+      await server.api('POST', '/api/channel/', {
+        name: 'Only one',
+        type: 1,
+        key: 'sk-x',
+        base_url: server.simulator.url,
+        models: ['nobody-else-has-it'],
+      })
+      await page.goto(`${server.url}/channels?q=Only%20one`)
+      await page.getByRole('button', { name: 'More for Only one' }).click()
+      await page.getByRole('menuitem', { name: 'Delete' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('nobody-else-has-it').waitFor()
+      const verb = dialog.getByRole('button', { name: 'Delete' })
+      assert.equal(await verb.isDisabled(), true)
+      await dialog.getByLabel(/^Type/).fill('Only one')
+      await verb.click()
+      await page.getByText('Only one was deleted.').waitFor()
+      const { body } = await server.api('GET', '/api/channel/search?keyword=Only')
+      assert.equal(body.data.total, 0)
+    })
+
+    it('edits several channels at once, and only the fields that are ticked', async () => {
+      await page.goto(`${server.url}/channels?tag=eu`)
+      await page.getByLabel('Select all on this page').check()
+      await page.getByRole('button', { name: 'Edit fields' }).click()
+      await page.getByRole('dialog').getByLabel('Weight').last().fill('9')
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      const { body } = await server.api('GET', '/api/channel/?tag=eu')
+      assert.deepEqual(
+        body.data.items.map(({ weight, priority }: { weight: number; priority: number }) => [
+          weight,
+          priority,
+        ]),
+        [
+          [9, 10],
+          [9, 10],
+        ],
+      )
+    })
+
+    it('shows a new token whole, once, and nothing of it when its dialog has closed', async () => {
+      await page.goto(`${server.url}/tokens/new`)
+      await page.getByLabel('Name').fill('shown once')
+      await page.getByRole('button', { name: 'Create token' }).last().click()
+      const key = (await page.locator('[data-secret]').textContent()) ?? ''
+      assert.match(key, /^sk-[A-Za-z0-9]{48}$/)
+      await page.keyboard.press('Escape')
+      assert.equal(await page.locator('[data-secret]').count(), 1)
+      await page.getByRole('button', { name: 'I have copied it' }).click()
+      await page.getByRole('cell', { name: 'shown once', exact: true }).waitFor()
+      const left = await page.evaluate(
+        'document.documentElement.outerHTML + location.href + JSON.stringify({ ...localStorage, ...sessionStorage })',
+      )
+      assert.ok(!(left as string).includes(key))
+    })
+
+    it('copies where a page has no clipboard of its own, and does not claim to otherwise', async () => {
+      const address = `http://gateway.test:${server.port}`
+      const other = await visit(browser, address)
+      await signIn(other.page, address, ROOT)
+      assert.equal(await other.page.evaluate('window.isSecureContext'), false)
+      await other.page.goto(`${address}/tokens/new`)
+      await other.page.getByLabel('Name').fill('copied by hand')
+      await other.page.getByRole('button', { name: 'Create token' }).last().click()
+      const key = await other.page.locator('[data-secret]').textContent()
+      await other.page.getByRole('button', { name: 'Copy', exact: true }).click()
+      await other.page.getByRole('button', { name: 'Copied', exact: true }).waitFor()
+      await other.page.getByRole('button', { name: 'I have copied it' }).click()
+      await other.page.getByLabel('Find tokens').focus()
+      await other.page.keyboard.press('Control+V')
+      assert.equal(await other.page.getByLabel('Find tokens').inputValue(), key)
+      await other.context.close()
+    })
+
+    it('tells a request that failed over: who was tried, who answered, and what it cost', async () => {
+      await page.goto(`${server.url}/usage/${room.requestId}`)
+      await page.getByText(/^Answered by .* on attempt 2/).waitFor()
+      const attempts = page.getByRole('complementary').getByRole('listitem')
+      assert.match((await attempts.first().textContent()) ?? '', /500/)
+      const { body } = await server.api('GET', `/api/log/?request_id=${room.requestId}`)
+      const told = (await page.locator('.double-rule').textContent()) ?? ''
+      assert.equal(Number(told.replace('$', '')), Number(body.data.items[0].cost))
+    })
+
+    it('keeps filters in the address: a reload shows the same rows, and an id is found over all time', async () => {
+      await page.goto(`${server.url}/usage`)
+      await page.getByLabel('Model or request id').fill('4o-mini')
+      await page.waitForURL(/q=4o-mini/)
+      const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
+      await until('the filtered rows', async () => ((await rows.count()) === 2 ? true : undefined))
+      await page.reload()
+      await until('the same rows', async () => ((await rows.count()) === 2 ? true : undefined))
+      await page.goto(`${server.url}/usage?range=1h&q=${room.requestId}`)
+      await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
+    })
+
+    it('adds to a balance with a reason, after showing what it will be', async () => {
+      await page.goto(`${server.url}/users/${room.userId}`)
+      await page.getByLabel('Amount in $').fill('3')
+      await page.getByLabel('Reason').fill('for the trial')
+      await page.getByText('$5.00 → $8.00').waitFor()
+      await page.getByRole('button', { name: 'Change balance' }).click()
+      await page.getByText('The balance of ana was changed.').waitFor()
+      const { body } = await server.api('GET', `/api/user/${room.userId}`)
+      assert.equal(body.data.quota, 4_000_000)
+    })
+
+    it('answers in the playground, and says what the ledger charged', async () => {
+      await page.goto(`${server.url}/playground?model=gpt-4o-mini`)
+      await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
+      await page.keyboard.press('Enter')
+      const link = page.getByRole('link', { name: 'Open this request' })
+      await link.waitFor()
+      await page.getByText(/\$0\.0000/).waitFor()
+    })
+
+    it('makes and revokes a system access token in Personal settings → Security settings', async () => {
+      await page.goto(`${server.url}/me`)
+      await page.getByRole('heading', { name: 'Personal settings' }).waitFor()
+      await page.getByRole('heading', { name: 'Security settings' }).waitFor()
+      await page.getByRole('heading', { name: 'System Access Tokens' }).waitFor()
+      await page.getByRole('button', { name: 'Create access token' }).click()
+      await page.getByRole('dialog').getByLabel('Name').fill('from the console')
+      await page.getByRole('dialog').getByRole('button', { name: 'Create access token' }).click()
+      const value = (await page.locator('[data-secret]').textContent()) ?? ''
+      assert.equal((await server.api('GET', '/api/user/self', undefined, { token: value })).status, 200)
+      await page.getByRole('button', { name: 'I have copied it' }).click()
+      await page.getByRole('button', { name: 'Revoke from the console' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+      await page.getByText('from the console was revoked.').waitFor()
+      assert.equal((await server.api('GET', '/api/user/self', undefined, { token: value })).status, 401)
+    })
+
+    it('asks to sign in over the page when the session has ended, and then does what was asked', async () => {
+      await page.goto(`${server.url}/settings`)
+      await page.getByLabel('Attempts').fill('4')
+      await page.context().clearCookies()
+      await page.getByRole('button', { name: 'Save' }).click()
+      const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+      await dialog.getByLabel('Password').fill(ROOT_PASSWORD)
+      await dialog.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('Saved and in effect.').waitFor()
+      const { body } = await server.api('GET', '/api/setting/')
+      const attempts = body.data.find(({ key }: { key: string }) => key === 'attempts')
+      assert.equal(attempts.value, 4)
+    })
+
+    it('is moved through by keyboard: pages by two letters, rows by j and Enter, the palette by Ctrl K', async () => {
+      await page.goto(`${server.url}/`)
+      await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+      await page.keyboard.press('g')
+      await page.keyboard.press('c')
+      await page.getByRole('heading', { level: 1, name: 'Channels' }).waitFor()
+      await page.locator('[data-rows] tr').first().waitFor()
+      await page.keyboard.press('j')
+      await page.keyboard.press('Enter')
+      await page.getByRole('complementary').waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('complementary').waitFor({ state: 'detached' })
+      await page.keyboard.press('Control+K')
+      await page.keyboard.type('ana')
+      await page.getByRole('option', { name: /ana/ }).first().waitFor()
+      await page.keyboard.press('Escape')
+    })
+
+    it('shows a user only what a user may open', async () => {
+      const other = await visit(browser, server.origin)
+      await signIn(other.page, server.url, { username: 'ana', password: 'password of ana' })
+      const menu = other.page.getByRole('navigation', { name: 'Menu' })
+      assert.deepEqual(await menu.getByRole('link').allTextContents(), [
+        'Overview',
+        'Usage',
+        'Playground',
+        'Tokens',
+        'Models',
+      ])
+      for (const path of [
+        '/channels',
+        '/prices',
+        '/users',
+        '/audit',
+        '/ledger',
+        '/settings',
+        '/channels/1',
+      ]) {
+        await other.page.goto(`${server.url}${path}`)
+        await other.page.getByRole('heading', { name: 'Not for this role' }).waitFor()
+      }
+      assert.deepEqual(other.faults, [])
+      await other.context.close()
+    })
+
+    it('shows hostile names as text', async () => {
+      const name = '<img src=x onerror=alert(1)>'
+      await server.api('POST', '/api/token/', { name, unlimited_quota: true })
+      await page.goto(`${server.url}/tokens`)
+      await page.getByRole('cell', { name, exact: true }).waitFor()
+    })
+
+    it('makes no error, breaks no policy and asks no other host while all this happens', () => {
+      assert.deepEqual(faults, [])
+    })
+  })
+}
+
+describe('the console in a browser', () => {
+  if (browserPath() !== undefined) describeConsole()
+  else
+    it('needs Chromium: install it, or name it in CHROMIUM_PATH', () => {
+      assert.notEqual(process.env.CI, 'true', 'no browser was found')
+      console.log('no browser was found: the console was not tested')
+    })
+})

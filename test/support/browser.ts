@@ -1,0 +1,74 @@
+import { existsSync } from 'node:fs'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+
+/** Where a Chromium may be: named by CHROMIUM_PATH, or where distributions put it. */
+const PLACES = [
+  process.env.CHROMIUM_PATH,
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+]
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+]
+
+export const browserPath = (): string | undefined =>
+  PLACES.find(path => path !== undefined && existsSync(path))
+
+export const startBrowser = (args: readonly string[] = []): Promise<Browser> =>
+  chromium.launch({ executablePath: browserPath() as string, headless: true, args: [...FLAGS, ...args] })
+
+export type Wishes = {
+  readonly theme?: 'light' | 'dark'
+  readonly language?: 'en' | 'zh-CN'
+  readonly width?: number
+  readonly height?: number
+}
+
+/** What no page may do, whatever a test is about. */
+export type Watched = { readonly faults: string[] }
+
+/** A fresh visitor, watched: errors of scripts and policy, and requests to anywhere else, are faults. */
+export async function visit(
+  browser: Browser,
+  origin: string,
+  { theme = 'light', language = 'en', width = 1280, height = 800 }: Wishes = {},
+): Promise<{ context: BrowserContext; page: Page } & Watched> {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: theme,
+    reducedMotion: 'reduce',
+    locale: language,
+    timezoneId: 'UTC',
+  })
+  await context.addInitScript(
+    `localStorage.setItem('sluice.preferences', JSON.stringify({ language: '${language}', ...JSON.parse(localStorage.getItem('sluice.preferences') ?? '{}') }))`,
+  )
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(`error: ${error.message}`))
+  page.on('console', message => {
+    // A refused request is told by the page in its own words; the browser's line about it is no fault.
+    if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
+      faults.push(`console: ${message.text()}`)
+  })
+  page.on('request', request => {
+    const { origin: asked, protocol } = new URL(request.url())
+    if (protocol.startsWith('http') && asked !== origin) faults.push(`request to ${asked}`)
+  })
+  return { context, page, faults }
+}
+
+export async function signIn(page: Page, address: string, user: { username: string; password: string }) {
+  await page.goto(`${address}/sign-in`)
+  await page.locator('input[name=username]').fill(user.username)
+  await page.locator('input[name=password]').fill(user.password)
+  await page.locator('button[type=submit]').click()
+  await page.locator('#main h1').waitFor()
+}

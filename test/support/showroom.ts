@@ -1,0 +1,86 @@
+import type { Api } from './gateway.ts'
+
+/** A gateway with something on every page: channels in several states, tokens, users, prices, and requests. */
+export type Showroom = {
+  readonly channelId: number
+  readonly tokenId: number
+  readonly userId: number
+  readonly requestId: string
+}
+
+const MODELS = ['gpt-4o-mini', 'gpt-4o', 'gpt-4.1', 'gpt-4.1-mini', 'sim-small']
+
+async function must(reply: Promise<{ status: number; text: string; body: { data: { id: number } } }>) {
+  const { status, text, body } = await reply
+  if (status !== 200) throw new Error(`the showroom could not be furnished: ${text}`)
+  return body.data
+}
+
+async function ask(url: string, key: string, model: string, stream: boolean): Promise<string> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: `Tell me about ${model}.` }] }),
+  })
+  await response.text()
+  return response.headers.get('x-request-id') ?? ''
+}
+
+export async function furnish(url: string, api: Api, simulator: string): Promise<Showroom> {
+  const channel = (fields: object) =>
+    must(
+      api('POST', '/api/channel/', {
+        mode: 'single',
+        channel: { type: 1, key: 'sk-simulated-key', base_url: simulator, models: MODELS, ...fields },
+      }),
+    )
+  const main = await channel({ name: 'Primary', priority: 10, weight: 3, tag: 'eu' })
+  await channel({ name: 'Second in line', priority: 10, weight: 1, tag: 'eu' })
+  await channel({ name: 'Under maintenance', status: 2, models: ['gpt-4o'] })
+  await channel({
+    name: 'Failing',
+    priority: 100,
+    models: ['gpt-4.1'],
+    model_mapping: { 'gpt-4.1': 'sim-status-500' },
+  })
+  await must(
+    api('POST', '/api/channel/', {
+      mode: 'multi_to_single',
+      channel: {
+        name: 'Three keys',
+        type: 1,
+        key: 'sk-one-111\nsk-two-222\nsk-three-333',
+        base_url: simulator,
+        models: ['gpt-4o'],
+        priority: 5,
+      },
+    }),
+  )
+  const token = (fields: object) =>
+    must(api('POST', '/api/token/', fields)) as Promise<{ id: number; key: string }>
+  const { key, id: tokenId } = await token({ name: 'search-backend', unlimited_quota: true })
+  await token({ name: 'nightly-report', remain_quota: 1_000_000 })
+  await token({ name: 'used up', remain_quota: 0 })
+  await token({
+    name: 'one model only',
+    remain_quota: 250_000,
+    models: ['gpt-4o'],
+    model_limits_enabled: true,
+  })
+  const user = await must(
+    api('POST', '/api/user/', {
+      username: 'ana',
+      password: 'password of ana',
+      display_name: 'Ana',
+      quota: 2_500_000,
+    }),
+  )
+  await must(api('POST', '/api/user/', { username: 'boris', password: 'password of boris', role: 10 }))
+  await must(api('POST', '/api/alias/', { name: 'house-model', target: 'gpt-4o-mini' }))
+  await must(api('POST', '/api/price/', { model: 'gpt-4.1-mini', input: 0.5, output: 2 }))
+
+  for (const model of ['gpt-4o-mini', 'gpt-4o', 'gpt-4o-mini', 'house-model', 'gpt-4.1-mini'])
+    await ask(url, key, model, true)
+  const requestId = await ask(url, key, 'gpt-4.1', false)
+  return { channelId: main.id, tokenId, userId: user.id, requestId }
+}
