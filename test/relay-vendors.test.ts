@@ -87,6 +87,24 @@ describe('a vendor with a protocol of its own', () => {
     assert.deepEqual([pcm.type, pcm.bytes.length, pcm.warnings], ['audio/pcm', 96_000, 'speed is not taken'])
   })
 
+  it('is not asked by a strict client for what it cannot take', async () => {
+    const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-preview-tts', { input: 1, output: 2 })
+    const { id, key } = await media.open()
+    const ask = (fields: object, strict: string) =>
+      media.api(
+        'POST',
+        '/v1/audio/speech',
+        { model, input: 'Hello', voice: 'alloy', response_format: 'wav', ...fields },
+        { token: key, headers: { 'x-sluice-strict': strict } },
+      )
+    const refused = await ask({ speed: 2 }, 'true')
+    assert.deepEqual([refused.status, refused.body.error.code], [400, 'invalid_parameter'])
+    assert.match(refused.body.error.message, /speed is not taken/)
+    assert.equal(await media.usedBy(id), 0)
+    assert.equal((await ask({}, 'true')).status, 200)
+    assert.equal((await ask({ speed: 2 }, 'false')).status, 200)
+  })
+
   it('is told voices as the channel names them', async () => {
     const voices = { narrator: 'a'.repeat(20) }
     const { model } = await at(1013, 'elevenlabs', 'eleven_v3', CHARACTERS, { voices })
