@@ -251,6 +251,31 @@ describe('a vendor with a protocol of its own', () => {
     })
   }
 
+  it('is told what its channel overrides, in a document and in a form', async () => {
+    const { model } = await media.offer('tts-1', CHARACTERS, { param_override: { response_format: 'wav' } })
+    assert.equal((await speak(model)).type, 'audio/wav')
+    const heard = await media.offer(
+      'whisper-1',
+      { per_second: 0.0001 },
+      { param_override: { response_format: 'verbose_json' } },
+    )
+    const { key } = await media.open()
+    const reply = await media.post(
+      '/v1/audio/transcriptions',
+      key,
+      soundForm({ model: heard.model }, wavOf(1)),
+    )
+    assert.equal(reply.body.task, 'transcribe')
+  })
+
+  it('says so where it gives addresses and the picture itself was wanted', async () => {
+    const { model } = await at(17, 'dashscope', 'qwen-image-plus', { image: 0.02 })
+    const { key } = await media.open()
+    const asked = { model, prompt: 'a cat', response_format: 'b64_json' }
+    const reply = await post(key, '/v1/images/generations', asked)
+    assert.equal(reply.headers.get('x-sluice-warnings'), 'response_format is url')
+  })
+
   it('is tested by what its model is for', async () => {
     const cases: [number, string, string][] = [
       [1, '', 'tts-1'],
