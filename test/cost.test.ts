@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { bound, cost, type Limits } from '../src/domain/cost.ts'
+import { bound, cost, type Limits, priceAt, pricesWithin } from '../src/domain/cost.ts'
 import type { Price, PriceInput } from '../src/domain/price.ts'
 import { readPrice } from '../src/domain/price.ts'
 import { MAX_RATE_PICOS, type Rates, TOKEN_RATES } from '../src/domain/rate.ts'
@@ -330,5 +330,46 @@ describe('the bound of a request', () => {
     const either = priced({ input: 0, output: 10, per_second: 0.0001 })
     assert.equal(bound(either, { inputTokens: 0, outputTokens: 50, seconds: 10 }), 1_000_000)
     assert.equal(bound(either, { inputTokens: 0, outputTokens: 500, seconds: 10 }), 5_000_000)
+  })
+})
+
+describe('the price of a picture', () => {
+  const price = priced({
+    image: 0.04,
+    variants: [
+      { when: { quality: 'hd' }, image: 0.08 },
+      { when: { quality: 'hd', size: '1792x1024' }, image: 0.12 },
+      { when: { size: '256x256' }, image: 0.01 },
+    ],
+  })
+  const usd = (made: object) => cost(priceAt(price, made), used({ images: 1 })) / 1e9
+
+  it('is that of the variant that fits best, else the usual one', () => {
+    assert.equal(usd({}), 0.04)
+    assert.equal(usd({ quality: 'standard', size: '1024x1024' }), 0.04)
+    assert.equal(usd({ quality: 'hd' }), 0.08)
+    assert.equal(usd({ quality: 'hd', size: '1792x1024' }), 0.12)
+    assert.equal(usd({ quality: 'standard', size: '256x256' }), 0.01)
+  })
+
+  it('is held at the dearest that the request leaves open', () => {
+    const most = (asked: object) =>
+      Math.max(
+        ...pricesWithin(price, asked).map(each =>
+          bound(each, { inputTokens: 0, outputTokens: 0, images: 1 }),
+        ),
+      ) / 1e9
+    assert.equal(most({}), 0.12)
+    assert.equal(most({ size: '1024x1024' }), 0.08)
+    assert.equal(most({ quality: 'standard' }), 0.04)
+    const choice = fc.record(
+      { quality: fc.constantFrom('hd', 'standard'), size: fc.constantFrom('256x256', '1792x1024', '1x1') },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(choice, choice, (asked, told) => {
+        assert.ok(most(asked) >= usd({ ...told, ...asked }))
+      }),
+    )
   })
 })

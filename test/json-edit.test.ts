@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { JsonError } from '../src/wire/json.ts'
-import { editTopLevel, repeatedKey, topLevel, topLevelKeys } from '../src/wire/json-edit.ts'
+import { editTopLevel, elements, repeatedKey, topLevel, topLevelKeys } from '../src/wire/json-edit.ts'
 
 const edited = (text: string, edits: Record<string, unknown>) =>
   editTopLevel(Buffer.from(text), edits).toString()
@@ -161,5 +161,23 @@ describe('whatever the body and its edits', () => {
         assert.deepEqual(topLevelKeys(Buffer.from(text)), Object.keys(JSON.parse(text)))
       }),
     )
+  })
+})
+
+describe('the elements of a list', () => {
+  it('are found by their places, whatever they are', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue()), fc.constantFrom(undefined, 1, '\t'), (list, layout) => {
+        const bytes = Buffer.from(JSON.stringify(list, null, layout))
+        const found = elements(bytes, 0).map(({ start, end }) =>
+          JSON.parse(bytes.toString('utf8', start, end)),
+        )
+        assert.deepEqual(JSON.stringify(found), JSON.stringify(list))
+      }),
+    )
+  })
+
+  it('are none where there is no list', () => {
+    for (const text of ['{}', '"[1]"', '7', '']) assert.deepEqual(elements(Buffer.from(text), 0), [])
   })
 })

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
-import { connect } from 'node:net'
+import { createServer, request as httpRequest } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -367,6 +369,75 @@ describe('a form', () => {
     assert.equal(await media.usedBy(id), 0)
     const { held_quota } = await media.must(media.api('GET', `/api/token/${id}`))
     assert.equal(held_quota ?? 0, 0)
+  })
+
+  it('stays out of the memory, twelve of thirty megabytes at once', async () => {
+    const sink = createServer((request, response) => {
+      let bytes = 0
+      request.on('data', chunk => {
+        bytes += chunk.length
+      })
+      request.on('end', () => {
+        response.setHeader('content-type', 'application/json')
+        response.end(JSON.stringify({ text: String(bytes) }))
+      })
+    })
+    await new Promise<void>(resolve => sink.listen(0, '127.0.0.1', resolve))
+    const { port } = sink.address() as AddressInfo
+    const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: `http://127.0.0.1:${port}` })
+    const { key } = await media.open({ remain_quota: 500_000_000 })
+    const head = Buffer.concat([
+      Buffer.from(
+        `${part('model', model)}--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`,
+      ),
+      wavFile(1),
+    ])
+    const megabyte = Buffer.alloc(1_048_576)
+    const tail = Buffer.from('\r\n--b--\r\n')
+    const upload = () =>
+      new Promise<string>((resolve, reject) => {
+        const request = httpRequest(
+          `${media.gateway.url}${PATH}`,
+          {
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${key}`,
+              'content-type': FORM,
+              'content-length': head.length + 30 * megabyte.length + tail.length,
+            },
+          },
+          response => {
+            let text = ''
+            response.on('data', chunk => {
+              text += chunk
+            })
+            response.on('end', () => resolve(text))
+          },
+        )
+        request.on('error', reject)
+        Readable.from(
+          (function* () {
+            yield head
+            for (let at = 0; at < 30; at += 1) yield megabyte
+            yield tail
+          })(),
+          { objectMode: false },
+        ).pipe(request)
+      })
+    const before = process.memoryUsage().arrayBuffers
+    let most = 0
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+    }, 10)
+    try {
+      const answers = await Promise.all(Array.from({ length: 12 }, upload))
+      for (const answer of answers) assert.ok(Number(JSON.parse(answer).text) > 30 * megabyte.length, answer)
+    } finally {
+      clearInterval(watch)
+      sink.close()
+    }
+    assert.ok(most < 150 * 1_048_576, `${Math.round(most / 1_048_576)} MiB of 360 were in memory`)
+    assert.deepEqual(tempFiles(), [])
   })
 
   it('needs a token before a byte of it is read', async () => {

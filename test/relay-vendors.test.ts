@@ -87,6 +87,24 @@ describe('a vendor with a protocol of its own', () => {
     assert.deepEqual([pcm.type, pcm.bytes.length, pcm.warnings], ['audio/pcm', 96_000, 'speed is not taken'])
   })
 
+  it('is not asked by a strict client for what it cannot take', async () => {
+    const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-preview-tts', { input: 1, output: 2 })
+    const { id, key } = await media.open()
+    const ask = (fields: object, strict: string) =>
+      media.api(
+        'POST',
+        '/v1/audio/speech',
+        { model, input: 'Hello', voice: 'alloy', response_format: 'wav', ...fields },
+        { token: key, headers: { 'x-sluice-strict': strict } },
+      )
+    const refused = await ask({ speed: 2 }, 'true')
+    assert.deepEqual([refused.status, refused.body.error.code], [400, 'invalid_parameter'])
+    assert.match(refused.body.error.message, /speed is not taken/)
+    assert.equal(await media.usedBy(id), 0)
+    assert.equal((await ask({}, 'true')).status, 200)
+    assert.equal((await ask({ speed: 2 }, 'false')).status, 200)
+  })
+
   it('is told voices as the channel names them', async () => {
     const voices = { narrator: 'a'.repeat(20) }
     const { model } = await at(1013, 'elevenlabs', 'eleven_v3', CHARACTERS, { voices })
@@ -232,6 +250,31 @@ describe('a vendor with a protocol of its own', () => {
       assert.equal((await media.rowOf(id)).cost, 60_000_000)
     })
   }
+
+  it('is told what its channel overrides, in a document and in a form', async () => {
+    const { model } = await media.offer('tts-1', CHARACTERS, { param_override: { response_format: 'wav' } })
+    assert.equal((await speak(model)).type, 'audio/wav')
+    const heard = await media.offer(
+      'whisper-1',
+      { per_second: 0.0001 },
+      { param_override: { response_format: 'verbose_json' } },
+    )
+    const { key } = await media.open()
+    const reply = await media.post(
+      '/v1/audio/transcriptions',
+      key,
+      soundForm({ model: heard.model }, wavOf(1)),
+    )
+    assert.equal(reply.body.task, 'transcribe')
+  })
+
+  it('says so where it gives addresses and the picture itself was wanted', async () => {
+    const { model } = await at(17, 'dashscope', 'qwen-image-plus', { image: 0.02 })
+    const { key } = await media.open()
+    const asked = { model, prompt: 'a cat', response_format: 'b64_json' }
+    const reply = await post(key, '/v1/images/generations', asked)
+    assert.equal(reply.headers.get('x-sluice-warnings'), 'response_format is url')
+  })
 
   it('is tested by what its model is for', async () => {
     const cases: [number, string, string][] = [

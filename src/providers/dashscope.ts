@@ -1,5 +1,5 @@
 import { given } from '../formats/media/dialect.ts'
-import { type ImageDialect, pixelsOf } from '../formats/media/image.ts'
+import { addressesOnly, type ImageDialect, pixelsOf } from '../formats/media/image.ts'
 import { type RerankDialect, readRanked, textOf } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
@@ -82,7 +82,7 @@ function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string)
   }
   return {
     several: Array.from({ length: ask.n }, () => question),
-    warnings: ask.quality ? ['quality is not taken'] : [],
+    warnings: addressesOnly(ask),
   }
 }
 

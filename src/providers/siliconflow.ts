@@ -1,5 +1,5 @@
 import { given } from '../formats/media/dialect.ts'
-import type { ImageDialect } from '../formats/media/image.ts'
+import { addressesOnly, type ImageDialect } from '../formats/media/image.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
@@ -27,7 +27,8 @@ export const siliconflow = {
   keyHint: 'sk-…',
 } satisfies Provider
 
-function encodeImages({ prompt, n, size, body }: Parameters<ImageDialect['encode']>[0], model: string) {
+function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
+  const { prompt, n, size, body } = ask
   const { negative_prompt, seed, num_inference_steps, guidance_scale } = body
   return {
     json: given({
@@ -40,6 +41,7 @@ function encodeImages({ prompt, n, size, body }: Parameters<ImageDialect['encode
       num_inference_steps,
       guidance_scale,
     }),
+    warnings: addressesOnly(ask),
   }
 }
 

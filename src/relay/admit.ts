@@ -81,11 +81,22 @@ export function admit(
   return route
 }
 
+/** Why a channel cannot be asked this: also where it would have to leave something out, and the client is strict. */
+export function unfitOn(work: Work, channel: RelayChannel, sent: string): Refusal | undefined {
+  const fault = work.unfit?.(channel, sent)
+  if (fault || !work.isStrict) return fault
+  const dressed = work.dress(channel, sent)
+  const [warning] = Buffer.isBuffer(dressed) ? [] : (dressed.warnings ?? [])
+  return warning === undefined
+    ? undefined
+    : new Refusal('invalid_parameter', `${warning}, and x-sluice-strict does not allow that`)
+}
+
 /** A request that no channel of its model can take is the client's to change, so it is told why. */
-function mustFit({ tiers, model }: Route<RelayChannel>, { unfit }: Work): void {
-  if (!unfit) return
+function mustFit({ tiers, model }: Route<RelayChannel>, work: Work): void {
+  if (!work.unfit && !work.isStrict) return
   const channels = tiers.flatMap(tier => tier.channels)
-  const faults = channels.map(channel => unfit(channel, sentModel(channel, model)))
+  const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model)))
   const [first] = faults
   if (first && faults.every(fault => fault !== undefined)) throw first
 }

@@ -21,6 +21,15 @@ type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly 
 export async function readRequest(
   request: IncomingMessage,
   spec: OperationSpec,
+  deps: Reading,
+): Promise<Work> {
+  const work = await readWork(request, spec, deps)
+  return request.headers['x-sluice-strict'] === 'true' ? { ...work, isStrict: true } : work
+}
+
+async function readWork(
+  request: IncomingMessage,
+  spec: OperationSpec,
   { maxBodyBytes, forms, desk }: Reading,
 ): Promise<Work> {
   const contentType = request.headers['content-type']

@@ -4,6 +4,7 @@ import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Admission, Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
+import { unfitOn } from './admit.ts'
 import { type Address, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
 import { dress, type Ready } from './dress.ts'
 import { type Early, openEarly } from './early.ts'
@@ -87,7 +88,7 @@ const refusalOf =
     if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
       return PASSED_OVER.disabled
     const sent = modelOn(channel, route.model)
-    if (!formatOn(channel, spec, sent) || work.unfit?.(channel, sent)) return 'not_offered'
+    if (!formatOn(channel, spec, sent) || unfitOn(work, channel, sent)) return 'not_offered'
     return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
   }
 

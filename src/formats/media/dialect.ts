@@ -28,6 +28,6 @@ export type Dialect<Ask, Answer> = {
   decode(answer: unknown, ask: Ask): Answer
 }
 
-/** The members of `from` that have a value, under the names of `to`. */
+/** The members that have a value. */
 export const given = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null))

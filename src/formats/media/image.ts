@@ -153,6 +153,12 @@ export function writeImages({ pictures }: ImageAnswer, { format }: ImageAsk, cre
   return { created: createdS, data: pictures.map(picture => inAskedForm(picture, format)) }
 }
 
+/** What a client is told by vendors that make one quality, and keep pictures at addresses. */
+export const addressesOnly = ({ format, quality }: ImageAsk): readonly string[] => [
+  ...(quality === undefined ? [] : ['quality is not taken']),
+  ...(format === 'b64_json' ? ['response_format is url'] : []),
+]
+
 /** Width and height of `1024x1536`; undefined where a size is told in other words. */
 export function pixelsOf(size: string | undefined): { width: number; height: number } | undefined {
   const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(size ?? '') ?? []

@@ -2,6 +2,9 @@ import { soundKind } from '../../formats/audio/kind.ts'
 import { createSoundMeter, type SoundMeter } from '../../formats/audio/sound-meter.ts'
 import type { StreamMeter } from './operation.ts'
 
+/** Of sound whose length we cannot tell. */
+const USUAL_BYTES_PER_SECOND = 16_000
+
 const READING: StreamMeter['reading'] = {
   usage: undefined,
   events: 0,
@@ -43,6 +46,6 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
     },
     closing: () => (last ? [last] : []),
     ending: () => (isWhole && hasBegun ? 'complete' : 'incomplete'),
-    seconds: () => sound?.seconds() ?? 0,
+    seconds: () => sound?.seconds() || passed / USUAL_BYTES_PER_SECOND,
   }
 }

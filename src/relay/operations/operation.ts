@@ -82,6 +82,8 @@ export type Work = {
   readonly maxAnswerBytes?: number
   /** The same for the same request: for operations that are done once for an `Idempotency-Key`. */
   digest?(): string | Promise<string>
+  /** Rather refused than done without something that was asked for. */
+  readonly isStrict?: boolean
   /** Lets go of what the request brought along. */
   dispose?(): void
 }

@@ -34,7 +34,9 @@ function voiceOn({ setting, provider }: RelayChannel, voice: string): string {
   return told ?? provider.voices?.standIns?.[voice] ?? voice
 }
 
-function isVoiceOf(channel: RelayChannel, voice: string): boolean {
+function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk): boolean {
+  // An object names a voice that belongs to the account behind the key.
+  if (typeof body.voice === 'object') return true
   const names = channel.provider.voices?.names
   const name = voiceOn(channel, voice)
   // What an administrator has mapped is right by definition.
@@ -43,7 +45,7 @@ function isVoiceOf(channel: RelayChannel, voice: string): boolean {
 }
 
 function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
-  if (!isVoiceOf(channel, ask.voice))
+  if (!isVoiceOf(channel, ask))
     return badParameter('voice', `must be one of ${channel.provider.voices?.names?.join(', ')}`)
   const dialect = dialectOf('speech', 'openai', channel, sent)
   if (!dialect) return undefined
