@@ -38,7 +38,7 @@ function openClient(url: string, connections = 64) {
         })
         const text = await response.body.text()
         // On a busy machine the gateway may turn work away for a moment, before it has done any of it.
-        if (response.statusCode !== 503 || !text.includes('"overloaded"'))
+        if (response.statusCode !== 503 || !/"(overloaded|ledger_unavailable)"/.test(text))
           return { status: response.statusCode, text }
         await delay(100)
       }
