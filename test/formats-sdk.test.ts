@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
+import { createGoogleGenerativeAI } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { answerOf } from '../src/formats/answer.ts'
 import type { Ambience } from '../src/formats/format.ts'
@@ -20,6 +21,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   'openai-chat': fetch => createOpenAI({ apiKey: 'x', fetch }).chat('gpt-4o'),
   responses: fetch => createOpenAI({ apiKey: 'x', fetch }).responses('gpt-5'),
   anthropic: fetch => createAnthropic({ apiKey: 'x', fetch })('claude-sonnet-4-5'),
+  gemini: fetch => createGoogleGenerativeAI({ apiKey: 'x', fetch })('gemini-2.5-flash'),
 }
 
 type StreamPart = {

@@ -4,6 +4,7 @@ import { EMPTY, totalInput, totalOutput, type Usage } from '../src/domain/usage.
 import { answerOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Outbound } from '../src/formats/format.ts'
+import { gemini } from '../src/formats/gemini/format.ts'
 import type { UsageOptions } from '../src/formats/openai/usage.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { recordingsOf } from './support/format-recordings.ts'
@@ -169,8 +170,74 @@ describe('usage of messages', () => {
   })
 })
 
+describe('usage of generateContent', () => {
+  const read = (usageMetadata: unknown, rest: object = {}) => gemini.readUsage({ usageMetadata, ...rest })
+
+  it('counts cached tokens inside of the prompt and thoughts beside the candidates', () => {
+    const usage = read({
+      promptTokenCount: 100,
+      cachedContentTokenCount: 60,
+      candidatesTokenCount: 10,
+      thoughtsTokenCount: 30,
+      totalTokenCount: 140,
+    })
+    assert.deepEqual(usage, { ...EMPTY, input: 40, cachedInput: 60, output: 10, reasoning: 30, calls: 1 })
+  })
+
+  it('counts what the vendor’s tools have found as input, beside the prompt', () => {
+    const told = { promptTokenCount: 10, toolUsePromptTokenCount: 73, candidatesTokenCount: 30 }
+    const usage = read({ ...told, thoughtsTokenCount: 109, totalTokenCount: 222 })
+    assert.deepEqual([usage && totalInput(usage), usage && totalOutput(usage)], [83, 139])
+  })
+
+  it('takes what is not told from the total', () => {
+    const silent = read({ promptTokenCount: 15, thoughtsTokenCount: 2, totalTokenCount: 17 })
+    assert.deepEqual([silent?.output, silent?.reasoning], [0, 2])
+    const thoughtless = read({ promptTokenCount: 15, candidatesTokenCount: 5, totalTokenCount: 50 })
+    assert.deepEqual([thoughtless?.output, thoughtless?.reasoning], [5, 30])
+  })
+
+  it('tells sounds and pictures from words, and what of them came from the cache', () => {
+    const usage = read({
+      promptTokenCount: 100,
+      cachedContentTokenCount: 50,
+      promptTokensDetails: [
+        { modality: 'TEXT', tokenCount: 20 },
+        { modality: 'AUDIO', tokenCount: 60 },
+        { modality: 'IMAGE', tokenCount: 20 },
+      ],
+      cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 50 }],
+      candidatesTokenCount: 1_300,
+      candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 1_290 }],
+    })
+    const input = { input: 20, cachedInput: 50, audioInput: 10, imageInput: 20 }
+    assert.deepEqual(usage, { ...EMPTY, ...input, output: 10, imageOutput: 1_290, calls: 1 })
+  })
+
+  it('counts searches as they are sold: once an answer, or each with the newer models', () => {
+    const candidates = [{ groundingMetadata: { webSearchQueries: ['a', 'b'] } }]
+    const told = { promptTokenCount: 1, candidatesTokenCount: 1 }
+    assert.equal(read(told, { candidates, modelVersion: 'gemini-2.5-flash' })?.searches, 1)
+    assert.equal(read(told, { candidates, modelVersion: 'gemini-3-pro-preview' })?.searches, 2)
+  })
+
+  it('never adds up what a stream tells with every event', () => {
+    const piece = (candidatesTokenCount: number, finishReason?: string) => ({
+      candidates: [{ content: { parts: [{ text: 'x' }] }, finishReason }],
+      usageMetadata: { promptTokenCount: 5, candidatesTokenCount },
+    })
+    const usage = streamed(gemini, sse(piece(1), piece(2), piece(3, 'STOP')))
+    assert.deepEqual(usage, { ...EMPTY, input: 5, output: 3, calls: 1 })
+  })
+
+  it('is unknown where the prompt is not told', () => {
+    assert.equal(read({ trafficType: 'ON_DEMAND' }), undefined)
+    assert.equal(read({ promptTokenCount: -1 }), undefined)
+  })
+})
+
 describe('usage in every recording', { skip: hasRecordings ? false : WITHOUT_RECORDINGS }, () => {
-  for (const format of [openaiChat, anthropic]) {
+  for (const format of [openaiChat, anthropic, gemini]) {
     for (const { name, value } of recordingsOf(format.name).streams) {
       it(`of ${name} adds up`, () => {
         const usage = streamed(format, value)

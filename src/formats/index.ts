@@ -1,10 +1,11 @@
 import { anthropic } from './anthropic/format.ts'
 import type { Format, Inbound, Outbound } from './format.ts'
+import { gemini } from './gemini/format.ts'
 import { openaiChat } from './openai-chat/format.ts'
 import { responses } from './responses/format.ts'
 
 /** Every format that is spoken both ways. One that only upstreams speak goes into `OUTBOUND` alone. */
-export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses]
+export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses, gemini]
 
 export const INBOUND: readonly Inbound[] = FORMATS
 

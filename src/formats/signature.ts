@@ -19,13 +19,23 @@ export function unpackSignature(home: string, text: string): Signature {
   return { format: text.slice(MARK.length, end), value: text.slice(end + 1) }
 }
 
-const MARK_IN_JSON = Buffer.from(`"${MARK}`)
+/** Where a format's proofs are bytes, strict clients take base64 only: the mark goes inside. */
+export const armored = (text: string): string =>
+  text.startsWith(MARK) ? Buffer.from(text).toString('base64') : text
+
+export const disarmed = (text: string): string =>
+  text.startsWith(ARMORED_MARK) ? Buffer.from(text, 'base64').toString() : text
+
+/** Without its end: that depends on what follows. */
+const ARMORED_MARK = Buffer.from(MARK).toString('base64').slice(0, 9)
+
+const MARKS_IN_JSON = [MARK, ARMORED_MARK].map(mark => Buffer.from(`"${mark}`))
 
 /**
  * Whether a body hands back what another vendor has signed. Its own vendor would refuse that: such a request is translated
  * even where the format stays the same, since encoders leave foreign proofs out.
  */
-export const hasForeignProof = (body: Buffer): boolean => body.includes(MARK_IN_JSON)
+export const hasForeignProof = (body: Buffer): boolean => MARKS_IN_JSON.some(mark => body.includes(mark))
 
 /** The value, if it was made in this format; a foreign one would be refused. */
 export const nativeSignature = (home: string, signature: Signature | undefined): string | undefined =>

@@ -1,10 +1,14 @@
 import Anthropic from '@anthropic-ai/sdk'
+import { type GenerateContentResponse, GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import { anthropic } from '../../src/formats/anthropic/format.ts'
 import { thinksAdaptively } from '../../src/formats/anthropic/model.ts'
 import { compact } from '../../src/formats/fields.ts'
 import type { Format, Outbound } from '../../src/formats/format.ts'
+import { gemini } from '../../src/formats/gemini/format.ts'
+import { borderAt } from '../../src/formats/gemini/grounding.ts'
+import { isEmptySchema } from '../../src/formats/gemini/schema.ts'
 import type { ChatAnswer, ChatRequest, Choice, Message, Part } from '../../src/formats/hub.ts'
 import { openaiChat } from '../../src/formats/openai-chat/format.ts'
 import { responses } from '../../src/formats/responses/format.ts'
@@ -177,12 +181,120 @@ function understoodResponse({
   return {
     text: output
       .flatMap(item => (item.type === 'message' ? item.content : []))
-      .map(part => (part.type === 'output_text' ? part.text : part.refusal))
+      .map(part => (part.type === 'output_text' ? withoutImage(part.text) : part.refusal))
       .join(''),
     calls: output.flatMap(item => {
       if (item.type === 'function_call') return [{ name: item.name, input: JSON.parse(item.arguments) }]
       return item.type === 'custom_tool_call' ? [{ name: item.name, input: { input: item.input } }] : []
     }),
+  }
+}
+
+const geminiClient: Client = {
+  format: gemini,
+  fitRequest: request => {
+    const { tools, toolChoice, parallelTools, includeUsage: _, reasoning, output, ...rest } = request
+    return compact<ChatRequest>({
+      ...rest,
+      messages: request.messages.map(message => ({
+        ...message,
+        role: message.role === 'developer' ? 'system' : message.role,
+        content: message.content.filter(part => part.type !== 'text' || part.text !== '').map(fitGeminiPart),
+      })),
+      tools: tools?.map(tool => {
+        if (tool.type !== 'function') return tool
+        const { parameters, strict: __, ...declared } = tool
+        return parameters === undefined || isEmptySchema(parameters) ? declared : { ...declared, parameters }
+      }),
+      // Without tools there is nothing to choose, and calls are parallel anyway.
+      toolChoice: tools === undefined ? undefined : toolChoice,
+      parallelTools: tools === undefined || parallelTools === true ? undefined : parallelTools,
+      // A word for effort is a budget to some models; thoughts are told unless one says otherwise.
+      reasoning: reasoning?.effort === 'none' ? reasoning : undefined,
+      output: output?.type === 'schema' ? { type: output.type, schema: output.schema } : output,
+    })
+  },
+  fitAnswer: answer => ({
+    ...answer,
+    choices: answer.choices.map(({ parts, stop, logprobs }) =>
+      compact<Choice>({
+        parts: fitGeminiParts(parts),
+        stop: { reason: stop.reason === 'sequence' ? 'stop' : stop.reason },
+        logprobs: logprobs?.map(({ bytes: _, top, ...token }) => ({
+          ...token,
+          top: top.map(({ bytes: __, ...other }) => other),
+        })),
+      }),
+    ),
+    ...(answer.usage && {
+      usage: {
+        ...answer.usage,
+        input: answer.usage.input + answer.usage.cacheWrite + answer.usage.cacheWrite1h,
+        cacheWrite: 0,
+        cacheWrite1h: 0,
+        searches: 0,
+      },
+    }),
+  }),
+  async readStream(bytes) {
+    const chunks: GenerateContentResponse[] = []
+    const models = geminiModels(bytes, 'text/event-stream')
+    for await (const chunk of await models.generateContentStream({ model: 'x', contents: 'x' })) {
+      chunks.push(chunk)
+    }
+    return understoodGemini(chunks)
+  },
+  async readWhole(body) {
+    const models = geminiModels(JSON.stringify(body), 'application/json')
+    return understoodGemini([await models.generateContent({ model: 'x', contents: 'x' })])
+  },
+}
+
+const geminiModels = (bytes: Buffer | string, contentType: string) =>
+  new GoogleGenAI({ apiKey: 'x', httpOptions: { fetch: answering(bytes, contentType) } }).models
+
+/** An address has a type of its own only if one is guessed; texts of a result come before its media. */
+function fitGeminiPart(part: Part): Part {
+  if (part.type === 'media' && 'url' in part.source) {
+    const { mediaType: _, ...rest } = part
+    return rest
+  }
+  return part
+}
+
+/** Refusals are texts, and neighbours that are texts are one: a stream knows no borders. */
+function fitGeminiParts(parts: readonly Part[]): readonly Part[] {
+  const fitted: Part[] = []
+  for (const part of parts) {
+    const last = fitted.at(-1)
+    const isText = part.type === 'text' || part.type === 'refusal'
+    if (!isText) fitted.push(part)
+    else if (last?.type === 'text') fitted[fitted.length - 1] = { ...last, text: last.text + part.text }
+    else fitted.push(part.type === 'text' ? fitGeminiText(part) : { type: 'text', text: part.text })
+  }
+  return fitted
+}
+
+const fitGeminiText = (part: Extract<Part, { type: 'text' }>): Part =>
+  part.citations === undefined
+    ? part
+    : {
+        ...part,
+        citations: part.citations.map(({ quote: _, end, ...citation }) => ({
+          ...citation,
+          ...(end !== undefined && { end: borderAt(part.text, end) }),
+        })),
+      }
+
+function understoodGemini(chunks: readonly GenerateContentResponse[]): Understood {
+  const parts = chunks
+    .flatMap(({ candidates = [] }) => candidates.filter(({ index = 0 }) => index === 0))
+    .flatMap(({ content }) => content?.parts ?? [])
+  return {
+    text: parts.map(({ text = '', thought }) => (thought ? '' : withoutImage(text))).join(''),
+    calls: parts.flatMap(({ functionCall: call }) =>
+      call === undefined ? [] : [{ name: call.name ?? '', input: call.args }],
+    ),
   }
 }
 
@@ -208,6 +320,12 @@ export const LAWFUL: readonly Lawful[] = [
       'event: response.new\ndata: {"type":"response.new","a_field":{"of":"tomorrow"}}\n\n',
     ),
     client: responsesClient,
+  },
+  {
+    format: gemini,
+    recordings: 'gemini',
+    strange: Buffer.from('data: {"somethingNew":{"of":"tomorrow"},"modelStatus":{"a":1}}\n\n'),
+    client: geminiClient,
   },
 ]
 
@@ -236,8 +354,8 @@ const understoodMessage = ({ content }: Anthropic.Message): Understood => ({
   ),
 })
 
-/** Some clients are shown images inside of the text. */
-const withoutImage = (text: string): string => text.replace(/^!\[image\]\(.*\)$/, '')
+/** Some clients are shown images, and sounds that nobody has written down, inside of the text. */
+const withoutImage = (text: string): string => text.replace(/^(!\[image\]\(.*\)|data:.*)$/, '')
 
 /** What the hub understood of the same answer. */
 export function understood(answer: ChatAnswer): Understood {

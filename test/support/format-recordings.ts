@@ -61,6 +61,12 @@ export const SOURCES = {
     isAnswer: body => body.object === 'response',
     frames: namedFrames,
   },
+  gemini: {
+    url: /:(stream)?generateContent/i,
+    folders: ['gemini', 'vertex'],
+    isAnswer: body => Array.isArray(body.candidates),
+    frames: dataFrames,
+  },
 } as const satisfies Record<string, Source>
 
 type Interaction = {

@@ -1,3 +1,4 @@
+import { parseArguments } from '../arguments.ts'
 import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type {
@@ -259,21 +260,9 @@ export function encodeCall(part: ToolCallPart, lost: (field: string, message: st
     type: 'tool_use',
     id: fitId(id, ID_RULE),
     name,
-    input: isCustom ? { input: text } : parseInput(text, lost),
+    input: isCustom ? { input: text } : parseArguments(text, lost),
     ...cacheControl(cache),
   }
-}
-
-function parseInput(text: string, lost: (field: string, message: string) => void): unknown {
-  if (text.trim() === '') return {}
-  try {
-    const input: unknown = JSON.parse(text)
-    if (isObject(input)) return input
-  } catch {
-    // What the model wrote is no JSON; it is passed on as a text below, and the client is told.
-  }
-  lost('arguments', 'are no JSON object and are sent as a text inside of one')
-  return { arguments: text }
 }
 
 function encodeMedia(part: MediaPart, path: string, warnings: Warnings): readonly JsonObject[] {

@@ -1,0 +1,278 @@
+import { withoutCacheMarks } from '../cache.ts'
+import { withoutCustomTools } from '../custom-tools.ts'
+import { bodyOf, ownExtras } from '../fields.ts'
+import type { EncodedRequest } from '../format.ts'
+import type { ChatRequest, FunctionTool, Message, Reasoning, ToolChoice } from '../hub.ts'
+import { isObject, type JsonObject } from '../openai/value.ts'
+import { budgetOf } from '../reasoning.ts'
+import { toolNames } from '../tool-names.ts'
+import { createWarnings, type Warnings } from '../warnings.ts'
+import { encodePart, FORMAT, signFirstCall } from './content.ts'
+import { budgetRange, canThink, isThirdGeneration, leastLevel } from './model.ts'
+import { isEmptySchema, toVendorSchema } from './schema.ts'
+import { encodeResult } from './tool-result.ts'
+
+/** Wishes that no field of this format can say. */
+const UNSAYABLE = { verbosity: 'verbosity', audio: 'audio', user: 'user' } as const satisfies Partial<
+  Record<keyof ChatRequest, string>
+>
+
+/** The model and whether to stream stand in the address, not in the body. */
+export function encodeRequest(given: ChatRequest): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const request = withoutCacheMarks(withoutCustomTools(given, warnings), warnings)
+  warnings.foreign('', request)
+  warnUnsayable(request, warnings)
+  const own = ownExtras(FORMAT, request)
+  const body = bodyOf({
+    ...own,
+    ...encodeMessages(request, warnings),
+    tools: encodeTools(request, warnings),
+    toolConfig: encodeToolConfig(request, own.toolConfig),
+    safetySettings: request.safety ?? own.safetySettings,
+    generationConfig: encodeConfig(request, own.generationConfig, warnings),
+    serviceTier: encodeTier(request.serviceTier, warnings),
+  })
+  return { body, warnings: warnings.list() }
+}
+
+function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
+  for (const [field, name] of Object.entries(UNSAYABLE)) {
+    if (request[field as keyof ChatRequest] !== undefined) {
+      warnings.lost(name, 'has no counterpart and was left out')
+    }
+  }
+  if (request.parallelTools === false && request.tools !== undefined)
+    warnings.lost('parallel_tool_calls', 'cannot be forbidden')
+  if (request.output?.type === 'schema' && request.output.description !== undefined) {
+    warnings.lost('response_format.description', 'has no counterpart and was left out')
+  }
+}
+
+// --- Contents -----------------------------------------------------------------------------------------------------
+
+type Turn = { readonly role: 'user' | 'model'; readonly parts: JsonObject[]; readonly extras: JsonObject }
+
+/** A request of nothing but instructions is refused: the turn that is asked for has to follow something. */
+const NOTHING_SAID = ' '
+
+/**
+ * Instructions before the first turn are the system's; later ones go into the user's turn beside them. Neighbours of one
+ * role become one turn, so that the results of tools stand together after their calls.
+ */
+function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
+  const names = toolNames(request.messages)
+  const system: JsonObject[] = []
+  const turns: Turn[] = []
+  for (const [index, message] of request.messages.entries()) {
+    const path = `messages[${index}]`
+    warnings.foreign(`${path}.`, message)
+    if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+    const parts = encodeParts(message, names, { model: request.model, path, warnings })
+    const isInstruction = message.role === 'system' || message.role === 'developer'
+    if (isInstruction && turns.length === 0) system.push(...parts)
+    else addTurn(turns, message, parts)
+    if (isInstruction && turns.length > 0) {
+      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
+    }
+  }
+  if (turns.length === 0) {
+    warnings.lost('messages', 'instructions alone are refused: an empty turn of the user was added')
+    turns.push({ role: 'user', parts: [{ text: NOTHING_SAID }], extras: {} })
+  }
+  return {
+    contents: turns.map(({ role, parts, extras }) => ({
+      ...extras,
+      role,
+      parts: role === 'model' ? signFirstCall(parts, request.model) : parts,
+    })),
+    systemInstruction: system.length === 0 ? undefined : { parts: system },
+  }
+}
+
+type Place = { readonly model: string; readonly path: string; readonly warnings: Warnings }
+
+function encodeParts(
+  { content }: Message,
+  names: ReadonlyMap<string, string>,
+  { model, path, warnings }: Place,
+): readonly JsonObject[] {
+  const parts = content.flatMap((part, index) => {
+    const place = { model, path: `${path}.content[${index}]`, warnings }
+    if (part.type !== 'toolResult') return encodePart(part, place)
+    const name = part.name ?? names.get(part.callId)
+    if (name === undefined) warnings.lost(place.path, 'belongs to no call: its id stands for the tool’s name')
+    return encodeResult(part, name ?? part.callId, place)
+  })
+  // Results stand together, directly after their calls; media that could not be put into them follow.
+  return [...parts.filter(isResult), ...parts.filter(part => !isResult(part))]
+}
+
+const isResult = (part: JsonObject): boolean => part.functionResponse !== undefined
+
+function addTurn(turns: Turn[], message: Message, parts: readonly JsonObject[]): void {
+  const role = message.role === 'assistant' ? 'model' : 'user'
+  if (parts.length === 0) return
+  const last = turns.at(-1)
+  if (last?.role === role) last.parts.push(...parts)
+  else turns.push({ role, parts: [...parts], extras: ownExtras(FORMAT, message) })
+}
+
+// --- Tools --------------------------------------------------------------------------------------------------------
+
+/** All functions are one entry, where the first of them stands. */
+function encodeTools(
+  { tools, toolChoice }: ChatRequest,
+  warnings: Warnings,
+): readonly JsonObject[] | undefined {
+  if (tools === undefined || tools.length === 0) return undefined
+  const functionDeclarations: JsonObject[] = []
+  const entries: JsonObject[] = []
+  for (const [index, tool] of tools.entries()) {
+    const path = `tools[${index}]`
+    if (tool.type === 'function') {
+      // Calls that must be made are held to their schemas; those that may be made are not.
+      if (tool.strict && (toolChoice?.mode ?? 'auto') === 'auto') {
+        warnings.lost(`${path}.strict`, 'cannot be promised and was left out')
+      }
+      if (functionDeclarations.length === 0) entries.push({ functionDeclarations })
+      functionDeclarations.push(encodeFunction(tool, path, warnings))
+    } else if (tool.type === 'vendor' && tool.format === FORMAT) entries.push(tool.value)
+    else warnings.lost(path, 'a tool that another vendor runs has no counterpart and was left out')
+  }
+  return entries.length === 0 ? undefined : entries
+}
+
+function encodeFunction(tool: FunctionTool, path: string, warnings: Warnings): JsonObject {
+  warnings.foreign(`${path}.`, tool)
+  const { name, description, parameters } = tool
+  const isWanted = parameters !== undefined && !isEmptySchema(parameters)
+  return bodyOf({
+    ...ownExtras(FORMAT, tool),
+    name,
+    description,
+    parametersJsonSchema: isWanted ? toVendorSchema(parameters, `${path}.parameters`, warnings) : undefined,
+  })
+}
+
+const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const satisfies Record<
+  ToolChoice['mode'],
+  string
+>
+
+/** A choice without functions to choose from is refused. */
+function encodeToolConfig({ tools = [], toolChoice }: ChatRequest, own: unknown): JsonObject | undefined {
+  const rest = isObject(own) ? own : {}
+  if (toolChoice === undefined || !tools.some(tool => tool.type === 'function')) {
+    return Object.keys(rest).length === 0 ? undefined : rest
+  }
+  const { mode, only } = toolChoice
+  // Names may be given only where calls are held to them.
+  const word = mode === 'auto' && only !== undefined ? 'VALIDATED' : MODES[mode]
+  const allowed = only === undefined || mode === 'none' ? {} : { allowedFunctionNames: only }
+  return { ...rest, functionCallingConfig: { mode: word, ...allowed } }
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+const MAX_STOPS = 5
+
+function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): JsonObject | undefined {
+  const { stop, logprobs, reasoning } = request
+  if (stop !== undefined && stop.length > MAX_STOPS) {
+    warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
+  }
+  const config = bodyOf({
+    ...(isObject(own) ? own : {}),
+    maxOutputTokens: request.maxTokens,
+    temperature: request.temperature,
+    topP: request.topP,
+    topK: request.topK,
+    seed: request.seed,
+    stopSequences: stop?.slice(0, MAX_STOPS),
+    presencePenalty: request.presencePenalty,
+    frequencyPenalty: request.frequencyPenalty,
+    candidateCount: request.choices,
+    responseLogprobs: logprobs === undefined ? undefined : true,
+    logprobs: logprobs === 0 ? undefined : logprobs,
+    responseModalities: request.modalities?.map(each => each.toUpperCase()),
+    ...encodeOutput(request, warnings),
+    thinkingConfig: reasoning && encodeThinking(reasoning, request, warnings),
+  })
+  return Object.keys(config).length === 0 ? undefined : config
+}
+
+function encodeOutput({ output }: ChatRequest, warnings: Warnings): JsonObject {
+  if (output === undefined) return {}
+  const json = { responseMimeType: 'application/json' }
+  if (output.type === 'json') return json
+  return { ...json, responseJsonSchema: toVendorSchema(output.schema, 'response_format.schema', warnings) }
+}
+
+const TIERS: Readonly<Record<string, string>> = {
+  flex: 'flex',
+  priority: 'priority',
+  standard: 'standard',
+  default: 'standard',
+}
+
+function encodeTier(tier: string | undefined, warnings: Warnings): string | undefined {
+  if (tier === undefined) return undefined
+  if (TIERS[tier] === undefined) warnings.lost('service_tier', 'has no counterpart and was left out')
+  return TIERS[tier]
+}
+
+/** Words for effort that the newer models take; stronger ones are worth the strongest of them. */
+const LEVELS: Readonly<Record<string, string>> = {
+  minimal: 'MINIMAL',
+  low: 'LOW',
+  medium: 'MEDIUM',
+  high: 'HIGH',
+  xhigh: 'HIGH',
+  max: 'HIGH',
+}
+
+function encodeThinking(
+  reasoning: Reasoning,
+  { model, maxTokens }: ChatRequest,
+  warnings: Warnings,
+): JsonObject | undefined {
+  const { effort, budget, isAdaptive, summary } = reasoning
+  if (!canThink(model)) {
+    if (effort !== 'none') warnings.lost('reasoning', 'the model cannot think')
+    return undefined
+  }
+  if (effort === 'none') return withoutThoughts(model, warnings)
+  const told = { includeThoughts: summary !== 'none' }
+  // A word and a budget together are refused; the budget is the more exact.
+  if (budget !== undefined) return { ...told, thinkingBudget: budget }
+  if (effort === undefined) return isAdaptive ? { ...told, thinkingBudget: -1 } : told
+  if (isThirdGeneration(model)) return { ...told, thinkingLevel: levelOf(effort, model, warnings) }
+  const worth = budgetOf(effort)
+  if (worth === undefined) {
+    warnings.lost('reasoning_effort', 'is a word that this vendor does not know and was left out')
+    return told
+  }
+  // Thoughts are part of the limit, and the answer needs room in it too.
+  const { min, max } = budgetRange(model)
+  const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
+  return { ...told, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
+}
+
+/** Some models cannot be kept from thinking; they get as little as they take. */
+function withoutThoughts(model: string, warnings: Warnings): JsonObject {
+  const { min } = budgetRange(model)
+  const isThird = isThirdGeneration(model)
+  if (!isThird && min === 0) return { thinkingBudget: 0 }
+  warnings.lost('reasoning_effort', 'the model cannot be kept from thinking and thinks as little as it can')
+  return isThird ? { thinkingLevel: leastLevel(model) } : { thinkingBudget: min }
+}
+
+function levelOf(effort: string, model: string, warnings: Warnings): string {
+  const level = LEVELS[effort]
+  if (level === undefined) warnings.lost('reasoning_effort', 'is a word that this vendor does not know')
+  if (effort === 'xhigh' || effort === 'max')
+    warnings.lost('reasoning_effort', 'was lowered to high, the most')
+  const isTooLittle = level === 'MINIMAL' && leastLevel(model) !== 'MINIMAL'
+  return isTooLittle ? leastLevel(model) : (level ?? 'HIGH')
+}

@@ -1,0 +1,173 @@
+import type { Stage } from '../../wire/stage.ts'
+import { type Assembler, createAssembler } from '../assembler.ts'
+import { type Fields, lenientFields } from '../fields.ts'
+import type { StreamDecoderOptions } from '../format.ts'
+import type { ChatEvent, Delta, Stop, ToolCallPart } from '../hub.ts'
+import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
+import { failure, headOf } from './answer.ts'
+import { decodePart, FORMAT } from './content.ts'
+import { decodeError } from './error.ts'
+import { decodeGrounding } from './grounding.ts'
+import { decodeLogprobs } from './logprobs.ts'
+import { createPartialArgs, type PartialArgs } from './partial-args.ts'
+import { blockedStop, decodeStop, FAILED } from './stop.ts'
+import { usageIn } from './usage.ts'
+
+/** The text at hand, if the last part is one; its words are kept because places in it are told in bytes, and at the end. */
+type Speaking = { readonly part: number; readonly words: string[] }
+
+type ChoiceState = {
+  readonly parts: Assembler
+  text: Speaking | undefined
+  /** A call whose arguments come piece by piece. */
+  call: { readonly part: number; readonly args: PartialArgs } | undefined
+  stop: Stop | undefined
+}
+
+/** Every event is a piece of an answer, with all usage so far; there is no terminator. */
+export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+  const { ambience, choices: wanted = 1 } = options
+  const choices = new Map<number, ChoiceState>()
+  let isStarted = false
+  let searches = 0
+
+  return createDecoder<JsonFrame>(createJsonScanner(), {
+    frame({ data }, emit) {
+      const isError = Array.isArray(data) || Boolean(member(data, 'error'))
+      if (isObject(data)) readChunk(data, emit)
+      if (isError) emit({ type: 'error', error: decodeError({ status: 200, body: data }) })
+    },
+    isWhole: () =>
+      choices.size > 0 &&
+      [...choices.values()].every(choice => choice.stop !== undefined) &&
+      (choices.size >= wanted || isBlocked()),
+    finish(emit) {
+      for (const [index, choice] of choices) {
+        endCall(choice)
+        choice.parts.closeAll()
+        emit({ type: 'finish', choice: index, stop: choice.stop ?? { reason: 'stop' } })
+      }
+    },
+  })
+
+  /** A prompt that was not let through has one answer, however many were asked for. */
+  function isBlocked(): boolean {
+    return member(choices.get(0)?.stop?.extras?.[FORMAT], 'promptFeedback') !== undefined
+  }
+
+  function readChunk(chunk: JsonObject, emit: Emit): void {
+    const fields = lenientFields(chunk)
+    const candidates = fields.each('candidates')
+    const blocked = blockedStop(chunk.promptFeedback)
+    if (!isStarted && (candidates.length > 0 || blocked !== undefined || chunk.responseId)) {
+      isStarted = true
+      emit({ type: 'start', ...headOf(fields) })
+    }
+    for (const candidate of candidates) readCandidate(candidate, emit)
+    if (candidates.length === 0 && blocked !== undefined) stateOf(0, emit).stop ??= blocked
+    const usage = usageIn(chunk)
+    if (usage === undefined) return
+    // Searches are told with the event that names their sources, usage with every one.
+    searches = Math.max(searches, usage.searches)
+    emit({ type: 'usage', usage: { ...usage, searches } })
+  }
+
+  function stateOf(index: number, emit: Emit): ChoiceState {
+    const known = choices.get(index)
+    if (known !== undefined) return known
+    const state: ChoiceState = {
+      parts: createAssembler(index, emit),
+      text: undefined,
+      call: undefined,
+      stop: undefined,
+    }
+    choices.set(index, state)
+    return state
+  }
+
+  function readCandidate(candidate: Fields, emit: Emit): void {
+    const index = candidate.number('index') ?? 0
+    const state = stateOf(index, emit)
+    const content = candidate.fields('content')
+    for (const part of content?.each('parts') ?? []) readPart(part, state)
+    const tokens = decodeLogprobs(candidate.any('logprobsResult'))
+    if (tokens.length > 0) emit({ type: 'logprobs', choice: index, tokens })
+    cite(member(candidate.value, 'groundingMetadata'), state)
+    const { finishReason } = candidate.value
+    if (typeof finishReason !== 'string' || finishReason === '') return
+    if (FAILED.has(finishReason)) emit({ type: 'error', error: failure(candidate.value) })
+    state.stop = decodeStop(candidate, state.parts.hasToolCalls)
+  }
+
+  function readPart(part: Fields, state: ChoiceState): void {
+    const called = part.value.functionCall
+    if (isObject(called)) readCall(part, called, state)
+    else readSaid(part, state)
+  }
+
+  function readSaid(part: Fields, state: ChoiceState): void {
+    const decoded = decodePart(part, newId)
+    if (decoded.type === 'text' || decoded.type === 'reasoning') {
+      const { text, signature } = decoded
+      const encrypted = decoded.type === 'reasoning' ? decoded.encrypted : undefined
+      const proof: Delta = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
+      endCall(state)
+      if (decoded.type === 'text') speak(state, text, proof)
+      else think(state, text, proof)
+      return
+    }
+    endCall(state)
+    state.text = undefined
+    state.parts.whole(decoded)
+  }
+
+  function newId(): string {
+    return ambience.newId('call_')
+  }
+
+  function readCall(part: Fields, called: JsonObject, state: ChoiceState): void {
+    state.text = undefined
+    // A call that goes on has no name, and its last piece has nothing at all.
+    if (typeof called.name === 'string' && called.name !== '') {
+      endCall(state)
+      const decoded = decodePart(part, newId) as ToolCallPart
+      if (called.willContinue === true) {
+        const at = state.parts.open({ ...decoded, arguments: '' })
+        state.call = { part: at, args: createPartialArgs() }
+      } else state.parts.whole(decoded)
+    }
+    state.call?.args.add(called.partialArgs)
+    if (called.willContinue !== true) endCall(state)
+  }
+}
+
+function endCall(state: ChoiceState): void {
+  const { call } = state
+  if (call === undefined) return
+  state.call = undefined
+  state.parts.add(call.part, { text: call.args.text() })
+  state.parts.close(call.part)
+}
+
+/** A signature comes with a text or after it, in one that is empty. */
+function speak(state: ChoiceState, text: string, proof: Delta): void {
+  const isSigned = Object.keys(proof).length > 0
+  if (text === '' && !isSigned) return
+  state.text ??= { part: state.parts.open({ type: 'text', text: '' }), words: [] }
+  if (text !== '') state.text.words.push(text)
+  state.parts.add(state.text.part, { ...(text !== '' && { text }), ...proof })
+}
+
+function think(state: ChoiceState, text: string, proof: Delta): void {
+  if (text === '' && Object.keys(proof).length === 0) return
+  state.text = undefined
+  state.parts.say('reasoning', text)
+  if (Object.keys(proof).length > 0) state.parts.annotate('reasoning', proof)
+}
+
+function cite(metadata: unknown, { text, parts }: ChoiceState): void {
+  if (text === undefined || !isObject(metadata)) return
+  const said = text.words.join('')
+  for (const { citation } of decodeGrounding(metadata, () => said)) parts.add(text.part, { citation })
+}
