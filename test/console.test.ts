@@ -149,6 +149,19 @@ function describeConsole(): void {
       assert.deepEqual(body, { id: room.channelId, name: 'Primary, renamed' })
     })
 
+    it('asks before typed text is left behind', async () => {
+      await page.goto(`${server.url}/channels/${room.channelId}/edit`)
+      await page.getByLabel('Remark').or(page.getByText('Advanced')).first().click()
+      await page.getByLabel('Remark').fill('half a thought')
+      await page.getByRole('button', { name: 'Cancel' }).click()
+      const dialog = page.getByRole('dialog', { name: 'Leave this form?' })
+      await dialog.getByRole('button', { name: 'Cancel' }).click()
+      assert.equal(await page.getByLabel('Remark').inputValue(), 'half a thought')
+      await page.getByRole('button', { name: 'Cancel' }).click()
+      await dialog.getByRole('button', { name: 'Leave without saving' }).click()
+      await page.getByRole('complementary').getByRole('heading', { name: 'Summary' }).waitFor()
+    })
+
     it('changes a priority in place, keeps the rows where they are, and takes it back', async () => {
       await page.goto(`${server.url}/channels`)
       const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')

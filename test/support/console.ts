@@ -1,15 +1,14 @@
 import { startSimulator } from '../../simulator/server.ts'
-import { newDirectory, startServer, until } from './process.ts'
+import { createConsoleFiles } from '../../src/console-files.ts'
+import { createLog } from '../../src/log.ts'
+import { newDirectory, startServer } from './process.ts'
 
 /** The program with its console made, and a provider to connect. */
 export async function startConsole(env: Readonly<Record<string, string>> = {}) {
   const simulator = await startSimulator()
+  // As the program itself would: a console that is made anew under a running test would pull its files away.
+  await createConsoleFiles(createLog('silent', false)).prepare()
   const server = await startServer({ dataDir: newDirectory(), env })
-  // Made on the first start of a checkout; until then a page says so and reloads itself.
-  await until('the console to be built', async () => {
-    const page = await fetch(`${server.url}/`, { headers: { accept: 'text/html' } })
-    return (await page.text()).includes('id="root"') ? true : undefined
-  })
   return {
     ...server,
     simulator,

@@ -626,6 +626,11 @@ export const en = {
     nothing: 'No provider of this name.',
     search: 'Find a provider',
   },
+  unsaved: {
+    effect: 'What you typed is not saved and will be lost.',
+    leave: 'Leave without saving',
+    title: 'Leave this form?',
+  },
   usage: {
     a_channel: 'a channel',
     address: 'From address',

@@ -604,6 +604,7 @@ export const zhCN: Texts = {
     units: '= {{units}} 单位',
   },
   types: { all: '全部 {{count}} 个', label: '供应商', nothing: '没有此名称的供应商。', search: '查找供应商' },
+  unsaved: { effect: '已输入的内容尚未保存，离开后将丢失。', leave: '不保存并离开', title: '离开此表单？' },
   usage: {
     a_channel: '某个渠道',
     address: '来源地址',

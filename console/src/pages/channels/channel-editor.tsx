@@ -1,5 +1,5 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel, ChannelType } from '../../api/contract.ts'
@@ -10,6 +10,7 @@ import { FormFault } from '../../look/fault.tsx'
 import { Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
+import { Unsaved } from '../../look/unsaved.tsx'
 import { AdvancedFields, ConnectionFields, RoutingFields } from './channel-fields.tsx'
 import { useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
@@ -28,9 +29,11 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
   const { test } = useTest()
   const [before] = useState(() => valuesOf(channel, type))
   const [isTested, setTested] = useState(false)
+  const isSaved = useRef(false)
 
   const save = async (values: ChannelValues) => {
     const saved = channel ? await saveChanges(values, channel) : await saveNew(values)
+    isSaved.current = true
     if (isTested) await test(saved.id)
     toast(t('editor.saved', { name: saved.name }))
     await navigate({ to: '/channels/$id', params: { id: String(saved.id) }, search: true })
@@ -49,6 +52,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
 
   const { form, submit, errorOf, isBusy, fault } = useSavingForm<ChannelValues>({ defaults: before, save })
   const values = form.watch()
+  const { isDirty } = form.formState
   const ask = () => {
     const { key, base_url, setting, ...rest } = bodyOf(values, channel)
     const { openai_organization } = rest as { openai_organization?: string }
@@ -88,6 +92,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
         <RoutingFields form={form} errorOf={errorOf} />
       </Section>
       <AdvancedFields form={form} errorOf={errorOf} />
+      <Unsaved isDirty={() => isDirty && !isSaved.current} />
       <FormFault words={fault} />
       <footer className="sticky -bottom-4 -mx-4 mt-4 -mb-4 flex flex-wrap justify-end gap-2 border-t border-line bg-sheet p-3">
         <Button onClick={onClose}>{t('common.cancel')}</Button>
