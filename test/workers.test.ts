@@ -276,6 +276,23 @@ for (const engine of ENGINES) {
       assert.deepEqual(countOf(await volley(16, key, ask(model))), { 200: 16 })
     })
 
+    it('answers with all of them at the same address after one was killed, and after all were', async () => {
+      const { model } = await made.serve('sim-words-2')
+      const { id, key } = await made.newToken({ unlimited_quota: true })
+      const kill = async (pids: readonly number[]) => {
+        for (const pid of pids) process.kill(pid, 'SIGKILL')
+        await until('them to end', () => (pids.some(isAlive) ? undefined : true))
+        // A balance is told as exact only when every worker has been asked.
+        await until('every worker to answer', async () => {
+          const reply = await server.api('GET', `/api/token/${id}`).catch(() => undefined)
+          return reply?.status === 200 && !reply.headers.has('x-sluice-stale') ? true : undefined
+        })
+      }
+      await kill(childrenOf(server.pid).slice(0, 1))
+      await kill(childrenOf(server.pid))
+      assert.equal((await client.chat(key, ask(model))).status, 200)
+    })
+
     it('ends all with their supervisor, and starts again on the same journals with fewer', async () => {
       const { model } = await made.serve('sim-words-30-pace-10')
       const { id, key } = await made.newToken({ remain_quota: 5_000_000 })

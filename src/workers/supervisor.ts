@@ -13,7 +13,7 @@ export type Services = {
 export type SupervisorOptions = {
   readonly program: string
   readonly args: readonly string[]
-  /** Settings the workers start with; `PORT` is the one the first of them got. */
+  /** Settings the workers start with. */
   readonly env: Readonly<Record<string, string>>
   readonly assignments: readonly Assignment[]
   /** How long a worker may take to finish what runs when all are stopped. */
@@ -70,11 +70,15 @@ export function startSupervisor(options: SupervisorOptions) {
     (assignment): Slot => ({ assignment, crew: undefined, staffed: Promise.withResolvers(), deaths: 0 }),
   )
   let port: number | undefined
+  // Workers share a socket by the port they ask for. Where that is 0, whoever comes later must ask for 0 too while one of
+  // the others is there, and for the port they got when they are all gone and their socket with them.
+  let askedPort = env.PORT ?? '0'
   let isStopping = false
   let tickedMs = performance.now()
 
   function staff(slot: Slot): void {
-    const worker = cluster.fork({ ...env, ...(port === undefined ? {} : { PORT: String(port) }) })
+    if (port !== undefined && !slots.some(({ crew }) => crew)) askedPort = String(port)
+    const worker = cluster.fork({ ...env, PORT: askedPort })
     const service = services()
     const post = createPost<ToWorker, ToSupervisor>(
       {
@@ -84,6 +88,12 @@ export function startSupervisor(options: SupervisorOptions) {
       {
         hello: async () => slot.assignment,
         ready: async given => {
+          if (given !== (port ?? given)) {
+            // The others ended while it started, and it got a socket of its own: the next one asks for theirs.
+            askedPort = String(port)
+            worker.process.kill('SIGKILL')
+            return
+          }
           crew.isReady = true
           crew.heardMs = performance.now()
           port ??= given

@@ -19,7 +19,7 @@ import {
   untilSessionsEnded,
   verifyThroughSocket,
 } from '../support/process.ts'
-import { createFurnisher, INPUT_NANOS, OUTPUT_NANOS } from '../support/relay.ts'
+import { createFurnisher, OUTPUT_NANOS } from '../support/relay.ts'
 import { type Accounts, breaches, priceOf, readAccounts } from '../support/relay-laws.ts'
 import { PROMPT } from '../support/relay-storm.ts'
 
@@ -128,8 +128,8 @@ for (const [engineIndex, engine] of ENGINES.entries())
     let ground: ServerOptions
     let countFile: string
     const models = { whole: '', stream: '', slow: '' }
-    /** What the gateway itself counts as the input of such a request: the estimate of a doubt. */
-    const inputCost = { whole: 0, stream: 0 }
+    /** What is in doubt when a provider breaks off such a request: its input, as the gateway estimates it. */
+    const estimate = { whole: 0, stream: 0 }
     let key: string
 
     before(async () => {
@@ -142,17 +142,15 @@ for (const [engineIndex, engine] of ENGINES.entries())
       models.stream = (await serve('sim-words-12-pace-10')).model
       models.slow = (await serve('sim-words-12-latency-3000')).model
       key = (await newToken({ remain_quota: 500_000_000 })).key
-      const { model: silent } = await serve('sim-words-2-nousage')
-      for (const how of ['whole', 'stream'] as const) {
-        const { sees } = await askAt(server, key, silent, how === 'stream', 'nowhere')
-        assert.equal(sees, 'all')
-      }
-      const counted = await until('the usage rows', async () => {
-        const { logs } = await read()
-        return logs.length === 2 ? logs : undefined
+      const { model: cutOff } = await serve('sim-reset')
+      await askAt(server, key, cutOff, false, 'nowhere')
+      await askAt(server, key, cutOff, true, 'nowhere')
+      const [ofWhole, ofStream] = await until('both doubts', async () => {
+        const { doubts } = await read()
+        return doubts.length === 2 ? doubts.toSorted((one, other) => one.id - other.id) : undefined
       })
-      for (const { is_stream, prompt_tokens } of counted)
-        inputCost[is_stream === 1 ? 'stream' : 'whole'] = prompt_tokens * INPUT_NANOS
+      estimate.whole = Number(ofWhole?.amount)
+      estimate.stream = Number(ofStream?.amount)
       await server.stop()
       server = await startServer(ground)
     })
@@ -204,14 +202,14 @@ for (const [engineIndex, engine] of ENGINES.entries())
         assert.deepEqual(amounts, [0])
         assert.deepEqual(
           news.doubts.map(({ amount }) => amount),
-          [inputCost[how]],
+          [estimate[how]],
         )
       } else if (left === 'the price') assert.deepEqual(amounts, news.lines.map(priceOf))
       else {
         const [amount = 0] = amounts
         assert.equal(amounts.length, 1)
         // The stream is shorter than the time between two notes of progress, so the first is the last.
-        const output = amount - inputCost[how]
+        const output = amount - estimate[how]
         assert.ok(output >= 0 && output <= 4 * OUTPUT_NANOS, `${amount}`)
       }
       assert.ok((await verifyThroughSocket(ground)).ok)
