@@ -1,11 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Operations } from './cli/operations.ts'
+import { writeHistory } from './demo-history.ts'
+import { createBooks } from './store/books.ts'
+import { decideStatus } from './store/channel-status.ts'
 import { programFile } from './store/program-file.ts'
+import type { Store } from './store/store.ts'
 
 const CHANNEL = 'Simulated provider'
+const SECOND = 'Simulated provider, second'
+const BROKEN = 'Simulated provider, broken'
+const PEOPLE = ['ana', 'ben'] as const
+const PEOPLES_QUOTA = 50_000_000
 const TOKEN = 'demo'
 /** Names that people know and that have a price, so that the demo shows real figures. */
 const MODELS = ['gpt-4o-mini', 'gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash', 'deepseek-chat']
@@ -15,6 +24,7 @@ type Furnishing = {
   readonly address: string
   readonly operations: Operations
   readonly rootPassword: string | undefined
+  readonly store: Store
   print(line: string): void
 }
 
@@ -55,24 +65,88 @@ async function findNamed(call: Client, path: string, name: string): Promise<numb
   return items.find(item => item.name === name)?.id
 }
 
-async function furnishChannel(call: Client, baseUrl: string): Promise<void> {
-  const id = await findNamed(call, '/api/channel/', CHANNEL)
-  if (id !== undefined) return void (await call('PUT', '/api/channel/', { id, base_url: baseUrl }))
+async function furnishChannel(call: Client, name: string, baseUrl: string, priority: number) {
+  const id = await findNamed(call, '/api/channel/', name)
+  if (id !== undefined) {
+    await call('PUT', '/api/channel/', { id, base_url: baseUrl })
+    return { id, isNew: false }
+  }
   const channel = {
-    name: CHANNEL,
+    name,
     type: OPENAI_TYPE,
     key: 'simulated-key',
     base_url: baseUrl,
     models: MODELS,
+    priority,
   }
-  await call('POST', '/api/channel/', { mode: 'single', channel })
+  const made = await call<{ id: number }>('POST', '/api/channel/', { mode: 'single', channel })
+  return { id: made.id, isNew: true }
 }
 
-async function furnishToken(call: Client): Promise<string> {
+type Token = { readonly id: number; readonly key: string }
+
+async function furnishToken(call: Client): Promise<Token> {
   const id = await findNamed(call, '/api/token/', TOKEN)
   const body = { name: TOKEN, unlimited_quota: true }
-  const token = id === undefined ? call('POST', '/api/token/', body) : call('POST', `/api/token/${id}/key`)
-  return ((await token) as { key: string }).key
+  if (id === undefined) return call('POST', '/api/token/', body)
+  return { id, ...(await call<{ key: string }>('POST', `/api/token/${id}/key`)) }
+}
+
+/** A day of requests by several people, a channel that took over and one that was given up: something to look at. */
+async function furnishHistory(
+  { address, operations, store }: Pick<Furnishing, 'address' | 'operations' | 'store'>,
+  call: Client,
+  { first, demoToken }: { readonly first: number; readonly demoToken: Token },
+): Promise<void> {
+  const second = await furnishChannel(call, SECOND, await baseUrlOf(call, first), -1)
+  const broken = await furnishChannel(call, BROKEN, 'http://127.0.0.1:9', -2)
+  const self = await call<{ id: number }>('GET', '/api/user/self')
+  const spenders = [{ userId: self.id, tokenId: demoToken.id, tokenName: TOKEN, models: MODELS.slice(0, 2) }]
+  for (const [index, username] of PEOPLE.entries()) {
+    const password = randomBytes(18).toString('base64url')
+    const { id } = await call<{ id: number }>('POST', '/api/user/', {
+      username,
+      password,
+      quota: PEOPLES_QUOTA,
+    })
+    const { token } = await operations.accessToken({ username, name: SET_UP })
+    const theirs = createClient(address, token)
+    const made = await theirs<Token>('POST', '/api/token/', {
+      name: `${username}'s app`,
+      remain_quota: PEOPLES_QUOTA / 2,
+    })
+    await endSetUp(theirs)
+    spenders.push({
+      userId: id,
+      tokenId: made.id,
+      tokenName: `${username}'s app`,
+      models: MODELS.slice(index),
+    })
+  }
+  const nowMs = Date.now()
+  const channels = { first, second: second.id, broken: broken.id }
+  await writeHistory(createBooks(store.db, store.engine), { spenders, channels, nowMs })
+  const reason = 'it could not be reached, again and again'
+  await decideStatus(store.db, {
+    channelId: broken.id,
+    keyPosition: undefined,
+    status: 3,
+    reason,
+    time: Math.floor(nowMs / 1000),
+  })
+  // The relay hears of what the store was told behind its back.
+  await call('PUT', '/api/channel/', { id: broken.id, priority: -2 })
+}
+
+const baseUrlOf = async (call: Client, id: number) =>
+  (await call<{ base_url: string }>('GET', `/api/channel/${id}`)).base_url
+
+const SET_UP = 'demo set-up'
+
+/** The credential of the set-up is not left behind. */
+async function endSetUp(call: Client): Promise<void> {
+  const { items } = await call<Page>('GET', '/api/user/access_token/?page_size=500')
+  for (const { id, name } of items) if (name === SET_UP) await call('DELETE', `/api/user/access_token/${id}`)
 }
 
 /** A gateway to try out: a simulated provider, a channel to it and a token, in a directory that goes with the demo. */
@@ -82,16 +156,17 @@ export function createDemo(givenDataDir: string | undefined) {
 
   return {
     dataDir,
-    async furnish({ address, operations, rootPassword, print }: Furnishing): Promise<void> {
+    async furnish({ address, operations, rootPassword, store, print }: Furnishing): Promise<void> {
       const { url, child } = await startSimulator()
       simulator = child
-      const { token } = await operations.accessToken({ username: 'root', name: 'demo set-up' })
+      const { token } = await operations.accessToken({ username: 'root', name: SET_UP })
       const call = createClient(address, token)
-      await furnishChannel(call, url)
-      const key = await furnishToken(call)
-      const { items } = await call<Page>('GET', '/api/user/access_token/?page_size=500')
-      for (const { id, name } of items)
-        if (name === 'demo set-up') await call('DELETE', `/api/user/access_token/${id}`)
+      const first = await furnishChannel(call, CHANNEL, url, 0)
+      const demoToken = await furnishToken(call)
+      const { key } = demoToken
+      if (first.isNew)
+        await furnishHistory({ address, operations, store }, call, { first: first.id, demoToken })
+      await endSetUp(call)
 
       const question = `{"model":"${MODELS[0]}","messages":[{"role":"user","content":"Hello!"}]}`
       print(

@@ -74,7 +74,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   void consoleFiles.prepare()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
-  if (demo) await demo.furnish({ address, operations, rootPassword, print })
+  if (demo) await demo.furnish({ address, operations, rootPassword, store: ground.store, print })
   log.info({ address, version, engine: ground.store.engine, workers: config.workers }, 'sluice is ready')
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')
