@@ -3,6 +3,7 @@ import { dashscope } from './formats/dashscope.ts'
 import { deepgram } from './formats/deepgram.ts'
 import { elevenlabs } from './formats/elevenlabs.ts'
 import type { Format, Route } from './formats/format.ts'
+import { gemini } from './formats/gemini.ts'
 import { geminiMedia } from './formats/gemini-media.ts'
 import { minimax } from './formats/minimax.ts'
 import { mistralMedia } from './formats/mistral-media.ts'
@@ -17,6 +18,7 @@ export const formats: readonly [Format, ...Format[]] = [
   anthropic,
   elevenlabs,
   deepgram,
+  gemini,
   geminiMedia,
   voyage,
   tei,

@@ -67,6 +67,11 @@ function* chain(...parts: readonly Iterable<Frame>[]): Generator<Frame> {
 
 function* unblanked(frames: Iterable<Frame>): Generator<Frame> {
   for (const { data, tokens } of frames) {
-    yield { data: Buffer.from(data).toString('utf8').replaceAll('\n\n', '\n'), tokens }
+    yield {
+      data: Buffer.from(data)
+        .toString('utf8')
+        .replaceAll(/\r?\n\r?\n/g, '\n'),
+      tokens,
+    }
   }
 }

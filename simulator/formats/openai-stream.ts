@@ -3,10 +3,10 @@ import type { Frame } from './format.ts'
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /** The choices of an answer speak in turn, one frame each, as they do with the real provider. */
-export function* takeTurns(speakers: readonly Generator<Frame>[]): Generator<Frame> {
+export function* takeTurns<Said>(speakers: readonly Generator<Said>[]): Generator<Said> {
   let speaking = speakers
   while (speaking.length > 0) {
-    const still: Generator<Frame>[] = []
+    const still: Generator<Said>[] = []
     for (const speaker of speaking) {
       const { done, value } = speaker.next()
       if (done === true) continue

@@ -1,0 +1,159 @@
+import type { Ask, Tool } from '../answer.ts'
+import { isObject, type JsonObject, textOf } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { countTokens } from '../tokens.ts'
+import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
+import { CHOICE_LIMIT, decodeCount, missing } from './openai-request.ts'
+
+const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** Nobody else could have made it; bytes, as all of this vendor's proofs are. */
+export const SIGNATURE = Buffer.from('sim-signature-gemini').toString('base64')
+const NO_SIGNATURE = 'skip_thought_signature_validator'
+
+export type Thinking = { readonly isOn: boolean; readonly isTold: boolean }
+
+export type GeminiAsk = { readonly ask: Ask; readonly choices: number; readonly thinking: Thinking }
+
+export function parse(body: string): JsonObject {
+  let request: unknown
+  try {
+    request = JSON.parse(body)
+  } catch {
+    throw new Refusal('bad_json', 'Invalid JSON payload received.')
+  }
+  if (!isObject(request)) throw new Refusal('bad_json', 'Invalid JSON payload received.')
+  return request
+}
+
+export function contentsOf({ contents }: JsonObject): readonly JsonObject[] {
+  if (contents === undefined) throw missing('contents')
+  if (!Array.isArray(contents) || !contents.every(isObject) || contents.length === 0) {
+    throw new Refusal('bad_value', '* GenerateContentRequest.contents: contents is not specified', 'contents')
+  }
+  return contents
+}
+
+const partsOf = ({ parts }: JsonObject): readonly JsonObject[] => listOf(parts).map(objectOf)
+
+/** Text counts as text, calls and results as their JSON, and everything else like a picture. */
+function countPart({ text, functionCall, functionResponse, thought }: JsonObject): number {
+  if (thought === true) return 0
+  if (typeof text === 'string') return countTokens(text)
+  const said = functionCall ?? functionResponse
+  if (!isObject(said)) return TOKENS_PER_MEDIA_PART
+  return countTokens(textOf(said.name) ?? '') + countTokens(JSON.stringify(said.args ?? said.response ?? {}))
+}
+
+const countParts = (content: unknown): number =>
+  partsOf(objectOf(content)).reduce((sum, part) => sum + countPart(part), 0)
+
+export function countPrompt(request: JsonObject): number {
+  let count = countParts(request.systemInstruction)
+  for (const content of contentsOf(request)) count += countParts(content)
+  if (listOf(request.tools).length > 0) count += countTokens(JSON.stringify(request.tools))
+  const schema = schemaIn(objectOf(request.generationConfig))
+  return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
+}
+
+const schemaIn = ({ responseJsonSchema, responseSchema }: JsonObject): unknown =>
+  responseJsonSchema ?? responseSchema
+
+/** What this vendor refuses and others do not. */
+function check(request: JsonObject, thinking: Thinking): void {
+  let calls = 0
+  for (const content of contentsOf(request)) {
+    const parts = partsOf(content)
+    if (parts.length === 0) throw new Refusal('bad_value', '* contents.parts must not be empty.', 'contents')
+    if (content.role !== undefined && content.role !== 'user' && content.role !== 'model') {
+      throw new Refusal('bad_value', 'Please use a valid role: user, model.', 'contents')
+    }
+    const results = parts.filter(part => isObject(part.functionResponse))
+    if (results.some(({ functionResponse }) => !textOf(objectOf(functionResponse).name))) {
+      throw new Refusal('bad_value', 'function_response.name: Name cannot be empty.', 'contents')
+    }
+    if (results.length !== calls && (calls > 0 || results.length > 0)) {
+      const message =
+        'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.'
+      throw new Refusal('bad_value', message, 'contents')
+    }
+    const called = parts.filter(part => isObject(part.functionCall))
+    calls = called.length
+    const proof = called[0]?.thoughtSignature
+    if (thinking.isOn && calls > 0 && proof !== SIGNATURE && proof !== NO_SIGNATURE) {
+      throw new Refusal(
+        'bad_value',
+        'Function call is missing a thought_signature in functionCall parts.',
+        'contents',
+      )
+    }
+  }
+}
+
+export function decodeAsk(request: JsonObject, model: string, words: number | undefined): GeminiAsk {
+  const config = objectOf(request.generationConfig)
+  const thinking = decodeThinking(config.thinkingConfig)
+  check(request, thinking)
+  const contents = contentsOf(request)
+  const ask: Ask = {
+    model,
+    words,
+    promptTokens: countPrompt(request),
+    said: lastSaid(contents),
+    ...decodeTools(request),
+    allowsParallelCalls: true,
+    json: config.responseMimeType === 'application/json' ? { schema: schemaIn(config) } : undefined,
+    maxTokens: decodeCount(config, 'maxOutputTokens') ?? Number.POSITIVE_INFINITY,
+  }
+  return { ask, choices: decodeCount(config, 'candidateCount', CHOICE_LIMIT) ?? 1, thinking }
+}
+
+function decodeThinking(config: unknown): Thinking {
+  if (!isObject(config)) return { isOn: false, isTold: false }
+  if (config.thinkingBudget !== undefined && config.thinkingLevel !== undefined) {
+    throw new Refusal(
+      'bad_value',
+      'You can only set one of thinking budget and thinking level.',
+      'generationConfig',
+    )
+  }
+  const isOn = config.thinkingBudget !== 0
+  return { isOn, isTold: isOn && config.includeThoughts === true }
+}
+
+function lastSaid(contents: readonly JsonObject[]): Ask['said'] {
+  const parts = partsOf(contents.findLast(({ role }) => role !== 'model') ?? {})
+  const results = parts.filter(part => isObject(part.functionResponse))
+  if (results.length > 0) {
+    const said = results.map(part => JSON.stringify(objectOf(part.functionResponse).response ?? {}))
+    return { by: 'tool', text: said.join(' ') }
+  }
+  return { by: 'user', text: parts.map(({ text }) => textOf(text) ?? '').join(' ') }
+}
+
+const MODES: Readonly<Record<string, Ask['toolMode']>> = { ANY: 'required', NONE: 'none' }
+
+function decodeTools(request: JsonObject): Pick<Ask, 'tools' | 'toolMode'> {
+  const offered = listOf(request.tools)
+    .flatMap(entry => listOf(objectOf(entry).functionDeclarations))
+    .flatMap(decodeTool)
+  const { functionCallingConfig } = objectOf(request.toolConfig)
+  const { mode, allowedFunctionNames } = objectOf(functionCallingConfig)
+  const names = listOf(allowedFunctionNames)
+  if (mode !== undefined && offered.length === 0) {
+    throw new Refusal(
+      'bad_value',
+      'Function calling config is set without function_declarations.',
+      'toolConfig',
+    )
+  }
+  const tools = names.length === 0 ? offered : offered.filter(({ name }) => names.includes(name))
+  return { tools, toolMode: MODES[String(mode)] ?? 'auto' }
+}
+
+function decodeTool(declared: unknown): readonly Tool[] {
+  const { name, parametersJsonSchema, parameters } = objectOf(declared)
+  if (typeof name !== 'string' || name === '') return []
+  return [{ name, parameters: parametersJsonSchema ?? parameters, isCustom: false }]
+}
