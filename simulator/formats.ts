@@ -1,3 +1,4 @@
+import { anthropic } from './formats/anthropic.ts'
 import { dashscope } from './formats/dashscope.ts'
 import { deepgram } from './formats/deepgram.ts'
 import { elevenlabs } from './formats/elevenlabs.ts'
@@ -13,6 +14,7 @@ import { xaiMedia } from './formats/xai-media.ts'
 /** Every protocol the simulator speaks. The first route that fits a path answers it. */
 export const formats: readonly [Format, ...Format[]] = [
   openai,
+  anthropic,
   elevenlabs,
   deepgram,
   geminiMedia,

@@ -15,6 +15,7 @@ import { endpointTypes } from './manage/endpoint-types.ts'
 import { openNode } from './nodes.ts'
 import { providerOf } from './providers/index.ts'
 import { shippedModels, shippedPrice } from './providers/prices/shipped.ts'
+import { createAmbience } from './relay/ambience.ts'
 import { openCatalog, type RelayChannel } from './relay/catalog.ts'
 import { createChannelTest, type TestOptions, type TestResult } from './relay/channel-test.ts'
 import { createDirectory } from './relay/directory.ts'
@@ -213,7 +214,11 @@ export async function buildRelay({
       boot: randomUUID(),
       now: () => Math.floor(Date.now() / 1000),
     }),
-    desk: { settings: catalog.settings, isServed: model => catalog.table().resolve(model) !== undefined },
+    desk: {
+      settings: catalog.settings,
+      isServed: model => catalog.table().resolve(model) !== undefined,
+      ambience: createAmbience(Date.now),
+    },
     isStopping,
     isOverloaded: request => lag.lagMs() > OVERLOAD_LAG_MS || isBeyond(request),
     nowMs: Date.now,

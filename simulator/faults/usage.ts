@@ -44,12 +44,12 @@ function edit(script: Script, change: Edit): Script {
 function* editFrames(frames: Iterable<Frame>, change: Edit): Generator<Frame> {
   for (const frame of frames) {
     const json = eventOf(frame)
-    if (json === undefined || !('usage' in json)) {
+    if (json === undefined || !hasUsage(json)) {
       yield frame
       continue
     }
     const changed = change(json)
-    if (changed !== undefined) yield { data: encodeEvent(changed), tokens: frame.tokens }
+    if (changed !== undefined) yield { data: nameOf(frame) + encodeEvent(changed), tokens: frame.tokens }
   }
 }
 
@@ -63,13 +63,16 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
     yield json === undefined
       ? frame
       : {
-          data: encodeEvent({ ...json, usage: isObject(json.usage) ? json.usage : usage }),
+          data: nameOf(frame) + encodeEvent({ ...json, usage: isObject(json.usage) ? json.usage : usage }),
           tokens: frame.tokens,
         }
   }
 }
 
 function withoutUsage({ usage, ...rest }: JsonObject): JsonObject | undefined {
+  // Some formats tell it inside of the message that begins or ends.
+  const inner = Object.entries(rest).find(([, value]) => isObject(value) && 'usage' in value)
+  if (inner !== undefined) return { ...rest, [inner[0]]: withoutUsage(inner[1] as JsonObject) }
   // The chunk that came for the sake of usage alone goes with it.
   const isForUsage = isObject(usage) && Array.isArray(rest.choices) && rest.choices.length === 0
   return isForUsage ? undefined : rest
@@ -81,14 +84,24 @@ function renumber(json: JsonObject, change: (value: number) => unknown): JsonObj
     if (!isObject(value)) return value
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, renumbered(member)]))
   }
-  return { ...json, usage: renumbered(json.usage) }
+  const inside = (value: unknown) =>
+    isObject(value) && 'usage' in value ? { ...value, usage: renumbered(value.usage) } : value
+  const members = Object.entries(json).map(([name, value]) => [name, inside(value)])
+  return { ...Object.fromEntries(members), ...('usage' in json && { usage: renumbered(json.usage) }) }
 }
 
-const EVENT_START = 'data: {'
+const hasUsage = (json: JsonObject): boolean =>
+  'usage' in json || Object.values(json).some(value => isObject(value) && 'usage' in value)
+
+const EVENT_START = /^(event: \w[\w.]*\n)?data: (?=\{)/
+
+/** The line that names an event, where the format has one. */
+const nameOf = ({ data }: Frame): string => EVENT_START.exec(String(data))?.[1] ?? ''
 
 function eventOf({ data }: Frame): JsonObject | undefined {
-  if (typeof data !== 'string' || !data.startsWith(EVENT_START)) return undefined
-  return JSON.parse(data.slice('data: '.length)) as JsonObject
+  const start = typeof data === 'string' ? EVENT_START.exec(data) : null
+  if (start === null) return undefined
+  return JSON.parse(String(data).slice(start[0].length)) as JsonObject
 }
 
 function encodeEvent(json: JsonObject): string {

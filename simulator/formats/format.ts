@@ -71,4 +71,6 @@ export type Format = {
   readonly routes: readonly Route[]
   readonly encodeRefusal: (refusal: Refusal) => string
   readonly encodeFailure: (failure: Failure) => string
+  /** A failure in the middle of a stream; absent: data like any other. */
+  readonly errorEvent?: (body: string) => string
 }

@@ -10,3 +10,8 @@ export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses, gem
 export const INBOUND: readonly Inbound[] = FORMATS
 
 export const OUTBOUND: readonly Outbound[] = [...FORMATS]
+
+const outboundByName: ReadonlyMap<string, Outbound> = new Map(OUTBOUND.map(format => [format.name, format]))
+
+/** How upstreams are spoken to in a format; undefined where we do not speak it. */
+export const outboundOf = (name: string): Outbound | undefined => outboundByName.get(name)

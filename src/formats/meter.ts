@@ -90,12 +90,14 @@ export type Translation = {
 /** Turns the stream of one format into that of another. The last event is held back, as with every meter of streams. */
 export function createTranslatingMeter({ decoder, encoder }: Translation): TranslatingMeter {
   const meter = createEventMeter()
-  let closing: readonly Buffer[] = []
+  // Put into words only when asked for: an error of the provider's may have to be told in others.
+  let last: ChatEvent | undefined
+  let closing: readonly Buffer[] | undefined
 
   function take(events: readonly ChatEvent[]): readonly Buffer[] {
     const pieces: Buffer[] = []
     for (const event of events) {
-      if (meter.read(event)) closing = encoder.push(event)
+      if (meter.read(event)) last = event
       else pieces.push(...encoder.push(event))
     }
     return pieces
@@ -107,7 +109,10 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
     ending: meter.ending,
     push: chunk => take(decoder.push(chunk)),
     end: () => take(decoder.end()),
-    closing: () => closing,
+    closing() {
+      closing ??= last === undefined ? [] : encoder.push(last)
+      return closing
+    },
     breakOff: error => encoder.push({ type: 'error', error }),
   }
 }

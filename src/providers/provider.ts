@@ -1,3 +1,4 @@
+import type { EncodeOptions } from '../formats/format.ts'
 import type { ImageDialect } from '../formats/media/image.ts'
 import type { ModerationDialect } from '../formats/media/moderation.ts'
 import type { RerankDialect } from '../formats/media/rerank.ts'
@@ -126,6 +127,8 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly isKeyTrouble?: (status: number, body: unknown) => boolean
   /** How its counts differ from the common meaning: reasoning stands beside `completion_tokens`, not inside it. */
   readonly usage?: { readonly reasoningOutside: boolean }
+  /** What of a chat its hosts take or refuse beyond the format, where one is translated for them. */
+  readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks'>
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { relayError } from '../http/errors.ts'
 import type { KeptAnswer } from './repeat.ts'
+import { COMMON_VOICE, type Trouble, troubleOf, type Voice } from './voice.ts'
 
 /** Browsers may read these of our answers; the list is spelled out because credentials forbid a star. */
 const EXPOSED = [
@@ -21,11 +22,14 @@ const EXPOSED = [
 ].join(', ')
 
 /** On every answer of the relay: our request's id, and that any page may call it (contract 3). */
-export const commonHeaders = (requestId: string): Record<string, string> => ({
-  'x-request-id': requestId,
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': EXPOSED,
-})
+export const commonHeaders = (requestId: string, voice?: Voice): Record<string, string> => {
+  const headers = {
+    'x-request-id': requestId,
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': EXPOSED,
+  }
+  return voice?.headers === undefined ? headers : { ...headers, ...voice.headers(requestId) }
+}
 
 export function answerPreflight(request: IncomingMessage, response: ServerResponse, requestId: string): void {
   response.writeHead(204, {
@@ -67,13 +71,29 @@ export function answerJson(
 /** Exhausted quotas and requests that were sent already are not worth repeating; SDKs ask this header first. */
 const NOT_WORTH_REPEATING = new Set(['insufficient_quota', 'model_not_priced'])
 
-export function answerRefusal(response: ServerResponse, refusal: Refusal, requestId: string): void {
-  const { status, headers, body } = relayError(refusal)
+/** In the words of the client's format. */
+export function answerTrouble(
+  response: ServerResponse,
+  trouble: Trouble,
+  { voice = COMMON_VOICE, requestId, headers = {} }: Told,
+): void {
+  const more = { ...commonHeaders(requestId, voice), ...headers }
+  answerJson(response, trouble.status, more, voice.errorBody(trouble, requestId))
+}
+
+type Told = {
+  readonly voice?: Voice | undefined
+  readonly requestId: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export function answerRefusal(response: ServerResponse, refusal: Refusal, told: Told): void {
+  const { headers } = relayError(refusal)
   const repeat = NOT_WORTH_REPEATING.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
   // A body that nobody reads to its end would be taken for the next request.
   const close =
     refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
-  answerJson(response, status, { ...commonHeaders(requestId), ...headers, ...repeat, ...close }, body)
+  answerTrouble(response, troubleOf(refusal), { ...told, headers: { ...headers, ...repeat, ...close } })
 }
 
 export const notServed = (request: IncomingMessage) =>

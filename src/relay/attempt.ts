@@ -249,7 +249,7 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
           { channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers },
           { spec, desk: deps.desk },
           headersOf(errand, channel, address),
-          work.dress(channel, sentModel),
+          work.dress(channel, sentModel, errand.priced),
         ),
       send: ({ headers, dressed }: Ready) =>
         send(deps.upstream, dressed, {

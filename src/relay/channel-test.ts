@@ -1,5 +1,6 @@
 import { Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
+import { createAmbience } from './ambience.ts'
 import { type Catalog, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
 import { deliverNowhere } from './drain.ts'
 import { dress } from './dress.ts'
@@ -46,6 +47,7 @@ export function createChannelTest({
   const desk: Desk = {
     settings: catalog.settings,
     isServed: model => catalog.table().resolve(model) !== undefined,
+    ambience: createAmbience(nowMs),
   }
 
   async function judge(outcome: Outcome, work: Work, { channel, sent, startedMs }: Judging) {

@@ -1,15 +1,13 @@
-import type { ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import type { When } from '../domain/price.ts'
 import { ROLE } from '../domain/role.ts'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
-import { relayError } from '../http/errors.ts'
 import type { Doubt, UsageLog } from '../ledger/record.ts'
 import type { Outcome } from '../routing/health.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { rateHeaders } from './admit.ts'
-import { answerRefusal, commonHeaders } from './answer.ts'
+import { answerRefusal, answerTrouble, commonHeaders } from './answer.ts'
 import type { Answered } from './attempt.ts'
 import type { CatalogPrice, RelayChannel } from './catalog.ts'
 import { type Counted, countUsage, type Output, tokensOf } from './count.ts'
@@ -17,7 +15,8 @@ import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
 import type { StreamMeter } from './operations/operation.ts'
-import { passedError, passedEvent } from './passed.ts'
+import { type PassedError, passedError, passedEvent } from './passed.ts'
+import { COMMON_VOICE, chatErrorOf, troubleOf } from './voice.ts'
 
 /** Where the counts of a settlement come from. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
@@ -120,10 +119,10 @@ const idOf = (headers: Readonly<Record<string, unknown>>) => {
 
 /** What every good answer carries besides its own. */
 function answerHeaders(
-  { requestId, admitted }: Errand,
+  { requestId, admitted, spec }: Errand,
   { step: { channel }, warnings }: Pick<Of<'stream'>, 'step' | 'warnings'>,
 ): Record<string, string> {
-  const headers = Object.assign(commonHeaders(requestId), rateHeaders(admitted.remaining()))
+  const headers = Object.assign(commonHeaders(requestId, spec.voice), rateHeaders(admitted.remaining()))
   if (admitted.caller.role >= ROLE.admin) headers['x-sluice-channel'] = String(channel.id)
   if (warnings.length > 0) headers['x-sluice-warnings'] = warnings.join('; ')
   return headers
@@ -197,6 +196,7 @@ function endWhole(response: ServerResponse, body: Buffer): void {
 
 async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
   const { response, work, deps, hold, priced, startedMs } = errand
+  const { voice = COMMON_VOICE } = errand.spec
   const { step, streamed, trace, early, exchange } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
@@ -216,7 +216,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     response,
     flow: streamed.flow,
     meter,
-    isSilent,
+    keepAlive: isSilent ? undefined : voice.keepAlive,
     abort: exchange.abort,
     nowMs: deps.nowMs,
     onProgress() {
@@ -278,7 +278,9 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   // The provider's own words, if it spoke of an error itself; ours, if the stream just stopped.
   const { error } = meter.reading
   const isTold = error !== undefined && delivery.ending !== 'stopped'
-  endWithError(response, isTold ? passedEvent(error, channel).body : relayError(fault).body)
+  const trouble = isTold ? passedEvent(error, channel) : troubleOf(fault)
+  for (const bytes of meter.breakOff?.(chatErrorOf(trouble)) ?? []) response.write(bytes)
+  response.end(meter.breakOff ? undefined : voice.lastEvent(trouble, deps.desk.ambience))
 }
 
 /** Whether the answer is a file that passes byte by byte, rather than a stream of events. */
@@ -289,7 +291,7 @@ const FILE_HEADERS = ['content-type', 'content-length', 'content-range', 'accept
 
 function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> {
   const common = answerHeaders(errand, answered)
-  if (!isFile(errand, answered)) return { ...streamHeaders(errand.requestId), ...common }
+  if (!isFile(errand, answered)) return { ...streamHeaders(errand.requestId, errand.spec.voice), ...common }
   const given = answered.streamed.headers
   const told = FILE_HEADERS.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name]]] : []))
   return { ...common, ...Object.fromEntries(told) }
@@ -312,11 +314,6 @@ function healthOf({ ending }: Delivery, fault: Refusal | undefined): Outcome {
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
 }
 
-/** A broken stream ends in an error event, never in `[DONE]`. */
-function endWithError(response: ServerResponse, body: unknown): void {
-  response.end(`data: ${JSON.stringify(body)}\n\n`)
-}
-
 /** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
 async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Promise<void> {
   const last = trace.attempts.at(-1)
@@ -332,27 +329,25 @@ async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Pro
 }
 
 async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<void> {
-  const { response, requestId } = errand
+  const { response, requestId, deps } = errand
+  const { voice = COMMON_VOICE } = errand.spec
   const { channel, refusal, answer, trace, early } = answered
   early.close()
   const passed = answer && passedError(answer, channel)
   const error = passed?.message ?? refusal.message
-  const bytes = passed && Buffer.from(JSON.stringify(passed.body))
-  const contentType = 'application/json; charset=utf-8'
   // What a provider has judged itself it would judge the same again; a failure may pass.
-  const isFinal = bytes !== undefined && passed !== undefined && passed.status < 500
-  await errand.keep?.(isFinal ? { status: passed.status, contentType, body: bytes } : undefined)
+  const isFinal = passed !== undefined && passed.status < 500
+  await errand.keep?.(isFinal ? keptError(passed) : undefined)
   await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error })
   if (response.destroyed) return
-  if (early.isOpen()) {
-    endWithError(response, passed?.body ?? relayError(refusal).body)
-    return
-  }
-  if (!passed || !bytes) return answerRefusal(response, refusal, requestId)
-  response.writeHead(passed.status, {
-    ...commonHeaders(requestId),
-    'content-type': contentType,
-    'content-length': String(bytes.length),
-  })
-  response.end(bytes)
+  if (early.isOpen()) response.end(voice.lastEvent(passed ?? troubleOf(refusal), deps.desk.ambience))
+  else if (passed) answerTrouble(response, passed, { voice, requestId })
+  else answerRefusal(response, refusal, { voice, requestId })
 }
+
+/** Only operations that speak in the common shape are kept. */
+const keptError = ({ status, body }: PassedError) => ({
+  status,
+  contentType: 'application/json; charset=utf-8',
+  body: Buffer.from(JSON.stringify(body)),
+})

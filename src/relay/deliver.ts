@@ -13,8 +13,8 @@ export type Delivering = {
   readonly response: ServerResponse
   readonly flow: Flow
   readonly meter: StreamMeter
-  /** Nothing may be said between the bytes of a file. */
-  readonly isSilent?: boolean
+  /** What is said while nothing comes; absent: nothing may be said, as between the bytes of a file. */
+  readonly keepAlive: string | undefined
   abort(): void
   /** Called with the first bytes that go out, and after that at most once a second. False stops the stream. */
   onProgress(): boolean
@@ -25,11 +25,10 @@ export type Delivering = {
 const STALL_MS = 60_000
 const PROGRESS_MS = 1_000
 const KEEP_ALIVE_MS = 15_000
-export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /** The one loop that owns both sockets of a stream: bytes, backpressure, departure, silence. */
 export function deliver(delivering: Delivering): Promise<Delivery> {
-  const { response, flow, meter, isSilent = false, abort, onProgress, nowMs } = delivering
+  const { response, flow, meter, keepAlive, abort, onProgress, nowMs } = delivering
   const { promise, resolve } = Promise.withResolvers<Delivery>()
   let isOver = false
   let lastProgressMs = 0
@@ -78,9 +77,9 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     if (stalledSinceMs !== 0 && now - stalledSinceMs > STALL_MS) {
       finish({ ending: 'left' })
       response.destroy()
-    } else if (!isSilent && stalledSinceMs === 0 && now - lastWriteMs >= KEEP_ALIVE_MS) {
+    } else if (keepAlive !== undefined && stalledSinceMs === 0 && now - lastWriteMs >= KEEP_ALIVE_MS) {
       lastWriteMs = now
-      response.write(KEEP_ALIVE)
+      response.write(keepAlive)
     }
   }, KEEP_ALIVE_MS / 3)
 

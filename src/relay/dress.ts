@@ -4,9 +4,10 @@ import { OverrideError, ToldError } from '../formats/override/edit.ts'
 import { applyOperations, isEmpty } from '../formats/override/override.ts'
 import type { RoutedKey } from '../routing/table.ts'
 import type { RelayChannel } from './catalog.ts'
-import { type AttemptFailure, overrideFailure, toldFailure } from './failure.ts'
+import { type AttemptFailure, lossFailure, overrideFailure, toldFailure } from './failure.ts'
 import { clientHeader, fillHeader } from './header-override.ts'
-import type { Desk, Dressed, OperationSpec, Work } from './operations/operation.ts'
+import type { Desk, Dressed, OperationSpec } from './operations/operation.ts'
+import type { Priced } from './price.ts'
 
 export type Sending = {
   readonly channel: RelayChannel
@@ -41,11 +42,13 @@ function applyOverrides({ channel, key, asked, sent, client }: Sending, clothes:
   return { headers: applied.headers, body: applied.bytes }
 }
 
+type Bounded = Parameters<Priced['boundFor']>[1]
+
 export type Ready = {
   readonly headers: Readonly<Record<string, string>>
   readonly dressed: Buffer | Dressed
   /** The request as the channel makes it, where that may cost more than what the client asked for. */
-  readonly changed: Work | undefined
+  readonly changed: Bounded | undefined
 }
 
 /** Forms and lists of questions have no one document that operations could change. */
@@ -56,22 +59,28 @@ const documentOf = (dressed: Buffer | Dressed) => {
   return Buffer.isBuffer(dressed.body) ? dressed.body : NO_DOCUMENT
 }
 
+type Reader = { readonly spec: OperationSpec; readonly desk: Desk }
+
+/** What is sent can be read once more: the override may ask for more than the client did. */
+function reread(dressed: Buffer | Dressed, body: Buffer, { spec, desk }: Reader): Bounded | undefined {
+  const parsed = () => JSON.parse(body.toString('utf8')) as Record<string, unknown>
+  return Buffer.isBuffer(dressed) ? spec.read?.(parsed(), body, desk) : dressed.boundsOf?.(parsed())
+}
+
 /** A request as it goes to one channel, or why the channel's own overrides keep it from going there. */
 export function dress(
   sending: Sending,
-  { spec, desk }: { readonly spec: OperationSpec; readonly desk: Desk },
+  reader: Reader,
   given: Readonly<Record<string, string>>,
   dressed: Buffer | Dressed,
 ): Ready | AttemptFailure {
-  const { channel } = sending
+  const { channel, client } = sending
+  const warnings = Buffer.isBuffer(dressed) ? [] : (dressed.warnings ?? [])
+  if (warnings.length > 0 && client['x-sluice-strict'] === 'true') return lossFailure(channel, warnings)
   const document = documentOf(dressed)
   try {
     const { headers, body } = applyOverrides(sending, { headers: given, body: document })
-    // In the client's own format it can be read once more: the override may ask for more than the client did.
-    const changed =
-      isEmpty(channel.override) || !Buffer.isBuffer(dressed)
-        ? undefined
-        : spec.read?.(JSON.parse(body.toString('utf8')) as Record<string, unknown>, body, desk)
+    const changed = isEmpty(channel.override) ? undefined : reread(dressed, body, reader)
     if (body === document) return { headers, dressed, changed }
     return { headers, dressed: Buffer.isBuffer(dressed) ? body : { ...dressed, body }, changed }
   } catch (error) {

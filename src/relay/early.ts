@@ -1,9 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { rateHeaders } from './admit.ts'
 import { commonHeaders } from './answer.ts'
-
-import { KEEP_ALIVE } from './deliver.ts'
 import type { Errand } from './errand.ts'
+import { COMMON_VOICE, type Voice } from './voice.ts'
 
 const EVERY_MS = 15_000
 
@@ -15,18 +14,19 @@ export type Early = {
   close(): void
 }
 
-export const streamHeaders = (requestId: string): Record<string, string> => ({
-  ...commonHeaders(requestId),
+export const streamHeaders = (requestId: string, voice?: Voice): Record<string, string> => ({
+  ...commonHeaders(requestId, voice),
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
   'x-accel-buffering': 'no',
 })
 
+type Waiting = Pick<Errand, 'spec' | 'work' | 'response' | 'requestId' | 'admitted'>
+
 /** After `afterMs` without an answer the head and a first keep-alive go out together, then one every 15 s; 0: never. */
-export function openEarly(
-  { work, response, requestId, admitted }: Pick<Errand, 'work' | 'response' | 'requestId' | 'admitted'>,
-  afterMs: number,
-): Early {
+export function openEarly({ spec, work, response, requestId, admitted }: Waiting, afterMs: number): Early {
+  const { voice = COMMON_VOICE } = spec
+  const { keepAlive } = voice
   let isOpen = false
   let every: NodeJS.Timeout | undefined
   const first =
@@ -34,13 +34,14 @@ export function openEarly(
       ? setTimeout(() => {
           isOpen = true
           open(response)
-          every = setInterval(() => response.write(KEEP_ALIVE), EVERY_MS)
+          if (keepAlive !== undefined) every = setInterval(() => response.write(keepAlive), EVERY_MS)
         }, afterMs)
       : undefined
 
   function open(to: ServerResponse): void {
-    to.writeHead(200, { ...streamHeaders(requestId), ...rateHeaders(admitted.remaining()) })
-    to.write(KEEP_ALIVE)
+    to.writeHead(200, { ...streamHeaders(requestId, voice), ...rateHeaders(admitted.remaining()) })
+    if (keepAlive === undefined) to.flushHeaders()
+    else to.write(keepAlive)
   }
 
   return {

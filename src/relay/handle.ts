@@ -11,10 +11,11 @@ import { closerInput } from './count.ts'
 import { type Caller, mustBeLive } from './directory.ts'
 import type { Errand, RelayDeps } from './errand.ts'
 import { listFormat, tellModel, tellModels } from './models.ts'
-import { OPERATIONS } from './operations/index.ts'
-import type { OperationSpec } from './operations/operation.ts'
+import { operationAt } from './operations/index.ts'
+import type { OperationSpec, Work } from './operations/operation.ts'
 import { priceWork } from './price.ts'
 import { keyOf } from './repeat.ts'
+import type { Voice } from './voice.ts'
 
 /** The walk of one request: each room is entered once, here, in this order. */
 async function walk(
@@ -48,6 +49,7 @@ async function walkOn(begun: Begun): Promise<void> {
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request, credential)
   const route = admit(deps, admitted, work)
+  if (work.tell) return answerItself(begun, admitted, work.tell)
   const priced = priceWork(deps.catalog, route, work)
   const claimed = work.digest && (await claimRepeat(begun, admitted))
   if (claimed && 'body' in claimed) return answerKept(response, claimed, requestId)
@@ -55,6 +57,21 @@ async function walkOn(begun: Begun): Promise<void> {
     await serve(begun, { admitted, route, priced, ...(claimed && { keep: claimed.keep }) })
   } finally {
     await claimed?.end()
+  }
+}
+
+/** What nobody has to be asked for costs nothing, but counts under the limits. */
+async function answerItself(
+  { deps, spec, response, requestId }: Begun,
+  admitted: Admitted,
+  tell: NonNullable<Work['tell']>,
+): Promise<void> {
+  const ticket = await admitted.enter(0)
+  try {
+    const answer = await tell(deps.counter)
+    if (!response.destroyed) answerJson(response, 200, commonHeaders(requestId, spec.voice), answer)
+  } finally {
+    ticket.end(0)
   }
 }
 
@@ -151,11 +168,16 @@ const BILLING = /^\/(v1\/)?dashboard\/billing\//
 /** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
 export function createRelay(deps: RelayDeps): RequestListener {
   const newRequestId = createRequestIds()
-  const fail = (response: ServerResponse, error: unknown, requestId: string) => {
+  const fail = (
+    response: ServerResponse,
+    error: unknown,
+    told: { voice?: Voice | undefined; requestId: string },
+  ) => {
+    const { requestId } = told
     const refusal = error instanceof Refusal ? error : internalError(requestId)
     if (refusal !== error) deps.onFailure(error as Error, requestId)
     if (response.headersSent) response.destroy()
-    else answerRefusal(response, refusal, requestId)
+    else answerRefusal(response, refusal, told)
   }
 
   async function listModels(
@@ -190,8 +212,8 @@ export function createRelay(deps: RelayDeps): RequestListener {
     const requestId = newRequestId(deps.nowMs())
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
     if (BILLING.test(path)) return deps.manage(request, response)
-    const models = MODELS.exec(path)
-    const spec = Object.hasOwn(OPERATIONS, path) ? OPERATIONS[path] : undefined
+    const spec = operationAt(path)
+    const models = spec ? null : MODELS.exec(path)
     const run = () => {
       if (models) {
         if (request.method !== 'GET') throw new Refusal('method_not_allowed', `${path} takes GET`)
@@ -201,6 +223,6 @@ export function createRelay(deps: RelayDeps): RequestListener {
       if (request.method !== 'POST') throw new Refusal('method_not_allowed', `${path} takes POST`)
       return walk(deps, spec, request, response, requestId)
     }
-    Promise.try(run).catch(error => fail(response, error, requestId))
+    Promise.try(run).catch(error => fail(response, error, { voice: spec?.voice, requestId }))
   }
 }

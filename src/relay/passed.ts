@@ -1,7 +1,10 @@
+import { ERROR_KINDS } from '../formats/error.ts'
+import type { ErrorKind } from '../formats/hub.ts'
 import type { RelayChannel } from './catalog.ts'
 import type { Whole } from './upstream.ts'
+import type { Trouble } from './voice.ts'
 
-export type PassedError = { readonly status: number; readonly message: string; readonly body: unknown }
+export type PassedError = Trouble & { readonly message: string }
 
 const MAX_MESSAGE = 2_000
 const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
@@ -36,8 +39,16 @@ export const passedError = ({ status, body }: Whole, channel: RelayChannel): Pas
   told({ parsed: parse(body), status, otherwise: `the provider answered ${status}` }, channel)
 
 /** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
-export const passedEvent = (error: unknown, channel: RelayChannel): PassedError =>
-  told({ parsed: { error }, status: 200, otherwise: 'the provider reported an error' }, channel)
+export const passedEvent = (error: unknown, channel: RelayChannel): PassedError => ({
+  ...told({ parsed: { error }, status: 200, otherwise: 'the provider reported an error' }, channel),
+  kind: kindOf(error),
+})
+
+/** Where it was read in the hub's words, it is known what it comes to. */
+function kindOf(error: unknown): ErrorKind | undefined {
+  const kind = textIn(objectOf(error).kind) ?? ''
+  return Object.hasOwn(ERROR_KINDS, kind) ? (kind as ErrorKind) : undefined
+}
 
 type Words = { readonly parsed: unknown; readonly status: number; readonly otherwise: string }
 

@@ -18,19 +18,26 @@ export type Priced = {
   counted(channel: RelayChannel, outputTokens: number): Usage
   /** What an attempt may have cost if nothing more is heard of it. */
   estimate(channel: RelayChannel): number
+  /** The longest answer that was held for, where the client sets no limit. */
+  maxOutput(channel: RelayChannel): number
   /** The same bound for one channel, which may make more of the request than the client did. */
-  boundFor(channel: RelayChannel, work: Work): number
+  boundFor(channel: RelayChannel, work: Bounded): number
 }
+
+/** What of a request says how much it may cost. */
+type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked'>
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
 
 /** Where a price says nothing of the longest answer (contract 4, money). */
 const DEFAULT_MAX_OUTPUT = 8_192
 
-const boundOf = ({ price }: CatalogPrice, work: Work) => {
+const maxOutputOf = (price: Price) => price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT
+
+const boundOf = ({ price }: CatalogPrice, work: Bounded) => {
   const limits = {
     inputTokens: work.inputTokens,
-    outputTokens: work.outputTokens(price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT),
+    outputTokens: work.outputTokens(maxOutputOf(price)),
     calls: 1,
     ...work.units,
   }
@@ -79,6 +86,7 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     boundFor: (channel, changed) => boundOf(priceFor(channel) ?? FREE, changed),
     costOf,
     counted,
+    maxOutput: channel => maxOutputOf((priceFor(channel) ?? FREE).price),
     estimate: channel => costOf(channel, counted(channel, 0)),
   }
 }

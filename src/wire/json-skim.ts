@@ -8,7 +8,7 @@ import { type Cut, createJsonScanner } from './json-scan.ts'
 /** Below this a body is parsed as it is: not even the worst of them takes long. */
 export const LARGE_BYTES = 64 * 1024
 /** Above this, long texts are left out of the parsed body for whoever needs no more than their lengths. */
-const SKIM_BYTES = 1_048_576
+export const SKIM_BYTES = 1_048_576
 const PIECE_BYTES = 512 * 1024
 const HEAD_BYTES = 32
 const MAX_NOTE_BYTES = 80

@@ -6,4 +6,5 @@ export const DESK: Desk = {
     throw new Error('nobody was to ask for the settings')
   },
   isServed: () => true,
+  ambience: { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 },
 }

@@ -63,7 +63,8 @@ function countTools(body: JsonObject): number {
   return (Array.isArray(tools) ? tools.length : 0) + (Array.isArray(functions) ? functions.length : 0)
 }
 
-function addedTokens(messages: number, tools: number): number {
+/** Tokens that a vendor may put around what the client wrote. */
+export function addedTokens(messages: number, tools: number): number {
   const forTools = tools === 0 ? 0 : TOKENS_FOR_TOOLS + tools * TOKENS_PER_TOOL
   return TOKENS_PER_REQUEST + messages * TOKENS_PER_MESSAGE + forTools
 }

@@ -94,8 +94,9 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
     const kind = typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
     if (kind !== undefined && !isInMedia) media[kind] += 1
     let bytes = LIST_FRAME_BYTES
-    for (const key of Object.keys(object))
-      bytes += memberSize(key, object[key], isInMedia || kind !== undefined)
+    // Inside a document, too, a text is a text: it has no link or file to leave out.
+    const isMedia = (isInMedia || kind !== undefined) && type !== 'text'
+    for (const key of Object.keys(object)) bytes += memberSize(key, object[key], isMedia)
     return bytes
   }
 

@@ -68,10 +68,13 @@ export function promptText(request: JsonObject, mediaTokens: number): PromptText
       if (!ASIDE.has(name) && !(isInMedia && isPayload(name))) walk(each, isInMedia)
   }
 
-  const { messages, prompt, input, tools, functions, response_format } = request
-  if (Array.isArray(messages)) extra += messages.length * TOKENS_PER_MESSAGE + TOKENS_PER_ANSWER
-  for (const shown of [messages, prompt, input]) walk(shown, false)
-  for (const shape of [tools, functions, response_format])
+  const { messages, prompt, input, contents, tools, functions, response_format } = request
+  const { system, instructions, systemInstruction, text: form, output_config } = request
+  const turns = [messages, contents, input].find(each => Array.isArray(each) && each.some(isObject))
+  if (Array.isArray(turns)) extra += turns.length * TOKENS_PER_MESSAGE + TOKENS_PER_ANSWER
+  for (const shown of [system, instructions, systemInstruction, messages, prompt, input, contents])
+    walk(shown, false)
+  for (const shape of [tools, functions, response_format, form, output_config])
     if (typeof shape === 'object' && shape !== null) take(JSON.stringify(shape))
   return { text: pieces.join('\n'), bytes, extra: Math.ceil(extra) }
 }

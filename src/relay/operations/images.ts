@@ -20,8 +20,8 @@ import type { RelayChannel } from '../catalog.ts'
 import type { Form, FormFile } from '../form.ts'
 import { digestOfBytes, digestOfForm } from '../repeat.ts'
 import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
-import { dressed, mustRead } from './openai.ts'
 import type { Answering, Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
+import { dressed, mustRead } from './written.ts'
 
 const MAX_IMAGES = 16
 const MAX_ANSWER_BYTES = 64 * 1_048_576

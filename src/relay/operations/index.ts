@@ -1,3 +1,4 @@
+import { countMessages, messages, responses } from './chats.ts'
 import { imageEdits, imageGenerations, imageVariations } from './images.ts'
 import { moderation } from './moderation.ts'
 import { chat, completions, embeddings } from './openai.ts'
@@ -7,8 +8,11 @@ import { speech } from './speech.ts'
 import { transcription, translation } from './transcription.ts'
 
 /** What `/v1` takes, by path. */
-export const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
+const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
   '/v1/chat/completions': chat,
+  '/v1/messages': messages,
+  '/v1/messages/count_tokens': countMessages,
+  '/v1/responses': responses,
   '/v1/completions': completions,
   '/v1/embeddings': embeddings,
   '/v1/audio/speech': speech,
@@ -23,3 +27,6 @@ export const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
 }
 
 export const SPECS: readonly OperationSpec[] = [...new Set(Object.values(OPERATIONS))]
+
+export const operationAt = (path: string): OperationSpec | undefined =>
+  Object.hasOwn(OPERATIONS, path) ? OPERATIONS[path] : undefined

@@ -8,8 +8,8 @@ import { inputBound, sizeOf } from '../../formats/openai/prompt-size.ts'
 import { readOpenAiUsage } from '../../formats/openai/usage.ts'
 import { member } from '../../formats/openai/value.ts'
 import { carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
-import { dressed, mustRead } from './openai.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
+import { dressed, mustRead } from './written.ts'
 
 const BYTES_PER_TOKEN = 4
 

@@ -1,28 +1,17 @@
-import { Refusal } from '../../domain/errors.ts'
-import { readChatRequest } from '../../formats/openai/chat-request.ts'
+import { type ChatFacts, readChatRequest } from '../../formats/openai/chat-request.ts'
 import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
 import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
 import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
 import { promptText } from '../../formats/openai/prompt-text.ts'
-import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
 import { createTextSample } from '../../formats/openai/text-sample.ts'
 import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
 import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
-import { editTopLevel, type Member } from '../../wire/json-edit.ts'
+import { openaiChat } from '../../formats/openai-chat/format.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { OperationSpec, WholeReading, Work } from './operation.ts'
-
-type Body = Readonly<Record<string, unknown>>
-/** The body as the client wrote it. */
-export type Written = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
-
-/** A fault of the reader, as the refusal that answers it. */
-export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
-  if ('request' in reading) return reading.request
-  const { code, message, param } = reading.fault
-  throw new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
-}
+import { chatFormat, translating } from './translate.ts'
+import { type Body, dressed, mustRead, type Written } from './written.ts'
 
 /** Four bytes of text are a token, more or less. */
 const BYTES_PER_TOKEN = 4
@@ -53,25 +42,22 @@ function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
   return { usage: undefined, outputBytes: 0, fault }
 }
 
-/** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
-export function dressed(
-  { bytes, members }: Written,
-  asked: string,
-  sent: string,
-  channel: RelayChannel,
-  more: Body = {},
-): Buffer {
-  const edits: Record<string, unknown> = { ...more, ...channel.override.members }
-  if (sent !== asked) edits.model = sent
-  return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits, members)
-}
-
 /** Usage is asked for whether or not the client did: the books need it. */
 const streamOptions = (parsed: Body) => ({
   stream_options: { ...(parsed.stream_options as Body | null | undefined), include_usage: true },
 })
 
-const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
+export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
+
+/** What a chat comes to, in whichever format. */
+export const generation = (facts: ChatFacts, parsed: Body, bytes: Buffer) => ({
+  model: facts.model,
+  isStream: facts.stream,
+  inputTokens: inputBound(facts),
+  ...texts(facts, parsed, bytes),
+  countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
+  outputTokens: (maximum: number | undefined) => (facts.maxOutput ?? maximum ?? 0) * facts.n,
+})
 
 type Generation = PromptSize & {
   readonly model: string
@@ -83,9 +69,6 @@ type Generation = PromptSize & {
 
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
 const generating = (facts: Generation, parsed: Body, written: Written) => ({
-  model: facts.model,
-  isStream: facts.stream,
-  inputTokens: inputBound(facts),
   dress: (channel: RelayChannel, sent: string) =>
     dressed(
       written,
@@ -107,14 +90,14 @@ const generating = (facts: Generation, parsed: Body, written: Written) => ({
 export const chat = {
   operation: 'chat',
   format: 'openai-chat',
+  formatFor: chatFormat('openai-chat'),
   skims: true,
-  read(parsed, bytes, _desk, members): Work {
+  read(parsed, bytes, desk, members): Work {
     const facts = mustRead(readChatRequest(parsed))
+    const told = { format: openaiChat, bytes, members, parsed, choices: facts.n }
     return {
-      ...generating(facts, parsed, { bytes, members }),
-      ...texts(facts, parsed, bytes),
-      countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
-      outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.n,
+      ...generation(facts, parsed, bytes),
+      ...translating(told, generating(facts, parsed, told), desk),
     }
   },
 } satisfies OperationSpec
@@ -126,6 +109,9 @@ export const completions = {
   read(parsed, bytes, _desk, members): Work {
     const facts = mustRead(readCompletionRequest(parsed))
     return {
+      model: facts.model,
+      isStream: facts.stream,
+      inputTokens: inputBound(facts),
       ...generating(facts, parsed, { bytes, members }),
       ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),

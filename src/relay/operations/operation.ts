@@ -2,15 +2,20 @@ import type { Refusal } from '../../domain/errors.ts'
 import type { When } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
 import type { Usage } from '../../domain/usage.ts'
+import type { Bounds } from '../../formats/facts.ts'
+import type { Ambience } from '../../formats/format.ts'
+import type { ChatError } from '../../formats/hub.ts'
 import type { PromptText } from '../../formats/openai/prompt-text.ts'
-import type { StreamMeter } from '../../formats/openai/stream-meter.ts'
+import type { StreamMeter as Meter } from '../../formats/openai/stream-meter.ts'
 import type { TextSample } from '../../formats/openai/text-sample.ts'
 import type { Format, Operation, Provider, Values } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import type { Upload } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Form } from '../form.ts'
+import type { TokenCounter } from '../token-count.ts'
 import type { Whole } from '../upstream.ts'
+import type { Voice } from '../voice.ts'
 
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
 export type WholeReading = {
@@ -25,7 +30,10 @@ export type WholeReading = {
   readonly made?: When
 }
 
-export type { StreamMeter }
+export type StreamMeter = Meter & {
+  /** Ends a stream that was put into other words, which only those words can end. */
+  breakOff?(error: ChatError): readonly Buffer[]
+}
 
 /** A body for a channel with what else is asked in it; a bare buffer is JSON. */
 export type Dressed = {
@@ -35,7 +43,12 @@ export type Dressed = {
   readonly query?: Readonly<Record<string, string>>
   /** What this provider cannot take of the request: the client is told. */
   readonly warnings?: readonly string[]
+  /** What a body that an override has changed may come to; absent: it cannot be told. */
+  boundsOf?(parsed: Readonly<Record<string, unknown>>): Bounds
 }
+
+/** What a channel's answers may come to, for vendors that must be told a limit. */
+export type Limits = { maxOutput(channel: RelayChannel): number }
 
 /** Counts beside tokens that no answer to a request can pass. */
 export type Units = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | 'searches'>>
@@ -68,7 +81,7 @@ export type Work = {
   /** Values of the path that this request brings itself. */
   placeholders?(channel: RelayChannel): Values
   /** The body for a channel: the client's own bytes wherever nothing has to change. */
-  dress(channel: RelayChannel, sentModel: string): Buffer | Dressed
+  dress(channel: RelayChannel, sentModel: string, limits?: Limits): Buffer | Dressed
   /** Turns the provider's answer into what the client asked for, where those differ. */
   undress?(body: Buffer): Buffer
   readWhole(body: Buffer, channel: RelayChannel, more: Answering): WholeReading
@@ -80,6 +93,8 @@ export type Work = {
   readonly isWholeTaken?: boolean
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
+  /** Answers without asking anybody, and without a price. */
+  tell?(counter: Pick<TokenCounter, 'count'>): Promise<unknown>
   /** The same for the same request: for operations that are done once for an `Idempotency-Key`. */
   digest?(): string | Promise<string>
   /** Rather refused than done without something that was asked for. */
@@ -89,7 +104,11 @@ export type Work = {
 }
 
 /** What an operation may want to know of the gateway while it reads a request. */
-export type Desk = { settings(): Settings; isServed(model: string): boolean }
+export type Desk = {
+  settings(): Settings
+  isServed(model: string): boolean
+  readonly ambience: Ambience
+}
 
 /** One thing the relay can be asked for. The walk learns nothing about any of them. */
 export type OperationSpec = {
@@ -99,6 +118,8 @@ export type OperationSpec = {
   formatFor?(provider: Provider, model: string): Format | undefined
   /** The last part of the path, where it is not the one the provider's file tells. */
   readonly sibling?: string
+  /** How its clients are told errors; absent: in the common shape. */
+  readonly voice?: Voice
   /** It needs no more of long texts than how long they are, and may be given a LongText in their place. */
   readonly skims?: true
   /** Absent: it takes no JSON. `members`: those of the body, where they are known already. */

@@ -9,8 +9,8 @@ import {
   writeRanking,
 } from '../../formats/media/rerank.ts'
 import { carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
-import { dressed, mustRead } from './openai.ts'
 import type { OperationSpec, Work } from './operation.ts'
+import { dressed, mustRead } from './written.ts'
 
 const BYTES_PER_TOKEN = 4
 /** A tokenizer may put markers around the query and the document. */

@@ -10,8 +10,8 @@ import {
 import type { RelayChannel } from '../catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
 import { createFileMeter } from './file-meter.ts'
-import { dressed, mustRead } from './openai.ts'
 import type { OperationSpec, Work } from './operation.ts'
+import { dressed, mustRead } from './written.ts'
 
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
 const SECONDS_PER_CHARACTER = 1

@@ -14,8 +14,8 @@ import { readTranscriptionRequest } from '../../formats/openai/transcription-req
 import type { RelayChannel } from '../catalog.ts'
 import type { Form } from '../form.ts'
 import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
-import { mustRead } from './openai.ts'
 import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
+import { mustRead } from './written.ts'
 
 const HEAD_BYTES = 65_536
 /** Sound that does not tell its length has at least so many bytes a second, or is dearer than what is held. */

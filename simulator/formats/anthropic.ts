@@ -1,0 +1,267 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Ask, answer, type Choice, countOpening, type Tool } from '../answer.ts'
+import { isObject, type JsonObject, textOf } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { steer } from '../steering.ts'
+import { countTokens, splitTokens } from '../tokens.ts'
+import type { Failure, Format, Frame, Inquiry, Reply } from './format.ts'
+import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
+import { decodeCount, decodeRequest, missing } from './openai-request.ts'
+import { EVENT_STREAM } from './openai-stream.ts'
+import { cacheShares, proofOf, thoughtFor } from './thought.ts'
+
+/** Anthropic's Messages, under a path of its own, since the roots of both vendors have the same model list. */
+export const anthropic = {
+  name: 'Anthropic',
+  keyOf: keyIn,
+  routes: [
+    { method: 'POST', path: /^\/anthropic\/v1\/messages$/, answer: answerMessages },
+    { method: 'POST', path: /^\/anthropic\/v1\/messages\/count_tokens$/, answer: countMessages },
+    { method: 'GET', path: /^\/anthropic\/v1\/models$/, answer: listModels },
+  ],
+  encodeRefusal: ({ status, message }) => encodeError(status, message),
+  encodeFailure,
+  errorEvent: body => `event: error\ndata: ${body}\n\n`,
+} satisfies Format
+
+function keyIn(headers: IncomingHttpHeaders): string | undefined {
+  const key = headers['x-api-key']
+  if (typeof key === 'string' && key !== '') return key
+  return /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
+}
+
+const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+const blocksOf = (content: unknown): readonly JsonObject[] =>
+  typeof content === 'string' ? [{ type: 'text', text: content }] : listOf(content).map(objectOf)
+
+function messagesOf({ messages }: JsonObject): readonly JsonObject[] {
+  if (messages === undefined) throw missing('messages')
+  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isObject))
+    throw new Refusal('wrong_type', 'messages: Input should be a valid list', 'messages')
+  return messages
+}
+
+/** What this vendor refuses and others do not. */
+function check(request: JsonObject, { headers }: Inquiry): void {
+  if (headers['anthropic-version'] === undefined)
+    throw new Refusal('missing_field', 'anthropic-version: header is required', null)
+  if (request.max_tokens === undefined)
+    throw new Refusal('missing_field', 'max_tokens: Field required', 'max_tokens')
+  const turns = messagesOf(request)
+  if (turns[0]?.role !== 'user')
+    throw new Refusal('bad_value', 'messages: first message must use the "user" role', 'messages')
+  const open = new Set<unknown>()
+  for (const turn of turns) {
+    const blocks = blocksOf(turn.content)
+    for (const block of blocks) {
+      if (block.type === 'text' && block.text === '')
+        throw new Refusal('bad_value', 'messages: text content blocks must be non-empty', 'messages')
+      if (block.type === 'thinking' && !isOwnProof(block.signature))
+        throw new Refusal('bad_value', 'messages: Invalid `signature` in `thinking` block', 'messages')
+      if (block.type === 'tool_result' && !open.delete(block.tool_use_id))
+        throw new Refusal('bad_value', 'messages: unexpected `tool_use_id` in `tool_result`', 'messages')
+    }
+    if (open.size > 0 && turn.role === 'user')
+      throw new Refusal('bad_value', 'messages: `tool_use` ids without `tool_result` blocks', 'messages')
+    for (const { type, id } of blocks) if (type === 'tool_use') open.add(id)
+  }
+}
+
+const isOwnProof = (signature: unknown) => typeof signature === 'string' && signature.startsWith('sim-signature-')
+
+function answerMessages(inquiry: Inquiry): Reply {
+  const { id, headers, body } = inquiry
+  const { request, model } = decodeRequest(body)
+  check(request, inquiry)
+  const ask = decodeAsk(request, model, steer('words', headers, model))
+  const choice = answer(ask, 0)
+  const thought = objectOf(request.thinking).type === 'enabled' || objectOf(request.thinking).type === 'adaptive'
+  const said: Said = { id: `msg_${id}`, model, choice, ask, thought: thought ? splitTokens(thoughtFor(ask)) : [] }
+  const tokens = choice.tokenCount + said.thought.length
+  const bill = { id: said.id, model, promptTokens: ask.promptTokens }
+  if (request.stream !== true) return { kind: 'whole', body: encodeWhole(said), tokens, bill }
+  return { kind: 'stream', contentType: EVENT_STREAM, frames: encodeStream(said), bill }
+}
+
+function countMessages(inquiry: Inquiry): Reply {
+  const { request } = decodeRequest(inquiry.body)
+  return { kind: 'free', body: JSON.stringify({ input_tokens: countPrompt(request) }) }
+}
+
+function listModels(): Reply {
+  const data = ['sim-claude', 'sim-small'].map(id => ({ type: 'model', id, display_name: id }))
+  return { kind: 'free', body: JSON.stringify({ data, has_more: false }) }
+}
+
+/** By the same rule as in the other formats: all texts, calls, tools and schemas; a picture is a constant. */
+function countPrompt(request: JsonObject): number {
+  const countBlock = (block: JsonObject): number => {
+    switch (block.type) {
+      case 'text':
+        return countTokens(textOf(block.text) ?? '')
+      case 'thinking':
+        return countTokens(textOf(block.thinking) ?? '')
+      case 'tool_use':
+        return countTokens(textOf(block.name) ?? '') + countTokens(JSON.stringify(block.input ?? {}))
+      case 'tool_result':
+        return blocksOf(block.content).reduce((sum, each) => sum + countBlock(each), 0)
+      default:
+        return TOKENS_PER_MEDIA_PART
+    }
+  }
+  const blocks = [request.system, ...messagesOf(request).map(({ content }) => content)].flatMap(blocksOf)
+  let count = blocks.reduce((sum, block) => sum + countBlock(block), 0)
+  if (listOf(request.tools).length > 0) count += countTokens(JSON.stringify(request.tools))
+  const { schema } = objectOf(objectOf(request.output_config).format)
+  return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
+}
+
+function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
+  const choice = objectOf(request.tool_choice)
+  const offered = listOf(request.tools).flatMap(decodeTool)
+  const named = choice.type === 'tool' ? offered.filter(({ name }) => name === choice.name) : offered
+  const { schema } = objectOf(objectOf(request.output_config).format)
+  return {
+    model,
+    words,
+    promptTokens: countPrompt(request),
+    said: lastSaid(messagesOf(request)),
+    tools: named,
+    toolMode: choice.type === 'none' ? 'none' : choice.type === 'any' || choice.type === 'tool' ? 'required' : 'auto',
+    allowsParallelCalls: choice.disable_parallel_tool_use !== true,
+    json: schema === undefined ? undefined : { schema },
+    maxTokens: decodeCount(request, 'max_tokens') ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+function decodeTool(tool: unknown): readonly Tool[] {
+  const { name, input_schema: parameters } = objectOf(tool)
+  return typeof name === 'string' && name !== '' ? [{ name, parameters, isCustom: false }] : []
+}
+
+function lastSaid(messages: readonly JsonObject[]): Ask['said'] {
+  const blocks = blocksOf(messages.findLast(({ role }) => role === 'user')?.content)
+  const results = blocks.filter(({ type }) => type === 'tool_result')
+  const textIn = (list: readonly JsonObject[]) => list.map(({ text }) => textOf(text) ?? '').join(' ')
+  return results.length > 0
+    ? { by: 'tool', text: results.map(({ content }) => textIn(blocksOf(content))).join(' ') }
+    : { by: 'user', text: textIn(blocks) }
+}
+
+type Said = {
+  readonly id: string
+  readonly model: string
+  readonly choice: Choice
+  readonly ask: Ask
+  readonly thought: readonly string[]
+}
+
+/** Cached tokens stand beside the input here, not inside of it. */
+function usageOf({ ask, choice, thought }: Said) {
+  const { cached, written, rest } = cacheShares(ask.promptTokens)
+  return {
+    input_tokens: rest,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    output_tokens: choice.tokenCount + thought.length,
+    service_tier: 'standard',
+  }
+}
+
+const stopOf = ({ isCut, calls }: Choice) => (isCut ? 'max_tokens' : calls.length > 0 ? 'tool_use' : 'end_turn')
+const callId = ({ id }: Said, at: number) => `toolu_${id.slice('msg_'.length)}_${at}`
+
+function inputOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Arguments that the token limit has cut are told as far as this format can.
+    return {}
+  }
+}
+
+function encodeWhole(said: Said): string {
+  const { id, model, choice, thought } = said
+  const thinking = thought.join('')
+  const content = [
+    ...(thought.length > 0 ? [{ type: 'thinking', thinking, signature: proofOf(thinking) }] : []),
+    ...(choice.text.length > 0 ? [{ type: 'text', text: choice.text.join('') }] : []),
+    ...choice.calls.map(({ tool, tokens }, at) => ({
+      type: 'tool_use',
+      id: callId(said, at),
+      name: tool.name,
+      input: inputOf(tokens.join('')),
+    })),
+  ]
+  return JSON.stringify({
+    id,
+    type: 'message',
+    role: 'assistant',
+    model,
+    content,
+    stop_reason: stopOf(choice),
+    stop_sequence: null,
+    usage: usageOf(said),
+  })
+}
+
+const eventOf = (type: string, data: object, tokens = 0): Frame => ({
+  data: `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`,
+  tokens,
+})
+
+function* encodeStream(said: Said): Generator<Frame> {
+  const { id, model, choice, thought } = said
+  const usage = usageOf(said)
+  const message = { id, type: 'message', role: 'assistant', model, content: [], stop_reason: null, stop_sequence: null }
+  yield eventOf('message_start', { message: { ...message, usage: { ...usage, output_tokens: 1 } } })
+  yield eventOf('ping', {})
+  let index = 0
+  const block = function* (content_block: object, deltas: Iterable<readonly [object, number]>) {
+    yield eventOf('content_block_start', { index, content_block })
+    for (const [delta, tokens] of deltas) yield eventOf('content_block_delta', { index, delta }, tokens)
+    yield eventOf('content_block_stop', { index })
+    index += 1
+  }
+  if (thought.length > 0) {
+    const signature = proofOf(thought.join(''))
+    yield* block({ type: 'thinking', thinking: '', signature: '' }, [
+      ...thought.map(thinking => [{ type: 'thinking_delta', thinking }, 1] as const),
+      [{ type: 'signature_delta', signature }, 0],
+    ])
+  }
+  if (choice.text.length > 0)
+    yield* block(
+      { type: 'text', text: '' },
+      choice.text.map(text => [{ type: 'text_delta', text }, 1] as const),
+    )
+  for (const [at, call] of choice.calls.entries())
+    yield* block({ type: 'tool_use', id: callId(said, at), name: call.tool.name, input: {} }, [
+      [{ type: 'input_json_delta', partial_json: '' }, countOpening(call)],
+      ...call.tokens.map(partial_json => [{ type: 'input_json_delta', partial_json }, 1] as const),
+    ])
+  yield eventOf('message_delta', { delta: { stop_reason: stopOf(choice), stop_sequence: null }, usage })
+  yield eventOf('message_stop', {})
+}
+
+const TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+const encodeError = (status: number, message: string): string => {
+  const type = TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
+  return JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_simulated' })
+}
+
+function encodeFailure({ status, message, isOutOfQuota = false }: Failure): string {
+  return encodeError(isOutOfQuota ? 402 : status, message)
+}

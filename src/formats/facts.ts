@@ -1,0 +1,96 @@
+import type { Address } from './format.ts'
+import { addedTokens, type ChatFacts } from './openai/chat-request.ts'
+import { inputBound, type PromptSize, sizeOf } from './openai/prompt-size.ts'
+import { type Fields, type RequestReading, readRequest } from './openai/request-fields.ts'
+import { isObject, type JsonObject, member } from './openai/value.ts'
+
+/** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
+export type FactNames = {
+  /** The list of what was said so far. */
+  readonly turns: string
+  /** It may also be one text. */
+  readonly isTextTaken?: boolean
+  /** The most tokens of an answer. */
+  readonly limit: string
+  /** Fields that cannot be taken in any case, and why. */
+  readonly refused?: Readonly<Record<string, string>>
+}
+
+/** Reads the facts of a request whose format has one answer and its limit at the top. */
+export const createFactsReader =
+  (names: FactNames) =>
+  (parsed: unknown, address: Address = {}): RequestReading<ChatFacts> =>
+    readRequest(parsed, (fields, body) => {
+      const model = address.model ?? fields.model()
+      const stream = address.stream ?? fields.flag('stream')
+      const maxOutput = fields.integer(names.limit)
+      for (const [name, message] of Object.entries(names.refused ?? {}))
+        if (isWanted(member(body, name))) fields.refuse(name, message)
+      const turns = countTurns(fields, names)
+      if (fields.fault() !== undefined) return undefined
+      const { tools } = body
+      const { textBytes, media } = sizeOf(body)
+      const overhead = addedTokens(turns, Array.isArray(tools) ? tools.length : 0)
+      return {
+        model,
+        stream,
+        n: 1,
+        maxOutput,
+        includeUsage: true,
+        textBytes: textBytes + overhead,
+        overhead,
+        media,
+      }
+    })
+
+/** A field that is null, false or empty asks for nothing. */
+const isWanted = (value: unknown) => value !== undefined && value !== null && value !== false && value !== ''
+
+function countTurns(fields: Fields, { turns: name, isTextTaken = false }: FactNames): number {
+  const turns = fields.required(name)
+  if (turns === undefined || (isTextTaken && !Array.isArray(turns) && isText(turns))) return 1
+  if (Array.isArray(turns) && turns.length > 0) return turns.length
+  fields.refuse(
+    name,
+    isTextTaken ? 'must be a text or a list of at least one item' : 'must be a list of at least one message',
+  )
+  return 0
+}
+
+/** A very long one is an object that stands for it. */
+const isText = (value: unknown) => typeof value === 'string' || isObject(value)
+
+const LIMITS = [
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'maxOutputTokens',
+  'maxTokens',
+  'num_predict',
+]
+const CHOICES = ['n', 'candidateCount']
+const TURNS = ['messages', 'input', 'contents']
+
+/** What no answer to a body can pass, in whichever format it is written. */
+export type Bounds = { readonly inputTokens: number; outputTokens(modelMaximum: number | undefined): number }
+
+/**
+ * The bounds of a body that an administrator's override may have changed. Limits stand at the top or in an object there;
+ * where several are given, the largest counts.
+ */
+export function boundsOf(body: JsonObject): Bounds {
+  const places = [body, ...Object.values(body).filter(isObject)]
+  const numbers = (names: readonly string[]) =>
+    places.flatMap(place => names.map(name => member(place, name)).filter(isCount))
+  const limits = numbers(LIMITS)
+  const choices = Math.max(1, ...numbers(CHOICES))
+  const turns = TURNS.map(name => body[name]).find(Array.isArray)
+  const tools = Array.isArray(body.tools) ? body.tools.length : 0
+  const size: PromptSize = sizeOf(body)
+  return {
+    inputTokens: inputBound(size) + addedTokens(turns?.length ?? 1, tools),
+    outputTokens: maximum => (limits.length > 0 ? Math.max(...limits) : (maximum ?? 0)) * choices,
+  }
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0

@@ -1,0 +1,117 @@
+import { eventsOf } from '../../formats/answer.ts'
+import { boundsOf } from '../../formats/facts.ts'
+import type { DecodeOptions, Format, Outbound } from '../../formats/format.ts'
+import type { ChatAnswer, ChatRequest } from '../../formats/hub.ts'
+import { outboundOf } from '../../formats/index.ts'
+import { createEventMeter, createTranslatingMeter } from '../../formats/meter.ts'
+import { hasForeignProof } from '../../formats/signature.ts'
+import { warningsHeader } from '../../formats/warnings.ts'
+import { type Format as FormatName, formatsFor, type Provider } from '../../providers/index.ts'
+import { SKIM_BYTES } from '../../wire/json-skim.ts'
+import type { RelayChannel } from '../catalog.ts'
+import { jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import type { Desk, Dressed, Limits, WholeReading, Work } from './operation.ts'
+import { type Body, mustRead, type Written } from './written.ts'
+
+/** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
+export const chatFormat =
+  (own: FormatName) =>
+  (provider: Provider, model: string): FormatName | undefined => {
+    if (provider.speaks === undefined && provider.chat?.[own] !== undefined) return own
+    const offered = formatsFor(provider, 'chat', model)
+    return offered.includes(own) ? own : offered.find(format => outboundOf(format) !== undefined)
+  }
+
+/** What a request of one format needs for channels that speak it. */
+export type Native = Pick<Work, 'dress' | 'readWhole' | 'meter'>
+
+/** The client's format and its request. */
+export type Told = Written & {
+  readonly format: Format & { readonly name: FormatName }
+  readonly parsed: Body
+  readonly address?: { readonly model?: string; readonly stream?: boolean }
+  readonly choices: number
+}
+
+const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
+  provider.usage === undefined ? {} : { usage: provider.usage }
+
+/** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
+export function translating(told: Told, native: Native, { ambience }: Desk): Native {
+  const { format: client, bytes } = told
+  const formatOf = chatFormat(client.name)
+  // Which channels were asked in another format: their answers come in it.
+  let foreign: Map<number, Outbound> | undefined
+  let decoded: ChatRequest | undefined
+
+  function request(): ChatRequest {
+    // Of a long body the parsed form lacks the long texts.
+    const parsed = bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : told.parsed
+    decoded ??= mustRead(client.decodeRequest(parsed, told.address))
+    return decoded
+  }
+
+  function encode(upstream: Outbound, channel: RelayChannel, sent: string, limits?: Limits): Dressed {
+    const { body, warnings, headers } = upstream.encodeRequest(
+      { ...request(), model: sent },
+      { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
+    )
+    return {
+      body: Buffer.from(JSON.stringify({ ...body, ...channel.override.members })),
+      ...(headers && { headers }),
+      ...(warnings.length > 0 && { warnings: [warningsHeader(warnings)] }),
+      boundsOf,
+    }
+  }
+
+  return {
+    dress(channel, sent, limits) {
+      const name = formatOf(channel.provider, sent)
+      const isForeign = name !== client.name
+      if (!isForeign && !hasForeignProof(bytes)) return native.dress(channel, sent, limits)
+      const upstream = outboundOf(name ?? client.name) ?? client
+      if (isForeign) {
+        foreign ??= new Map()
+        foreign.set(channel.id, upstream)
+      }
+      return encode(upstream, channel, sent, limits)
+    },
+    readWhole(body, channel, more) {
+      const upstream = foreign?.get(channel.id)
+      if (upstream === undefined) return native.readWhole(body, channel, more)
+      return reading(() => {
+        const answer = decodeWhole(upstream, body, { ambience, ...usageOf(channel) })
+        if ('fault' in answer) return answer
+        const encoded = client.encodeAnswer(answer.answer, { ambience, request: request() })
+        return { ...measured(answer.answer), answer: jsonAnswer(encoded) }
+      })
+    },
+    meter(channel, length) {
+      const upstream = foreign?.get(channel.id)
+      if (upstream === undefined) return native.meter(channel, length)
+      return createTranslatingMeter({
+        decoder: upstream.createStreamDecoder({ ambience, choices: told.choices, ...usageOf(channel) }),
+        encoder: client.createStreamEncoder({ ambience, request: request() }),
+      })
+    },
+  }
+}
+
+/** An answer as its format tells it, or why it is none. */
+export function decodeWhole(
+  format: Outbound,
+  body: Buffer,
+  options: DecodeOptions,
+): { readonly answer: ChatAnswer } | (WholeReading & { readonly fault: string }) {
+  const answer = format.decodeAnswer(parsedAnswer(body), options)
+  return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
+}
+
+/** What an answer has used; where it does not say so, how much of it there is to count. */
+export function measured(answer: ChatAnswer): WholeReading {
+  if (answer.usage !== undefined) return { usage: answer.usage, outputBytes: 0 }
+  const meter = createEventMeter()
+  for (const event of eventsOf(answer)) meter.read(event)
+  const { textBytes, reasoningBytes } = meter.reading
+  return { usage: undefined, outputBytes: textBytes + reasoningBytes, sample: meter.sample }
+}
