@@ -57,7 +57,9 @@ export const noBlank: Spoil = script => {
 export const errorInStream: Spoil = (script, { format }) => {
   const body = format.encodeFailure({ status: 500, message: 'The simulator was told to fail in the middle.' })
   if (!script.isStream) return instead(script, { status: 200, type: 'application/json', body })
-  const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [frameOf(format.errorEvent?.(body) ?? `data: ${body}\n\n`)])
+  const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [
+    frameOf(format.errorEvent?.(body) ?? `data: ${body}\n\n`),
+  ])
   return { ...script, frames, isFinished: false }
 }
 
