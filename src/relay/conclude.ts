@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import type { When } from '../domain/price.ts'
