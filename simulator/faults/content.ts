@@ -57,7 +57,9 @@ export const noBlank: Spoil = script => {
 export const errorInStream: Spoil = (script, { format }) => {
   const body = format.encodeFailure({ status: 500, message: 'The simulator was told to fail in the middle.' })
   if (!script.isStream) return instead(script, { status: 200, type: 'application/json', body })
-  const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [frameOf(format.errorEvent?.(body) ?? `data: ${body}\n\n`)])
+  const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [
+    frameOf(format.errorEvent?.(body) ?? `data: ${body}\n\n`),
+  ])
   return { ...script, frames, isFinished: false }
 }
 
@@ -67,11 +69,6 @@ function* chain(...parts: readonly Iterable<Frame>[]): Generator<Frame> {
 
 function* unblanked(frames: Iterable<Frame>): Generator<Frame> {
   for (const { data, tokens } of frames) {
-    yield {
-      data: Buffer.from(data)
-        .toString('utf8')
-        .replaceAll(/\r?\n\r?\n/g, '\n'),
-      tokens,
-    }
+    yield { data: Buffer.from(data).toString('utf8').replaceAll('\n\n', '\n'), tokens }
   }
 }

@@ -51,6 +51,15 @@ function check(request: JsonObject, { headers }: Inquiry): void {
   const turns = messagesOf(request)
   if (turns[0]?.role !== 'user')
     throw new Refusal('bad_value', 'messages: first message must use the "user" role', 'messages')
+  const calling = turns.at(-2)
+  const isThinking = ['enabled', 'adaptive'].includes(String(objectOf(request.thinking).type))
+  const [first, ...others] = blocksOf(calling?.content)
+  if (
+    isThinking &&
+    [first, ...others].some(block => block?.type === 'tool_use') &&
+    first?.type !== 'thinking'
+  )
+    throw new Refusal('bad_value', 'messages: Expected `thinking`, but found `tool_use`', 'messages')
   const open = new Set<unknown>()
   for (const turn of turns) {
     const blocks = blocksOf(turn.content)
@@ -68,7 +77,8 @@ function check(request: JsonObject, { headers }: Inquiry): void {
   }
 }
 
-const isOwnProof = (signature: unknown) => typeof signature === 'string' && signature.startsWith('sim-signature-')
+const isOwnProof = (signature: unknown) =>
+  typeof signature === 'string' && signature.startsWith('sim-signature-')
 
 function answerMessages(inquiry: Inquiry): Reply {
   const { id, headers, body } = inquiry
@@ -76,8 +86,15 @@ function answerMessages(inquiry: Inquiry): Reply {
   check(request, inquiry)
   const ask = decodeAsk(request, model, steer('words', headers, model))
   const choice = answer(ask, 0)
-  const thought = objectOf(request.thinking).type === 'enabled' || objectOf(request.thinking).type === 'adaptive'
-  const said: Said = { id: `msg_${id}`, model, choice, ask, thought: thought ? splitTokens(thoughtFor(ask)) : [] }
+  const thought =
+    objectOf(request.thinking).type === 'enabled' || objectOf(request.thinking).type === 'adaptive'
+  const said: Said = {
+    id: `msg_${id}`,
+    model,
+    choice,
+    ask,
+    thought: thought ? splitTokens(thoughtFor(ask)) : [],
+  }
   const tokens = choice.tokenCount + said.thought.length
   const bill = { id: said.id, model, promptTokens: ask.promptTokens }
   if (request.stream !== true) return { kind: 'whole', body: encodeWhole(said), tokens, bill }
@@ -128,7 +145,8 @@ function decodeAsk(request: JsonObject, model: string, words: number | undefined
     promptTokens: countPrompt(request),
     said: lastSaid(messagesOf(request)),
     tools: named,
-    toolMode: choice.type === 'none' ? 'none' : choice.type === 'any' || choice.type === 'tool' ? 'required' : 'auto',
+    toolMode:
+      choice.type === 'none' ? 'none' : choice.type === 'any' || choice.type === 'tool' ? 'required' : 'auto',
     allowsParallelCalls: choice.disable_parallel_tool_use !== true,
     json: schema === undefined ? undefined : { schema },
     maxTokens: decodeCount(request, 'max_tokens') ?? Number.POSITIVE_INFINITY,
@@ -169,7 +187,8 @@ function usageOf({ ask, choice, thought }: Said) {
   }
 }
 
-const stopOf = ({ isCut, calls }: Choice) => (isCut ? 'max_tokens' : calls.length > 0 ? 'tool_use' : 'end_turn')
+const stopOf = ({ isCut, calls }: Choice) =>
+  isCut ? 'max_tokens' : calls.length > 0 ? 'tool_use' : 'end_turn'
 const callId = ({ id }: Said, at: number) => `toolu_${id.slice('msg_'.length)}_${at}`
 
 function inputOf(text: string): unknown {
@@ -214,7 +233,15 @@ const eventOf = (type: string, data: object, tokens = 0): Frame => ({
 function* encodeStream(said: Said): Generator<Frame> {
   const { id, model, choice, thought } = said
   const usage = usageOf(said)
-  const message = { id, type: 'message', role: 'assistant', model, content: [], stop_reason: null, stop_sequence: null }
+  const message = {
+    id,
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+  }
   yield eventOf('message_start', { message: { ...message, usage: { ...usage, output_tokens: 1 } } })
   yield eventOf('ping', {})
   let index = 0

@@ -7,6 +7,7 @@ import { answerCompletions } from './openai-completions.ts'
 import { answerEmbeddings } from './openai-embeddings.ts'
 import { answerImageEdits, answerImages } from './openai-images.ts'
 import { answerModeration } from './openai-moderation.ts'
+import { answerResponses } from './openai-responses.ts'
 import { answerSpeech } from './openai-speech.ts'
 import { answerTranscription, answerTranslation } from './openai-transcription.ts'
 import { answerCohereRerank, answerRerank } from './rerank.ts'
@@ -19,6 +20,7 @@ export const openai = {
   keyOf: bearerOf,
   routes: [
     { method: 'POST', path: /^\/v1\/chat\/completions$/, answer: answerChat },
+    { method: 'POST', path: /^\/v1\/responses$/, answer: answerResponses },
     { method: 'POST', path: /^\/v1\/completions$/, answer: answerCompletions },
     { method: 'POST', path: /^\/v1\/embeddings$/, answer: answerEmbeddings },
     { method: 'POST', path: /^\/v1\/audio\/speech$/, answer: answerSpeech },

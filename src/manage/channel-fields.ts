@@ -177,6 +177,18 @@ export function checkProviderFields(provider: Provider, channel: WithFields, at:
     )
     if (fault) throw invalidField(path, fault)
   }
+  checkChatFormats(provider, channel.setting.chat_formats, `${at}setting.chat_formats`)
+}
+
+/** Which of its vendor's formats a channel speaks; absent, null or empty: all of them. */
+function checkChatFormats(provider: Provider, formats: unknown, path: string): void {
+  if (formats === undefined || formats === null) return
+  const offered = Object.keys(provider.chat ?? {})
+  if (!Array.isArray(formats) || formats.some(format => !offered.includes(format)))
+    throw invalidField(
+      path,
+      `must be a list of formats of ${provider.name}: ${offered.join(', ') || 'it has none'}`,
+    )
 }
 
 function fieldFault(value: unknown, field: ChannelField | undefined): string | undefined {

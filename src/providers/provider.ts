@@ -157,6 +157,13 @@ export function formatsFor(provider: Provider, operation: Operation, model: stri
   return spoken === undefined ? offered : offered.filter(format => spoken.includes(format))
 }
 
+/** The same vendor, asked for chats in these formats only: many hosts that are compatible with one speak fewer. */
+export function speakingOnly(provider: Provider, formats: unknown): Provider {
+  if (!Array.isArray(formats) || formats.length === 0) return provider
+  const spoken = Object.entries(provider.chat ?? {}).filter(([format]) => formats.includes(format))
+  return { ...provider, chat: Object.fromEntries(spoken) }
+}
+
 /** The path for a whole or a streamed answer. */
 export function pathFor(path: Path, isStreamed: boolean): string {
   if (typeof path === 'string') return path

@@ -4,7 +4,7 @@ import type { Role } from '../domain/role.ts'
 import { brokenOverride, type Override, readOverride } from '../formats/override/override.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
-import { providerOf } from '../providers/index.ts'
+import { providerOf, speakingOnly } from '../providers/index.ts'
 import type { RoutedKey } from '../routing/table.ts'
 import { listEnabledAliases } from '../store/aliases.ts'
 import { pricesInForce } from '../store/prices.ts'
@@ -103,7 +103,7 @@ export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadab
         keys: readKeys(row.id, keys),
         limits: limitsTold(row.limits),
         autoBan: row.auto_ban === 1,
-        provider,
+        provider: speakingOnly(provider, setting.chat_formats),
         baseUrl: row.base_url,
         setting,
         timeouts: readTimeouts(setting),

@@ -1,0 +1,259 @@
+import { type Ask, answer, type Choice, countOpening, type Tool } from '../answer.ts'
+import { isObject, type JsonObject, textOf } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { steer } from '../steering.ts'
+import { countTokens, splitTokens } from '../tokens.ts'
+import type { Frame, Inquiry, Reply } from './format.ts'
+import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
+import { decodeCount, decodeRequest, missing } from './openai-request.ts'
+import { EVENT_STREAM } from './openai-stream.ts'
+import { cacheShares, proofOf, thoughtFor } from './thought.ts'
+
+const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** A text is a message of the user; a message without a type is one too. */
+function itemsOf({ input }: JsonObject): readonly JsonObject[] {
+  if (input === undefined || input === null) throw missing('input')
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }]
+  if (!Array.isArray(input) || !input.every(isObject))
+    throw new Refusal('wrong_type', "'input' must be a text or a list of objects.", 'input')
+  return input.map(item => ({ type: 'message', ...item }))
+}
+
+/** What this vendor refuses and others do not. */
+function check(items: readonly JsonObject[], isThinking: boolean): void {
+  const [firstCall] = items.filter(({ type }) => type === 'function_call')
+  const isProven = items
+    .slice(0, firstCall && items.indexOf(firstCall))
+    .some(({ type, encrypted_content: proof }) => type === 'reasoning' && proof !== undefined)
+  if (isThinking && firstCall && !isProven)
+    throw new Refusal(
+      'bad_value',
+      "Item of type 'function_call' was provided without its required 'reasoning' item.",
+      'input',
+    )
+  const calls = new Set<unknown>()
+  for (const item of items) {
+    if (item.type === 'function_call' || item.type === 'custom_tool_call') calls.add(item.call_id)
+    if (String(item.type).endsWith('_call_output') && !calls.has(item.call_id))
+      throw new Refusal(
+        'bad_value',
+        `No tool call found for function call output with call_id ${item.call_id}.`,
+        'input',
+      )
+    const { encrypted_content: proof } = item
+    const isForeign = typeof proof === 'string' && !proof.startsWith('sim-signature-')
+    if (item.type === 'reasoning' && isForeign)
+      throw new Refusal('bad_value', 'The encrypted content could not be verified.', 'input')
+  }
+}
+
+export function answerResponses({ id, time, headers, body }: Inquiry): Reply {
+  const { request, model } = decodeRequest(body)
+  const ask = decodeAsk(request, model, steer('words', headers, model))
+  const choice = answer(ask, 0)
+  const { effort } = objectOf(request.reasoning)
+  const isThinking = effort !== undefined && effort !== 'none'
+  check(itemsOf(request), isThinking)
+  const said: Said = {
+    id: `resp_${id}`,
+    model,
+    ask,
+    choice,
+    createdS: Math.floor(time.getTime() / 1000),
+    thought: isThinking ? splitTokens(thoughtFor(ask)) : [],
+    isProofAsked: listOf(request.include).includes('reasoning.encrypted_content'),
+    request,
+  }
+  const tokens = choice.tokenCount + said.thought.length
+  const bill = { id: said.id, model, promptTokens: ask.promptTokens }
+  if (request.stream !== true)
+    return { kind: 'whole', body: JSON.stringify(whole(said, itemsOfAnswer(said))), tokens, bill }
+  return { kind: 'stream', contentType: EVENT_STREAM, frames: encodeStream(said), bill }
+}
+
+const partsOf = (content: unknown): readonly JsonObject[] =>
+  typeof content === 'string' ? [{ type: 'input_text', text: content }] : listOf(content).map(objectOf)
+
+const textIn = (content: unknown) =>
+  partsOf(content)
+    .map(({ text }) => textOf(text) ?? '')
+    .join(' ')
+
+function countPrompt(request: JsonObject): number {
+  const countPart = ({ text, refusal }: JsonObject): number => {
+    const words = textOf(text) ?? textOf(refusal)
+    return words === undefined ? TOKENS_PER_MEDIA_PART : countTokens(words)
+  }
+  let count = countTokens(textOf(request.instructions) ?? '')
+  for (const item of itemsOf(request)) {
+    for (const part of [...partsOf(item.content), ...partsOf(item.output)]) count += countPart(part)
+    count += countTokens(textOf(item.name) ?? '')
+    count += countTokens(textOf(item.arguments) ?? textOf(item.input) ?? '')
+  }
+  if (listOf(request.tools).length > 0) count += countTokens(JSON.stringify(request.tools))
+  const { schema } = objectOf(objectOf(request.text).format)
+  return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
+}
+
+function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
+  const items = itemsOf(request)
+  const last = items.at(-1)
+  const isResult = String(last?.type).endsWith('_call_output')
+  const message = items.findLast(({ type, role }) => type === 'message' && role === 'user')
+  const choice = request.tool_choice
+  const named = objectOf(choice).name
+  const offered = listOf(request.tools).flatMap(decodeTool)
+  const format = objectOf(objectOf(request.text).format)
+  return {
+    model,
+    words,
+    promptTokens: countPrompt(request),
+    said: isResult
+      ? { by: 'tool', text: textIn(last?.output) }
+      : { by: 'user', text: textIn(message?.content) },
+    tools: named === undefined ? offered : offered.filter(({ name }) => name === named),
+    toolMode: choice === 'none' ? 'none' : choice === 'required' || named !== undefined ? 'required' : 'auto',
+    allowsParallelCalls: request.parallel_tool_calls !== false,
+    json:
+      format.type === 'json_schema' || format.type === 'json_object' ? { schema: format.schema } : undefined,
+    maxTokens: decodeCount(request, 'max_output_tokens') ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+function decodeTool(tool: unknown): readonly Tool[] {
+  const { type, name, parameters } = objectOf(tool)
+  if (typeof name !== 'string' || (type !== 'function' && type !== 'custom')) return []
+  return [{ name, parameters, isCustom: type === 'custom' }]
+}
+
+type Said = {
+  readonly id: string
+  readonly model: string
+  readonly ask: Ask
+  readonly choice: Choice
+  readonly createdS: number
+  readonly thought: readonly string[]
+  readonly isProofAsked: boolean
+  readonly request: JsonObject
+}
+
+/** Cached tokens stand inside the input here, thoughts inside the output. */
+function usageOf({ ask, choice, thought }: Said) {
+  const output = choice.tokenCount + thought.length
+  return {
+    input_tokens: ask.promptTokens,
+    input_tokens_details: { cached_tokens: cacheShares(ask.promptTokens).cached },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: thought.length },
+    total_tokens: ask.promptTokens + output,
+  }
+}
+
+const nameFor = ({ id }: Said, kind: string, at = 0) => `${kind}_${id.slice('resp_'.length)}_${at}`
+
+const reasoningItem = (said: Said) => {
+  const text = said.thought.join('')
+  const proof = said.isProofAsked ? { encrypted_content: proofOf(text) } : {}
+  return { id: nameFor(said, 'rs'), type: 'reasoning', summary: [{ type: 'summary_text', text }], ...proof }
+}
+
+const textPart = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] })
+
+const messageItem = (said: Said) => ({
+  id: nameFor(said, 'msg'),
+  type: 'message',
+  status: 'completed',
+  role: 'assistant',
+  content: [textPart(said.choice.text.join(''))],
+})
+
+function callItem(said: Said, at: number, input: string) {
+  const call = said.choice.calls[at]
+  const isCustom = call?.tool.isCustom === true
+  return {
+    id: nameFor(said, 'fc', at),
+    type: isCustom ? 'custom_tool_call' : 'function_call',
+    status: 'completed',
+    call_id: nameFor(said, 'call', at),
+    name: call?.tool.name,
+    ...(isCustom ? { input } : { arguments: input }),
+  }
+}
+
+const itemsOfAnswer = (said: Said): readonly object[] => [
+  ...(said.thought.length > 0 ? [reasoningItem(said)] : []),
+  ...(said.choice.text.length > 0 ? [messageItem(said)] : []),
+  ...said.choice.calls.map(({ tokens }, at) => callItem(said, at, tokens.join(''))),
+]
+
+const whole = (said: Said, output: readonly object[], status?: string) => ({
+  id: said.id,
+  object: 'response',
+  created_at: said.createdS,
+  status: status ?? (said.choice.isCut ? 'incomplete' : 'completed'),
+  error: null,
+  incomplete_details: said.choice.isCut && !status ? { reason: 'max_output_tokens' } : null,
+  instructions: said.request.instructions ?? null,
+  model: said.model,
+  output,
+  parallel_tool_calls: said.ask.allowsParallelCalls,
+  tool_choice: said.request.tool_choice ?? 'auto',
+  tools: listOf(said.request.tools),
+  text: said.request.text ?? { format: { type: 'text' } },
+  usage: status ? null : usageOf(said),
+})
+
+function* encodeStream(said: Said): Generator<Frame> {
+  const { choice, thought } = said
+  let sequence = 0
+  const event = (type: string, data: object, tokens = 0): Frame => ({
+    data: `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...data })}\n\n`,
+    tokens,
+  })
+  yield event('response.created', { response: whole(said, [], 'in_progress') })
+  yield event('response.in_progress', { response: whole(said, [], 'in_progress') })
+  let output_index = 0
+
+  if (thought.length > 0) {
+    const item = reasoningItem(said)
+    const at = { item_id: item.id, output_index, summary_index: 0 }
+    yield event('response.output_item.added', { output_index, item: { ...item, summary: [] } })
+    yield event('response.reasoning_summary_part.added', { ...at, part: { type: 'summary_text', text: '' } })
+    for (const delta of thought) yield event('response.reasoning_summary_text.delta', { ...at, delta }, 1)
+    yield event('response.reasoning_summary_text.done', { ...at, text: thought.join('') })
+    yield event('response.reasoning_summary_part.done', { ...at, part: item.summary[0] })
+    yield event('response.output_item.done', { output_index, item })
+    output_index += 1
+  }
+  if (choice.text.length > 0) {
+    const item = messageItem(said)
+    const at = { item_id: item.id, output_index, content_index: 0 }
+    yield event('response.output_item.added', {
+      output_index,
+      item: { ...item, status: 'in_progress', content: [] },
+    })
+    yield event('response.content_part.added', { ...at, part: textPart('') })
+    for (const delta of choice.text)
+      yield event('response.output_text.delta', { ...at, delta, logprobs: [] }, 1)
+    yield event('response.output_text.done', { ...at, text: choice.text.join(''), logprobs: [] })
+    yield event('response.content_part.done', { ...at, part: item.content[0] })
+    yield event('response.output_item.done', { output_index, item })
+    output_index += 1
+  }
+  for (const [index, call] of choice.calls.entries()) {
+    const item = callItem(said, index, call.tokens.join(''))
+    const at = { item_id: item.id, output_index }
+    const kind = call.tool.isCustom ? 'custom_tool_call_input' : 'function_call_arguments'
+    const empty = { ...callItem(said, index, ''), status: 'in_progress' }
+    yield event('response.output_item.added', { output_index, item: empty }, countOpening(call))
+    for (const delta of call.tokens) yield event(`response.${kind}.delta`, { ...at, delta }, 1)
+    const told = call.tool.isCustom ? { input: call.tokens.join('') } : { arguments: call.tokens.join('') }
+    yield event(`response.${kind}.done`, { ...at, ...told })
+    yield event('response.output_item.done', { output_index, item })
+    output_index += 1
+  }
+  const last = choice.isCut ? 'response.incomplete' : 'response.completed'
+  yield event(last, { response: whole(said, itemsOfAnswer(said)) })
+}
