@@ -212,7 +212,8 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
         videoId: row.id,
       })
       // Waiting takes a moment, in which the token may have been deleted.
-      if (!deps.directory.isCurrent(credentialOf(request), admitted.caller)) await identify(deps, request, credentialOf(request))
+      if (!deps.directory.isCurrent(credentialOf(request), admitted.caller))
+        await identify(deps, request, credentialOf(request))
       const held = hold
       const errand: VideoErrand = {
         deps,
