@@ -647,6 +647,7 @@ export const en = {
     custom: 'Chosen range',
     doubt: 'In doubt: {{amount}} on channel #{{channel}}. {{reason}}',
     drop: 'Drop filter {{name}}',
+    export: { csv: 'CSV', jsonl: 'JSON lines' },
     explain: 'How this model is routed now',
     first: 'First token',
     kind: 'Kind',

@@ -621,6 +621,7 @@ export const zhCN: Texts = {
     custom: '所选时段',
     doubt: '存疑：渠道 #{{channel}}，{{amount}}。{{reason}}',
     drop: '移除筛选：{{name}}',
+    export: { csv: '导出 CSV', jsonl: '导出 JSON 行' },
     explain: '此模型当前的路由',
     first: '首字',
     kind: '类型',
