@@ -331,7 +331,7 @@ export const en = {
   },
   needs: {
     channel_disabled: 'Channel {{name}} was stopped by the gateway.',
-    channel_resting: 'Channel {{name}} rests.',
+    channel_resting: 'Channel {{name}} failed too often.',
     decide: 'Decide',
     key_rejected: 'A key of channel {{name}} was rejected.',
     model_single_channel: 'Model {{name}} is served by one channel only.',
