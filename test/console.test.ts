@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
@@ -277,6 +278,17 @@ function describeConsole(): void {
       await until('the same rows', async () => ((await rows.count()) === 2 ? true : undefined))
       await page.goto(`${server.url}/usage?range=1h&q=${room.requestId}`)
       await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
+    })
+
+    it('hands out the rows in sight as a file, with the filters that are set', async () => {
+      await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
+      const link = page.getByRole('link', { name: 'JSON lines' })
+      const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+      const rows = (await readFile(await download.path(), 'utf8')).trim().split('\n')
+      assert.deepEqual(
+        rows.map(row => JSON.parse(row).model_name),
+        ['gpt-4o-mini', 'gpt-4o-mini'],
+      )
     })
 
     it('adds to a balance with a reason, after showing what it will be', async () => {

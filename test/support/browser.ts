@@ -48,7 +48,7 @@ export async function visit(
     timezoneId: 'UTC',
   })
   await context.addInitScript(
-    `localStorage.setItem('sluice.preferences', JSON.stringify({ language: '${language}', ...JSON.parse(localStorage.getItem('sluice.preferences') ?? '{}') }))`,
+    `localStorage.setItem('sluice.preferences', JSON.stringify({ language: '${language}', pageSize: 20, ...JSON.parse(localStorage.getItem('sluice.preferences') ?? '{}') }))`,
   )
   const page = await context.newPage()
   const faults: string[] = []

@@ -28,7 +28,8 @@ export type CallOptions = {
 
 type Loose = { readonly query?: object; readonly params?: object; readonly body?: unknown }
 
-function addressOf(name: RouteName, { query = {}, params = {} }: Loose): string {
+/** Where a route is asked, for links to files as well. */
+export function addressOf(name: RouteName, { query = {}, params = {} }: Loose): string {
   const path = routes[name].path.replace(/:(\w+)/g, (_whole, field: string) =>
     encodeURIComponent(String((params as Record<string, string>)[field])),
   )

@@ -331,7 +331,7 @@ export const en = {
   },
   needs: {
     channel_disabled: 'Channel {{name}} was stopped by the gateway.',
-    channel_resting: 'Channel {{name}} rests.',
+    channel_resting: 'Channel {{name}} failed too often.',
     decide: 'Decide',
     key_rejected: 'A key of channel {{name}} was rejected.',
     model_single_channel: 'Model {{name}} is served by one channel only.',
@@ -647,6 +647,7 @@ export const en = {
     custom: 'Chosen range',
     doubt: 'In doubt: {{amount}} on channel #{{channel}}. {{reason}}',
     drop: 'Drop filter {{name}}',
+    export: { csv: 'CSV', jsonl: 'JSON lines' },
     explain: 'How this model is routed now',
     first: 'First token',
     kind: 'Kind',

@@ -320,7 +320,7 @@ export const zhCN: Texts = {
   },
   needs: {
     channel_disabled: '渠道 {{name}} 已被网关自动禁用。',
-    channel_resting: '渠道 {{name}} 正在冷却。',
+    channel_resting: '渠道 {{name}} 连续失败，正在冷却。',
     decide: '处理',
     key_rejected: '渠道 {{name}} 的一个密钥被拒绝。',
     model_single_channel: '模型 {{name}} 只有一个渠道提供。',
@@ -621,6 +621,7 @@ export const zhCN: Texts = {
     custom: '所选时段',
     doubt: '存疑：渠道 #{{channel}}，{{amount}}。{{reason}}',
     drop: '移除筛选：{{name}}',
+    export: { csv: '导出 CSV', jsonl: '导出 JSON 行' },
     explain: '此模型当前的路由',
     first: '首字',
     kind: '类型',

@@ -6,6 +6,7 @@ import { UNIT_RATES } from '../../../../src/manage/contract/constants.ts'
 import type { ModelFacts, Pricing } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
+import { buttonClasses } from '../../look/button.tsx'
 import { CopyIcon } from '../../look/copy.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { count, price } from '../../look/format.ts'
@@ -98,13 +99,17 @@ const columnsFor = (
     isRight: true,
     place: 'action',
     cell: ({ model_name }) => (
-      <span className="inline-flex items-center gap-2">
+      <span className="inline-flex items-center">
         <CopyIcon text={model_name} label={t('models.copy', { name: model_name })} />
-        <Link to="/playground" search={{ model: model_name }}>
+        <Link to="/playground" search={{ model: model_name }} className={buttonClasses('quiet', true)}>
           {t('models.try')}
         </Link>
         {isAdmin ? (
-          <Link to="/models" search={{ tab: 'route', route: model_name }}>
+          <Link
+            to="/models"
+            search={{ tab: 'route', route: model_name }}
+            className={buttonClasses('quiet', true)}
+          >
             {t('models.route')}
           </Link>
         ) : null}

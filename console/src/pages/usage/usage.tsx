@@ -1,18 +1,20 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
-import { Radio } from 'lucide-react'
-import { useMemo } from 'react'
+import { Download, Radio } from 'lucide-react'
+import { lazy, Suspense, useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
+import { addressOf } from '../../api/client.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
-import { Button } from '../../look/button.tsx'
+import { Button, buttonClasses } from '../../look/button.tsx'
 import { Choice } from '../../look/field.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { count, moneyOfSpan, zone } from '../../look/format.ts'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
-import { Empty, Part } from '../../look/states.tsx'
+import { Empty, Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
+import { useIsNarrow } from '../../look/use-media.ts'
 import { FilterChips } from './filter-chips.tsx'
 import { ROW_TYPES } from './log-row.ts'
 import { beginOf, RANGES, type RangeName, rangeOf } from './range.ts'
@@ -31,6 +33,8 @@ export type UsageFilters = {
   channel?: number | undefined
   live?: boolean | undefined
 }
+
+const Histogram = lazy(() => import('./histogram.tsx').then(({ Histogram: Loaded }) => ({ default: Loaded })))
 
 const LIVE_MS = 2_000
 const REQUEST_ID = /^req_\w+$/
@@ -73,6 +77,10 @@ export function Usage() {
   const sum = isAdmin ? allSum : ownSum
   const columns = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
   const rows = list.data?.items ?? []
+  const range = rangeOf(filters.range)
+  // Sums are kept by model and channel; of other filters, and of all time, there is no picture that would be true.
+  const isPictured =
+    !useIsNarrow() && range !== 'all' && !(q || filters.from || filters.type || filters.token || filters.user)
   const isFiltered = Boolean(
     q || filters.type || filters.model || filters.token || filters.user || filters.channel,
   )
@@ -81,14 +89,27 @@ export function Usage() {
     <Page
       title={t('nav.usage')}
       actions={
-        <Button
-          icon={Radio}
-          aria-pressed={live}
-          kind={live ? 'primary' : 'plain'}
-          onClick={() => setFilters({ live: live ? undefined : true })}
-        >
-          {live ? t('usage.live_on') : t('usage.live')}
-        </Button>
+        <>
+          {(['csv', 'jsonl'] as const).map(format => (
+            <a
+              key={format}
+              download
+              href={addressOf('exportLogs', { query: { ...question, format } })}
+              className={buttonClasses('plain')}
+            >
+              <Download size={16} aria-hidden />
+              {t(`usage.export.${format}`)}
+            </a>
+          ))}
+          <Button
+            icon={Radio}
+            aria-pressed={live}
+            kind={live ? 'primary' : 'plain'}
+            onClick={() => setFilters({ live: live ? undefined : true })}
+          >
+            {live ? t('usage.live_on') : t('usage.live')}
+          </Button>
+        </>
       }
     >
       <Sheet>
@@ -136,6 +157,13 @@ export function Usage() {
             </div>
           ))}
         </dl>
+        {isPictured ? (
+          <div className="border-b border-line">
+            <Suspense fallback={<Loading lines={4} />}>
+              <Histogram range={range} filter={{ model: filters.model, channel_id: filters.channel }} />
+            </Suspense>
+          </div>
+        ) : null}
         <Part result={list}>
           {rows.length > 0 ? (
             <>
