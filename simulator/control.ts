@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { readBody } from './body.ts'
 import { FAULTS, type Faults } from './faults.ts'
+import type { Jobs } from './jobs.ts'
 import { isObject } from './json.ts'
 import { Refusal } from './refusal.ts'
 import type { RequestLog } from './requests.ts'
@@ -8,19 +9,20 @@ import type { RequestLog } from './requests.ts'
 /** Paths under it are about the simulator, not a provider's. */
 export const CONTROL_PREFIX = '/sim/'
 
-type Rooms = { readonly faults: Faults; readonly requests: RequestLog }
+type Rooms = { readonly faults: Faults; readonly requests: RequestLog; readonly jobs: Jobs }
 
 /** Answers a test that wants to change or to see what the simulator does; nothing if it left while asking. */
 export async function control(
   request: IncomingMessage,
   path: string,
-  { faults, requests }: Rooms,
+  { faults, requests, jobs }: Rooms,
 ): Promise<object | undefined> {
   if (!isLoopback(request.socket.remoteAddress)) {
     throw new Refusal('not_local', `${path} is open to this machine only.`)
   }
   const { method = '' } = request
   if (path === '/sim/requests' && method === 'GET') return requests.report()
+  if (path === '/sim/videos' && method === 'GET') return jobs.report()
   if (path === '/sim/faults' && method === 'GET') {
     return { fault: faults.current(), known: Object.keys(FAULTS) }
   }
@@ -30,7 +32,7 @@ export async function control(
     faults.switchTo(decodeSwitch(body.bytes.toString('utf8')))
     return { fault: faults.current() }
   }
-  if (path === '/sim/requests' || path === '/sim/faults') {
+  if (path === '/sim/requests' || path === '/sim/videos' || path === '/sim/faults') {
     throw new Refusal('wrong_method', `${path} does not take ${method}.`)
   }
   throw new Refusal('unknown_path', `There is nothing at ${path}.`)

@@ -38,6 +38,11 @@ export function honest(reply: Reply, status = 200): Script {
     const headers = { 'content-type': reply.contentType, 'cache-control': 'no-cache', ...length }
     return { bill: reply.bill, isStream: true, head: { status, headers }, frames: reply.frames, ...rest }
   }
+  if (reply.kind === 'file') {
+    const headers = { ...reply.headers, 'content-length': reply.body.length }
+    const frames = [{ data: reply.body, tokens: 0 }]
+    return { bill: undefined, isStream: false, head: { status: reply.status, headers }, frames, ...rest }
+  }
   const type = reply.kind === 'whole' ? reply.contentType : undefined
   const headers = {
     'content-type': type ?? 'application/json',

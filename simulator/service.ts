@@ -7,6 +7,7 @@ import { deliver, sendJson, type Tally } from './deliver.ts'
 import { type Chosen, createFaults } from './faults.ts'
 import type { Format, Reply } from './formats/format.ts'
 import { fallback, findRoute, type Match } from './formats.ts'
+import { createJobs } from './jobs.ts'
 import { modelIn, peekModel } from './json.ts'
 import { Refusal } from './refusal.ts'
 import { createRequestLog, type Visit } from './requests.ts'
@@ -47,6 +48,7 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
   const run = randomBytes(5).toString('hex')
   const faults = createFaults()
   const requests = createRequestLog()
+  const jobs = createJobs()
   let served = 0
 
   return async function serve(request, response) {
@@ -59,7 +61,7 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
     const format = match?.format ?? fallback
     try {
       if (path.startsWith(CONTROL_PREFIX)) {
-        const told = await control(request, path, { faults, requests })
+        const told = await control(request, path, { faults, requests, jobs })
         if (told !== undefined) sendJson(response, 200, JSON.stringify(told))
         return
       }
@@ -108,10 +110,14 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
         text = isForm(headers) ? '' : bytes.toString('utf8')
       }
       const query = new URLSearchParams((request.url ?? '').split('?')[1] ?? '')
-      const reply = route.answer({ id, time: new Date(now()), headers, params, body: text, bytes, query })
-      if (reply.kind === 'free') return { script: honest(reply), chosen: imposed }
+      const time = new Date(now())
+      const reply = route.answer({ id, time, headers, params, body: text, bytes, query, key, path, jobs })
+      if (reply.kind === 'free' || reply.kind === 'file') return { script: honest(reply), chosen: imposed }
       visit.model = reply.bill.model
-      return { script: honest(reply), chosen: imposed ?? faults.ofModel(reply.bill.model) }
+      const chosen = imposed ?? faults.ofModel(reply.bill.model)
+      // Whoever answers with a failure has done nothing; every other fault strikes after the work was taken.
+      if (reply.kind === 'whole' && !chosen?.name.startsWith('status-')) reply.take?.()
+      return { script: honest(reply), chosen }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       visit.model ??= modelIn(text)

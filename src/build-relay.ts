@@ -27,6 +27,9 @@ import { createRepeats } from './relay/repeat.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createTokenCounter } from './relay/token-count.ts'
 import { createUpstream } from './relay/upstream.ts'
+import { createKeyExchange } from './relay/videos/key-exchange.ts'
+import { createVendor } from './relay/videos/vendor.ts'
+import { createVideos } from './relay/videos/videos.ts'
 import { createHealth } from './routing/health.ts'
 import { createRates, type Rates } from './routing/rates.ts'
 import { createRecovery } from './routing/recovery.ts'
@@ -35,6 +38,7 @@ import type { RoutedKey } from './routing/table.ts'
 import { createBooks } from './store/books.ts'
 import { decideStatus, recordTest } from './store/channel-status.ts'
 import type { Store } from './store/store.ts'
+import { dropUnsent } from './store/videos.ts'
 import type { Peers } from './workers/peers.ts'
 
 /** New work is refused while the event loop lags behind this much: what runs must not suffer. */
@@ -118,6 +122,7 @@ export async function buildRelay({
     })
     left.journal.close()
     left.release()
+    await dropUnsent(db, orphan)
   }
   const node = openNode(config, nodeId)
   const ledger = await openLedger({
@@ -132,6 +137,7 @@ export async function buildRelay({
     nowMs: Date.now,
     onFailure: (error, message) => log.error({ err: error }, message),
   })
+  await dropUnsent(db, nodeId)
   // Built on first use, which must not be somebody's request.
   shippedModels()
   const directory = createDirectory({ find: findCaller({ db, digest }) })
@@ -289,6 +295,20 @@ export async function buildRelay({
     }
   }
 
+  const videos = createVideos({
+    ...deps,
+    db,
+    engine,
+    keyring,
+    nodeId,
+    vendor: createVendor({ upstream, keys: createKeyExchange({ nowMs: Date.now }) }),
+    surrender,
+    doubtMs: config.videoDoubtS * 1000,
+    deadlineMs: config.videoDeadlineS * 1000,
+    basePath: config.basePath,
+    onTrouble: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
+  })
+
   peers.serve({
     news: takeNews,
     apply: ledger.barrier,
@@ -297,7 +317,8 @@ export async function buildRelay({
   })
 
   return {
-    listener: createRelay(deps),
+    listener: createRelay(deps, videos),
+    videos: { fetchContent: videos.fetchContent, refresh: videos.refresh },
     ledger: { catchUp, surrender },
     routes: { explain: createExplain(deps) },
     announce,
@@ -324,7 +345,7 @@ export async function buildRelay({
       clearInterval(priceTimer)
       clearInterval(recoveryTimer)
       lag.close()
-      await upstream.close()
+      await videos.close(upstream.close)
       await counter.close()
       await ledger.close()
       node.release()

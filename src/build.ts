@@ -211,6 +211,7 @@ export async function buildServer(
       announce: relay.announce,
       channels: relay.channels,
       routes: relay.routes,
+      videos: relay.videos,
       verify: operationsOf(config, ground).verify,
       consoleDirectory: CONSOLE_DIRECTORY,
       basePath: config.basePath,

@@ -125,6 +125,8 @@ export function readConfig(env: Env) {
     trustedProxies: trustedProxies(env),
     /** Of one worker. */
     maxConnections: whole(env, 'SLUICE_MAX_CONNECTIONS', 10_000, [10, 1_000_000]),
+    videoDoubtS: whole(env, 'SLUICE_VIDEO_DOUBT_S', 900, [1, 86_400]),
+    videoDeadlineS: whole(env, 'SLUICE_VIDEO_DEADLINE_S', 86_400, [1, 604_800]),
     maxBodyMb: whole(env, 'SLUICE_MAX_BODY_MB', 64, [1, 1024]),
   } as const
 }

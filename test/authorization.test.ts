@@ -16,6 +16,7 @@ import {
   type Member,
   requestIdOf,
   UNKNOWN_ID,
+  videoIdOf,
 } from './support/cast.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
 import { tableDigests } from './support/tables.ts'
@@ -220,6 +221,15 @@ const RULES: Readonly<Record<string, Rule>> = {
   billingSubscriptionShort: 'plain',
   billingUsageShort: 'plain',
 
+  listVideos: 'plain',
+  getVideo: { kind: 'video', owners: LOGGED, ask: number => ({ params: { id: videoIdOf(number) } }) },
+  videoContent: { kind: 'video', owners: LOGGED, ask: number => ({ params: { id: videoIdOf(number) } }) },
+  refundVideo: {
+    kind: 'video',
+    owners: SHARED,
+    ask: number => ({ params: { id: videoIdOf(number) }, body: { reason: 'it failed' } }),
+  },
+
   listPrices: 'plain',
   createPrice: 'plain',
   listPriceHistory: 'plain',
@@ -235,7 +245,11 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/(channel|alias|price|audit|group|ledger|route)\//, 'admin'],
   [/^\/api\/user\/(search|manage|:id)?$/, 'admin'],
   [/^\/api\/log\/(stat)?$/, 'admin'],
-  [/^\/api\/(token\/|log\/(self|request|walk|export)(\/|$)|model\/|attention$|usage\/series$)/, 'user'],
+  [/^\/api\/video\/:id\/refund$/, 'admin'],
+  [
+    /^\/api\/(token\/|video\/|log\/(self|request|walk|export)(\/|$)|model\/|attention$|usage\/series$)/,
+    'user',
+  ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],
   [/^\/api\/(usage\/token\/|log\/token)$/, 'key'],
   [/^(\/v1)?\/dashboard\/billing\//, 'key'],

@@ -149,6 +149,7 @@ const GOOD: Readonly<Record<string, (things: Things) => object>> = {
     status: 2,
   }),
 
+  refundVideo: () => ({ reason: 'it failed' }),
   closeSuspense: () => ({ action: 'write_off', reason: 'decided' }),
   explainRoute: () => ({ model: 'gpt-4o', operation: 'chat' }),
 

@@ -244,6 +244,8 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   SLUICE_BASE_PATH: ['gateway', '/a b', '/a//b', '/a?b', 'https://host/a'],
   SLUICE_TRUSTED_PROXIES: ['10.0.0.0/33', 'proxy.local', '10.0.0.1,nonsense', '10', '1.2.3.4/x'],
   SLUICE_MAX_BODY_MB: ['64MB', '0', '1025'],
+  SLUICE_VIDEO_DOUBT_S: ['0', '15min', '86401'],
+  SLUICE_VIDEO_DEADLINE_S: ['0', '1d', '604801'],
 }
 
 describe('a wrong setting (contract 1 and 4)', { concurrency: 2 }, () => {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Jobs } from '../jobs.ts'
 import type { Refusal } from '../refusal.ts'
 
 /** A request as a format sees it: no sockets, no clock. */
@@ -15,6 +16,10 @@ export type Inquiry = {
   readonly bytes: Buffer
   /** What stands after the question mark. */
   readonly query: URLSearchParams
+  readonly key: string
+  /** The path as it was asked for. */
+  readonly path: string
+  readonly jobs: Jobs
 }
 
 /** What a request costs apart from the answer's tokens, for the count file. */
@@ -39,6 +44,14 @@ export type Reply =
       readonly bill: Bill
       /** JSON, unless it says otherwise. */
       readonly contentType?: string
+      /** Makes it so: called unless a fault stands for a refusal. */
+      take?(): void
+    }
+  | {
+      readonly kind: 'file'
+      readonly status: number
+      readonly headers: Readonly<Record<string, string>>
+      readonly body: Buffer
     }
   | {
       readonly kind: 'stream'
@@ -51,7 +64,7 @@ export type Reply =
     }
 
 export type Route = {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: RegExp
   readonly answer: (inquiry: Inquiry) => Reply
 }

@@ -10,6 +10,7 @@ import { answerModeration } from './openai-moderation.ts'
 import { answerResponses } from './openai-responses.ts'
 import { answerSpeech } from './openai-speech.ts'
 import { answerTranscription, answerTranslation } from './openai-transcription.ts'
+import { listVideos, remixVideo, removeVideo, showFilm, showVideo, submitVideo } from './openai-videos.ts'
 import { answerCohereRerank, answerRerank } from './rerank.ts'
 
 const RELEASED = 1_735_689_600
@@ -31,6 +32,12 @@ export const openai = {
     { method: 'POST', path: /^\/v2\/rerank$/, answer: answerCohereRerank },
     { method: 'POST', path: /^\/v1\/images\/generations$/, answer: answerImages },
     { method: 'POST', path: /^\/v1\/images\/(?:edits|variations)$/, answer: answerImageEdits },
+    { method: 'POST', path: /^\/v1\/videos$/, answer: submitVideo },
+    { method: 'GET', path: /^\/v1\/videos$/, answer: listVideos },
+    { method: 'GET', path: /^\/v1\/videos\/([^/]+)$/, answer: showVideo },
+    { method: 'DELETE', path: /^\/v1\/videos\/([^/]+)$/, answer: removeVideo },
+    { method: 'GET', path: /^\/v1\/videos\/([^/]+)\/content$/, answer: showFilm },
+    { method: 'POST', path: /^\/v1\/videos\/([^/]+)\/remix$/, answer: remixVideo },
     { method: 'GET', path: /^\/v1\/models$/, answer: listModels },
     { method: 'GET', path: /^\/v1\/models\/(.+)$/, answer: showModel },
   ],

@@ -11,6 +11,8 @@ export const newApiKey = () => `sk-${randomText(SECRET_LENGTH)}`
 /** The credential of people and scripts on the management API. */
 export const newAccessToken = () => `sat-${randomText(SECRET_LENGTH)}`
 export const newSessionId = () => randomText(SECRET_LENGTH)
+/** The name of a video job (contract 4). */
+export const newVideoId = () => `video_${randomText(24)}`
 export const newPassword = () => randomText(20)
 
 /** Relay tokens are told from access tokens by shape alone, before any look-up. */

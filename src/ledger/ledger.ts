@@ -3,7 +3,7 @@ import type { AccountName, Books } from './books.ts'
 import type { Journal } from './journal.ts'
 import { patience } from './patience.ts'
 import { createPurses, type Purse } from './purses.ts'
-import type { Doubt, OpenRecord, SettleRecord, UsageLog } from './record.ts'
+import type { Doubt, OpenRecord, SettleRecord, UsageLog, VideoNote } from './record.ts'
 import { recover } from './recovery.ts'
 import { createRounds, type Neighbours } from './rounds.ts'
 import { JournalDamageError } from './segments.ts'
@@ -25,6 +25,7 @@ export type Ending = {
   readonly cost: number
   readonly doubts?: readonly Doubt[]
   readonly log: UsageLog
+  readonly video?: VideoNote
 }
 
 /** A request's hold on the accounts of its user and its token. It ends exactly once. */
@@ -225,7 +226,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
       },
       extend,
       held: () => amount,
-      async settle({ channelId, cost, doubts = [], log }) {
+      async settle({ channelId, cost, doubts = [], log, video }) {
         if (hasEnded) return 0
         const paid = cost <= amount ? cost : await payable(cost)
         const record: SettleRecord = {
@@ -240,6 +241,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
           ...end(paid),
           doubts,
           log,
+          ...(video && { video }),
         }
         const { lsn: settledLsn, body, committed } = journal.append(record)
         unapplied.push({ lsn: settledLsn, body })

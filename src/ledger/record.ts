@@ -15,6 +15,8 @@ export type OpenRecord = {
   readonly tokenLeased: number
   readonly isStream: boolean
   readonly address: string
+  /** The video job that is paid with it. */
+  readonly videoId?: string
 }
 
 /** A channel was about to be sent the request. `estimate` is what it may have cost if nothing more is heard of it. */
@@ -46,7 +48,18 @@ export type SettleRecord = {
   readonly tokenLeased: number
   readonly doubts: readonly Doubt[]
   readonly log: UsageLog
+  readonly video?: VideoNote
 }
+
+/**
+ * What the end of a hold means to the video job it was for: written to the job together with the entry. `accepted`: the
+ * provider has it; `doubt`: nobody holds money for it any longer, and nobody knows; `lost`: it is given up.
+ */
+export type VideoNote = { readonly id: string } & (
+  | { readonly outcome: 'accepted'; readonly upstreamIds: readonly string[] }
+  | { readonly outcome: 'doubt' }
+  | { readonly outcome: 'lost'; readonly code: string; readonly message: string }
+)
 
 /** The usage row of a request. */
 export type UsageLog = {

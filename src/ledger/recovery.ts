@@ -15,6 +15,12 @@ type RecoveryDeps = {
 
 const BATCH = 512
 
+/** A video job goes on only after a refusal, so that no attempt but the last is in doubt. */
+function doubtfulOf({ open, attempts, progress }: Pick<Unfinished, 'open' | 'attempts' | 'progress'>) {
+  if (open.videoId !== undefined) return attempts.slice(-1)
+  return progress === undefined ? attempts : attempts.slice(0, -1)
+}
+
 /**
  * Ends what a killed process left open, each in exactly one entry: never sent, released; sent and nothing delivered,
  * the user pays nothing and the estimate stands in doubt; delivered in part, what was delivered is paid.
@@ -23,7 +29,7 @@ function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): Sett
   const last = attempts.at(-1)
   if (!last) return undefined
   const cost = Math.min(progress ?? 0, open.amount)
-  const doubts = progress === undefined ? attempts : attempts.slice(0, -1)
+  const doubts = doubtfulOf({ open, attempts, progress })
   return {
     kind: 'settle',
     rid: open.rid,
@@ -53,6 +59,7 @@ function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): Sett
       upstreamRequestId: '',
       other: { source: 'recovered' },
     },
+    ...(open.videoId !== undefined && { video: { id: open.videoId, outcome: 'doubt' } }),
   }
 }
 

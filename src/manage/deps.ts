@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress } from '../http/address.ts'
 import type { Outbound } from '../http/outbound.ts'
 import type { Digest } from '../identity/credentials.ts'
@@ -10,6 +11,7 @@ import type { Operation } from '../providers/index.ts'
 import type { Plan } from '../routing/plan.ts'
 import type { Condition } from '../routing/rest.ts'
 import type { RoutedChannel } from '../routing/table.ts'
+import type { VideoRow } from '../store/schema.ts'
 import type { Db, Engine } from '../store/store.ts'
 
 export type { Condition }
@@ -74,6 +76,19 @@ export type Deps = {
   }
   /** Where the console's files are, or will be. */
   readonly consoleDirectory: string
+  /** Video jobs, as the relay has them. */
+  readonly videos: {
+    /** Looks at a running job again, unless somebody did so just now. */
+    refresh(row: VideoRow): Promise<VideoRow>
+    /** Streams a film; what cannot be had is thrown before `onStart`. */
+    fetchContent(fetching: {
+      readonly row: VideoRow
+      readonly request: IncomingMessage
+      readonly response: ServerResponse
+      readonly headers: Readonly<Record<string, string>>
+      onStart(): void
+    }): Promise<void>
+  }
   readonly basePath: string
   readonly version: string
   readonly startTime: number

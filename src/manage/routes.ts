@@ -17,6 +17,7 @@ import { statusContract } from './contract/status.ts'
 import { tokenContract } from './contract/tokens.ts'
 import { usageContract } from './contract/usage.ts'
 import { selfContract, signInContract, userContract } from './contract/users.ts'
+import { videoContract } from './contract/videos.ts'
 import type { Deps } from './deps.ts'
 import { createInsightHandlers } from './insight.ts'
 import { createLedgerHandlers } from './ledger.ts'
@@ -31,6 +32,7 @@ import { createStatusHandlers } from './status.ts'
 import { createTokenHandlers } from './tokens.ts'
 import { createUsageHandlers } from './usage.ts'
 import { createUserHandlers } from './users.ts'
+import { createVideoHandlers } from './videos.ts'
 
 /** Every route there is, in one place: the document, the tests and the 405s are made from it. */
 export const contract = {
@@ -49,6 +51,7 @@ export const contract = {
   ...logContract,
   ...usageContract,
   ...insightContract,
+  ...videoContract,
 } as const satisfies Contract
 
 export function serveEverything(app: FastifyInstance, deps: Deps): void {
@@ -71,6 +74,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createLogHandlers(deps),
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),
+      ...createVideoHandlers(deps),
     },
     deps,
   )

@@ -2,6 +2,7 @@ import { keyHeader } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { openaiPicturesInside, openaiTranscripts, openaiVoices } from './openai.ts'
 import type { Provider } from './provider.ts'
+import { openaiVideos } from './videos/openai.ts'
 
 // The path names the deployment; what a channel lists as models are therefore deployment names, and the
 // vendor's own list, which tells base models, is of no use.
@@ -20,6 +21,7 @@ export const azure = {
   translation: { openai: deployment('audio/translations') },
   images: { openai: deployment('images/generations') },
   videos: { openai: '/openai/v1/videos' },
+  dialects: { videos: { openai: openaiVideos({ root: '/openai/v1/videos' }) } },
   voices: openaiVoices,
   // The name is the deployment's, and may say nothing of the model behind it.
   transcripts: openaiTranscripts,

@@ -2,6 +2,7 @@ import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { openaiVideos } from './videos/openai.ts'
 
 /** Any server that speaks the common format. */
 export const custom = {
@@ -18,6 +19,7 @@ export const custom = {
   rerank: { cohere: '/v1/rerank' },
   images: { openai: '/v1/images/generations' },
   videos: { openai: '/v1/videos' },
+  dialects: { videos: { openai: openaiVideos({ takesAll: true }) } },
   models: { path: '/v1/models', names: openaiModels },
   fields: [
     baseUrlField(

@@ -2,6 +2,7 @@ import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { openaiVideos } from './videos/openai.ts'
 
 const generate = '/v1beta/models/{model}:generateContent'
 
@@ -25,6 +26,7 @@ export const newApi = {
   rerank: { cohere: '/v1/rerank' },
   images: { openai: '/v1/images/generations' },
   videos: { openai: '/v1/videos' },
+  dialects: { videos: { openai: openaiVideos({ takesAll: true }) } },
   models: { path: '/v1/models', names: openaiModels },
   fields: [baseUrlField('Address of the other gateway.')],
   keyHint: 'sk-…',

@@ -2,6 +2,7 @@ import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../formats/media/tran
 import { bearer } from './auth.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { openaiVideos } from './videos/openai.ts'
 
 const fields = [
   {
@@ -62,6 +63,7 @@ export const openai = {
   voices: openaiVoices,
   transcripts: openaiTranscripts,
   picturesInside: openaiPicturesInside,
+  dialects: { videos: { openai: openaiVideos() } },
   models: { path: '/v1/models', names: openaiModels },
   fields,
   keyHint: 'sk-…',
@@ -74,6 +76,7 @@ export const sora = {
   baseUrl: 'https://api.openai.com',
   auth: bearer,
   videos: { openai: '/v1/videos' },
+  dialects: { videos: { openai: openaiVideos() } },
   fields,
   keyHint: 'sk-…',
 } satisfies Provider

@@ -4,6 +4,7 @@ import type { ModerationDialect } from '../formats/media/moderation.ts'
 import type { RerankDialect } from '../formats/media/rerank.ts'
 import type { SpeechDialect, Voices } from '../formats/media/speech.ts'
 import type { TranscriptFormat, TranscriptionDialect } from '../formats/media/transcript.ts'
+import type { VideoDialect } from '../formats/media/video.ts'
 
 /** What a channel of this vendor can be asked to do, in the words of the specification. */
 export const OPERATIONS = [
@@ -99,6 +100,7 @@ export type DialectOf = {
   readonly moderation: ModerationDialect
   readonly rerank: RerankDialect
   readonly images: ImageDialect
+  readonly videos: VideoDialect
 }
 
 /** A vendor's dialects, by the format's name in its paths. */

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { JsonError } from '../wire/json.ts'
-import { repeatedKey } from '../wire/json-edit.ts'
+import { type Member, repeatedKey } from '../wire/json-edit.ts'
 import { type JsonRead, readJson } from '../wire/json-skim.ts'
 import { readBody } from './body.ts'
-import type { Forms } from './form.ts'
+import type { Form, Forms } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 
 const isJson = (contentType: string | undefined) =>
@@ -15,23 +15,29 @@ const isMultipart = (contentType: string | undefined) =>
 
 const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
 
+/** How an operation reads its requests. */
+type Reader<W extends Work> = Pick<OperationSpec, 'skims'> & {
+  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]): W
+  readForm?(form: Form, desk: Desk): W | Promise<W>
+}
+
 type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly desk: Desk }
 
 /** The request as its operation understands it. */
-export async function readRequest(
+export async function readRequest<W extends Work>(
   request: IncomingMessage,
-  spec: OperationSpec,
+  spec: Reader<W>,
   deps: Reading,
-): Promise<Work> {
+): Promise<W> {
   const work = await readWork(request, spec, deps)
   return request.headers['x-sluice-strict'] === 'true' ? { ...work, isStrict: true } : work
 }
 
-async function readWork(
+async function readWork<W extends Work>(
   request: IncomingMessage,
-  spec: OperationSpec,
+  spec: Reader<W>,
   { maxBodyBytes, forms, desk }: Reading,
-): Promise<Work> {
+): Promise<W> {
   const contentType = request.headers['content-type']
   if (spec.readForm && isMultipart(contentType)) {
     const form = await forms.read(request)

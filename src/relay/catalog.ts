@@ -152,21 +152,34 @@ export function createAddressBook() {
 
 function makeAddress(
   channel: RelayChannel,
-  { operation, format, isStream, model, key, sibling, values: brought }: Asking,
+  { operation, format, isStream, model, key, sibling, values }: Asking,
 ): Address | undefined {
-  const { provider, baseUrl, setting, headerOverride } = channel
-  const path = provider[operation]?.[format]
+  const path = channel.provider[operation]?.[format]
   if (path === undefined) return undefined
-  const values: Values = { ...fieldValues(provider, key.value, setting), model, ...brought }
-  const call = siblingPath(pathFor(path, isStream), sibling)
-  const address = fill(endpoint(provider, baseUrl, call), values)
+  return addressAt(channel, siblingPath(pathFor(path, isStream), sibling), key.value, { model, ...values })
+}
+
+/** As much of a channel as says where and how it is asked. */
+export type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
+  readonly headerOverride: Pick<HeaderOverride, 'fixed'>
+}
+
+/** A path of a channel's vendor, with the headers of one of its keys; undefined when a placeholder has no value. */
+export function addressAt(
+  { provider, baseUrl, setting, headerOverride }: Reach,
+  path: string,
+  key: string,
+  brought: Values,
+): Address | undefined {
+  const values: Values = { ...fieldValues(provider, key, setting), ...brought }
+  const address = fill(endpoint(provider, baseUrl, path), values)
   if (address === undefined || !URL.canParse(address)) return undefined
   const overrides = Object.entries(headerOverride.fixed).map(
-    ([header, value]) => [header, value.replaceAll('{api_key}', () => key.value)] as const,
+    ([header, value]) => [header, value.replaceAll('{api_key}', () => key)] as const,
   )
   return {
     url: new URL(address),
-    headers: { ...headersOf(provider, key.value, values), ...Object.fromEntries(overrides) },
+    headers: { ...headersOf(provider, key, values), ...Object.fromEntries(overrides) },
   }
 }
 

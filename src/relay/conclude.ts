@@ -4,7 +4,7 @@ import { usdText } from '../domain/money.ts'
 import type { When } from '../domain/price.ts'
 import { ROLE } from '../domain/role.ts'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
-import type { Doubt, UsageLog } from '../ledger/record.ts'
+import type { Doubt, UsageLog, VideoNote } from '../ledger/record.ts'
 import type { Outcome } from '../routing/health.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { rateHeaders } from './admit.ts'
@@ -24,7 +24,7 @@ type Source = 'provider' | 'counted' | 'input_only' | 'zero'
 
 const NO_DOUBTS: readonly Doubt[] = []
 
-type Settling = {
+export type Settling = {
   readonly channel: RelayChannel
   readonly usage: Usage
   /** What a picture turned out to be. */
@@ -37,6 +37,7 @@ type Settling = {
   readonly doubts?: readonly Doubt[]
   readonly firstByteMs?: number
   readonly upstreamRequestId?: string
+  readonly video?: VideoNote
 }
 
 /** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
@@ -53,7 +54,7 @@ function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
 }
 
 /** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
-async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
+export async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
   const { hold, priced, work, deps, startedMs, admitted } = errand
   const { channel, usage, trace, error } = settling
   const cost = priced.costOf(channel, usage, settling.made)
@@ -73,14 +74,15 @@ async function settle(errand: Errand, settling: Settling): Promise<{ paid: numbe
   }
   const given = settling.doubts
   const doubts = given ? [...doubtsOf(errand, trace), ...given] : doubtsOf(errand, trace)
-  const paid = await hold.settle({ channelId: channel.id, cost, doubts, log })
+  const { video } = settling
+  const paid = await hold.settle({ channelId: channel.id, cost, doubts, log, ...(video && { video }) })
   return { paid, cost }
 }
 
 /** What is worth knowing of a request beyond its columns; what there was none of is left out. */
 function otherOf(
   { route, work }: Errand,
-  { source, countedBy, firstByteMs, usage, trace }: Settling,
+  { source, countedBy, firstByteMs, usage, trace, video }: Settling,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
   const other: Record<string, unknown> = { source }
@@ -92,6 +94,7 @@ function otherOf(
     other.priced_as = price?.model
   }
   if (route.model !== work.model) other.upstream_model_name = route.model
+  if (video) other.video_id = video.id
   for (const [name, count] of DETAILS) if (count(usage) > 0) other[name] = count(usage)
   if (trace.attempts.length > 1 || trace.passedOver.length > 0)
     other.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
@@ -113,13 +116,13 @@ const DETAILS: readonly (readonly [name: string, count: (usage: Usage) => number
   ['searches', usage => usage.searches],
 ]
 
-const idOf = (headers: Readonly<Record<string, unknown>>) => {
+export const idOf = (headers: Readonly<Record<string, unknown>>) => {
   const id = headers['x-request-id'] ?? headers['request-id']
   return typeof id === 'string' ? id.slice(0, 128) : ''
 }
 
 /** What every good answer carries besides its own. */
-function answerHeaders(
+export function answerHeaders(
   { requestId, admitted, spec }: Errand,
   { step: { channel }, warnings }: Pick<Of<'stream'>, 'step' | 'warnings'>,
 ): Record<string, string> {

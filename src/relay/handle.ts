@@ -2,19 +2,20 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { Refusal } from '../domain/errors.ts'
 import { internalError } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
-import { type Admitted, admit, createAdmitted, credentialOf } from './admit.ts'
+import { type Admitted, admit, credentialOf } from './admit.ts'
 import { answerJson, answerKept, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
 import { readRequest } from './ask.ts'
 import { firstAnswer } from './attempt.ts'
 import { conclude } from './conclude.ts'
 import { closerInput } from './count.ts'
-import { type Caller, mustBeLive } from './directory.ts'
 import type { Errand, RelayDeps } from './errand.ts'
+import { identify } from './identify.ts'
 import { listFormat, tellModel, tellModels } from './models.ts'
 import { operationAt } from './operations/index.ts'
 import type { OperationSpec, Work } from './operations/operation.ts'
 import { priceWork } from './price.ts'
 import { keyOf } from './repeat.ts'
+import type { Videos } from './videos/videos.ts'
 import type { Voice } from './voice.ts'
 
 /** The walk of one request: each room is entered once, here, in this order. */
@@ -126,25 +127,6 @@ async function serve(begun: Begun, served: Served): Promise<void> {
   }
 }
 
-/** Who is calling, before a byte of the body is read; at once where the caller is known. */
-function identify(
-  deps: RelayDeps,
-  request: IncomingMessage,
-  credential: string,
-): Admitted | Promise<Admitted> {
-  if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
-  if (deps.isOverloaded(request))
-    throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
-  const letIn = (caller: Caller | undefined) =>
-    createAdmitted(
-      deps,
-      mustBeLive(caller, Math.floor(deps.nowMs() / 1000)),
-      deps.clientAddress(request).address,
-    )
-  const found = deps.directory.find(credential)
-  return found instanceof Promise ? found.then(letIn) : letIn(found)
-}
-
 /** Without what is asked, and with single slashes. */
 const pathOf = ({ url = '/' }: IncomingMessage): string =>
   url
@@ -166,7 +148,7 @@ const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const BILLING = /^\/(v1\/)?dashboard\/billing\//
 
 /** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
-export function createRelay(deps: RelayDeps): RequestListener {
+export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {
   const newRequestId = createRequestIds()
   const fail = (
     response: ServerResponse,
@@ -219,7 +201,11 @@ export function createRelay(deps: RelayDeps): RequestListener {
         if (request.method !== 'GET') throw new Refusal('method_not_allowed', `${path} takes GET`)
         return listModels(request, response, modelIn(models[1]), requestId)
       }
-      if (!spec) throw notServed(request)
+      if (!spec) {
+        const serve = videos.route(path, request.method ?? '')
+        if (!serve) throw notServed(request)
+        return serve({ request, response, requestId })
+      }
       if (request.method !== 'POST') throw new Refusal('method_not_allowed', `${path} takes POST`)
       return walk(deps, spec, request, response, requestId)
     }

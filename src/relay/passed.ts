@@ -10,7 +10,7 @@ const MAX_MESSAGE = 2_000
 const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
 
 /** Keys and hosts are ours, not the client's; the rest of what a provider says helps whoever asked. */
-function cleaned(text: string, channel: RelayChannel): string {
+export function cleaned(text: string, channel: Pick<RelayChannel, 'keys' | 'baseUrl'>): string {
   // Cut last: half a key at the edge would no longer be known as one.
   let clean = text
   for (const { value } of channel.keys) if (value.length >= 4) clean = clean.replaceAll(value, '[redacted]')

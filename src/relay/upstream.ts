@@ -13,9 +13,12 @@ export type Timeouts = {
 }
 
 export type Ask = {
+  /** Absent: POST. */
+  readonly method?: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer | Upload
+  /** Absent only where the method has none. */
+  readonly body?: Buffer | Upload
   readonly timeouts: Timeouts
   /** A streamed answer is handed over with its first event; any other is received whole first. */
   readonly isStream: boolean
@@ -149,7 +152,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
   }
 
   function exchange(ask: Ask): Exchange {
-    const { url, headers, body, timeouts, maxAnswerBytes = MAX_WHOLE_BYTES } = ask
+    const { method = 'POST', url, headers, body, timeouts, maxAnswerBytes = MAX_WHOLE_BYTES } = ask
     let isStream = ask.isStream
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     let controller: Dispatcher.DispatchController | undefined
@@ -215,10 +218,13 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     const { origin, path } = placeOf(url)
     poolOf(origin, timeouts.connectMs).dispatch(
       {
-        method: 'POST',
+        method,
         path,
-        headers: Buffer.isBuffer(body) ? headers : { ...headers, 'content-length': String(body.length) },
-        body: Buffer.isBuffer(body) ? body : body.open(),
+        headers:
+          body === undefined || Buffer.isBuffer(body)
+            ? headers
+            : { ...headers, 'content-length': String(body.length) },
+        body: body === undefined ? null : Buffer.isBuffer(body) ? body : body.open(),
         // The first byte has its own deadline above, which also waits for the first event.
         headersTimeout: 0,
         bodyTimeout: timeouts.idleMs,

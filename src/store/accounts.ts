@@ -130,6 +130,21 @@ export async function charge(
   return { isCharged: true }
 }
 
+/** Gives back to user and token what they were charged. */
+export async function refund(trx: Trx, given: Charge): Promise<void> {
+  for (const [kind, ownerId] of [
+    ['user', given.userId],
+    ['token', given.tokenId],
+  ] as const)
+    await trx
+      .updateTable('accounts')
+      .set(row => ({ posted: row('posted', '-', given.amount) }))
+      .where('kind', '=', kind)
+      .where('owner_id', '=', ownerId)
+      .execute()
+  await appendEntry(trx, { ...given, kind: 'refund' })
+}
+
 type Entry = Omit<Posting, 'kind'> & {
   readonly kind: EntryKind
   readonly channelId?: number

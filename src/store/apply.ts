@@ -30,7 +30,15 @@ export type Settled = {
     readonly upstreamRequestId: string
     readonly other: Readonly<Record<string, unknown>>
   }
+  readonly video?: VideoNote
 }
+
+/** What the end of a hold means to the video job it was for. */
+type VideoNote = { readonly id: string } & (
+  | { readonly outcome: 'accepted'; readonly upstreamIds: readonly string[] }
+  | { readonly outcome: 'doubt' }
+  | { readonly outcome: 'lost'; readonly code: string; readonly message: string }
+)
 
 type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']
@@ -82,9 +90,53 @@ export function* applying(position: Position, settled: readonly Settled[]): Gene
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)
   yield insert('suspense', DOUBT_COLUMNS, settled.flatMap(doubtsOf))
+  yield noteVideos(settled)
   yield touchTokens(settled)
   yield chargeChannels(settled)
 }
+
+/** The first look at a video job that was just taken. */
+const FIRST_POLL_MS = 2_000
+const PHASES = { accepted: 'running', doubt: 'doubt', lost: 'ended' } as const
+
+/**
+ * Says of video jobs how their submission ended, in the transaction that writes the entries: after a crash both are there
+ * or neither. A job that is past its submission stays as it is; whoever was told of a doubt is told of the job.
+ */
+const noteVideos = (settled: readonly Settled[]): Change => ({
+  statement: given => `update videos set phase = given.phase, node_id = null, lease_until_ms = 0,
+    next_poll_ms = given.due_ms, cost = given.cost,
+    upstream_id = coalesce(given.upstream_id, videos.upstream_id),
+    upstream_more = coalesce(given.upstream_more, videos.upstream_more),
+    status = coalesce(given.status, videos.status),
+    completed_time = coalesce(given.completed_time, videos.completed_time),
+    error_code = coalesce(given.error_code, videos.error_code),
+    error_message = coalesce(given.error_message, videos.error_message),
+    answer = case when given.phase = 'running' and videos.phase = 'doubt' then null else videos.answer end
+    from ${given.table} where videos.id = given.id and videos.phase in ('submitting', 'doubt')`,
+  columns: [
+    text('id'),
+    text('phase'),
+    whole('due_ms'),
+    whole('cost'),
+    text('upstream_id'),
+    text('upstream_more'),
+    text('status'),
+    whole('completed_time'),
+    text('error_code'),
+    text('error_message'),
+  ],
+  rows: settled.flatMap(({ video, timeMs, cost }) => {
+    if (!video) return []
+    const [first, ...more] = video.outcome === 'accepted' ? video.upstreamIds : []
+    const jobs = [first ?? null, first === undefined ? null : JSON.stringify(more)]
+    const failed =
+      video.outcome === 'lost'
+        ? ['failed', Math.floor(timeMs / 1000), video.code, video.message]
+        : [null, null, null, null]
+    return [[video.id, PHASES[video.outcome], timeMs + FIRST_POLL_MS, cost, ...jobs, ...failed]]
+  }),
+})
 
 const movePosition = ({ nodeId, lastLsn, oldestOpenLsn }: Position): Change => ({
   statement: given => `update nodes set applied_lsn = given.last_lsn, oldest_open_lsn = given.oldest_open_lsn

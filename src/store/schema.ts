@@ -1,4 +1,5 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
+import type { VideoPhase, VideoStatus } from '../domain/video.ts'
 
 /** One schema, two engines. */
 export type Engine = 'sqlite' | 'postgres'
@@ -26,6 +27,7 @@ export type Database = {
   leases: LeasesTable
   suspense: SuspenseTable
   rollups: RollupsTable
+  videos: VideosTable
 }
 
 type MetaTable = { key: string; value: string }
@@ -302,6 +304,72 @@ type RollupsTable = {
   cost: number
 }
 
+/** Video jobs. Rows outlive their channels; times are seconds, but for those that say otherwise. */
+type VideosTable = {
+  id: string
+  /** Grows with time: the order of lists. */
+  seq: number
+  request_id: string
+  user_id: number
+  token_id: number
+  token_name: string
+  /** As it was asked for, and as it was sent. */
+  model: string
+  sent_model: string
+  channel_id: number
+  channel_type: number
+  /** The key and address the job was sent with, sealed: it is asked about with them whatever becomes of the channel. */
+  access_sealed: string
+  /** What the vendor's file keeps of how it was sent. */
+  kind: string
+  upstream_id: string | null
+  /** JSON: string[]. Further jobs of the provider that this one consists of. */
+  upstream_more: string
+  /** JSON: what was asked, without pictures. */
+  parameters: string
+  remixed_from: string | null
+  phase: VideoPhase
+  /** The node that holds the money for a job which is not yet paid. */
+  node_id: string | null
+  status: VideoStatus
+  /** Thousandths. */
+  progress: number
+  /** JSON: {status: time}. When each state was first seen. */
+  states: string
+  seconds: string
+  size: string
+  /** JSON: where the provider keeps each result. */
+  results: string
+  error_code: string | null
+  error_message: string | null
+  /** Nanodollars that were paid, and that it was thought to cost. */
+  cost: number
+  estimate: number
+  price: string
+  created_time: number
+  started_time: number | null
+  completed_time: number | null
+  expires_time: number
+  next_poll_ms: number
+  polled_ms: number
+  /** How often in a row the provider did not know the job. */
+  misses: number
+  /** Why the last look told nothing; empty: it did. */
+  poll_error: string
+  lease_until_ms: number
+  lease_by: string
+  repeat_key: string | null
+  repeat_digest: string | null
+  /** JSON: {status, body}. What the client was answered, for repeats; null: the job as it is. */
+  answer: string | null
+  refunded_time: number | null
+  refunded_by: string | null
+  refund_reason: string | null
+  deleted_time: number | null
+}
+
+export type VideoRow = Selectable<VideosTable>
+export type NewVideo = Insertable<VideosTable>
 export type SuspenseRow = Selectable<SuspenseTable>
 export type UserRow = Selectable<UsersTable>
 export type TokenRow = Selectable<TokensTable>

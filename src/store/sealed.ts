@@ -91,6 +91,26 @@ const SOURCES: readonly Source[] = [
           .execute()),
     }))
   },
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('videos')
+      .select(['id', 'access_sealed'])
+      .where('access_sealed', '<>', '')
+      .where('access_sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'videos', row: row.id, field: 'access' },
+      sealed: row.access_sealed,
+      replace: async (trx, access_sealed) =>
+        void (await trx
+          .updateTable('videos')
+          .set({ access_sealed })
+          .where('id', '=', row.id)
+          .where('access_sealed', '=', row.access_sealed)
+          .execute()),
+    }))
+  },
 ]
 
 /** Some texts that are not yet sealed under the newest secret; none when rotation is done. */
@@ -108,5 +128,7 @@ export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: numb
  */
 export async function holdSealing(trx: Trx, engine: Engine): Promise<void> {
   if (engine === 'sqlite') return
-  await sql`lock table meta, tokens, channel_keys, idempotency in share row exclusive mode`.execute(trx)
+  await sql`lock table meta, tokens, channel_keys, idempotency, videos in share row exclusive mode`.execute(
+    trx,
+  )
 }

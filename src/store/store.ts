@@ -3,6 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import { foundation } from './migrations/0001-foundation.ts'
 import { books } from './migrations/0002-books.ts'
+import { videos } from './migrations/0003-videos.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
 
@@ -25,10 +26,11 @@ export class NewerStoreError extends Error {
   }
 }
 
-const MIGRATIONS = { '0001-foundation': foundation, '0002-books': books } as const satisfies Record<
-  string,
-  (db: Kysely<unknown>, engine: Engine) => Promise<void>
->
+const MIGRATIONS = {
+  '0001-foundation': foundation,
+  '0002-books': books,
+  '0003-videos': videos,
+} as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 const STATEMENT_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 10_000

@@ -5,6 +5,7 @@ import { ROLE, type Role } from '../../src/domain/role.ts'
 import { createAccount } from '../../src/manage/users.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/logs.ts'
 import { insertSession } from '../../src/store/sessions.ts'
+import { insertVideo } from '../../src/store/videos.ts'
 import { type Gateway, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 
 /** Who may come with what. The last three are let in somewhere by their role, `sk-` by what it is. */
@@ -39,8 +40,44 @@ export type Kind =
   | 'price'
   | 'doubt'
   | 'request'
+  | 'video'
 
 export const UNKNOWN_ID = 900_000_000_001
+
+/** A video job that failed and was not paid. */
+export const newVideo = (given: { readonly id: string; readonly user_id: number }) => ({
+  ...given,
+  seq: 1,
+  request_id: randomUUID(),
+  token_id: 0,
+  token_name: '',
+  model: 'sora-2',
+  sent_model: 'sora-2',
+  channel_id: 1,
+  channel_type: 1,
+  access_sealed: '',
+  kind: '',
+  upstream_more: '[]',
+  parameters: '{"prompt":"","n":1}',
+  phase: 'ended' as const,
+  status: 'failed' as const,
+  progress: 0,
+  states: '{}',
+  seconds: '4',
+  size: '',
+  results: '[]',
+  cost: 0,
+  estimate: 0,
+  price: '',
+  created_time: 1,
+  expires_time: 1,
+  next_poll_ms: 0,
+  polled_ms: 0,
+  misses: 0,
+  poll_error: '',
+  lease_until_ms: 0,
+  lease_by: '',
+})
 
 /** Something a provider may have billed for, as a request that was cut off leaves it behind. */
 export const newDoubt = (db: Gateway['db']) =>
@@ -60,6 +97,9 @@ export const newDoubt = (db: Gateway['db']) =>
 
 /** The id of a request, made from a number. */
 export const requestIdOf = (number: number) => `req_${String(number).padStart(26, '0')}`
+
+/** The id of a video job, made from a number. */
+export const videoIdOf = (number: number) => `video_${String(number).padStart(24, '0')}`
 
 /** The people of the table, and their things. */
 export async function assemble(gateway: Gateway) {
@@ -201,6 +241,11 @@ export async function assemble(gateway: Gateway) {
         user_id: ownerOf(owner, caller).id,
         request_id: requestIdOf(number),
       })
+      return number
+    },
+    video: async (owner, caller) => {
+      const number = ++requests
+      await insertVideo(db, newVideo({ id: videoIdOf(number), user_id: ownerOf(owner, caller).id }))
       return number
     },
   }

@@ -1,0 +1,85 @@
+/** A video job that somebody submitted, as the provider keeps it. */
+export type Job = {
+  readonly id: string
+  /** The last characters of the key it belongs to: another account does not know it. */
+  readonly owner: string
+  readonly model: string
+  readonly prompt: string
+  readonly seconds: string
+  readonly size: string
+  readonly createdMs: number
+  /** What the format keeps of it beside. */
+  readonly more: Readonly<Record<string, unknown>>
+  looks: number
+}
+
+export type JobState = {
+  readonly status: 'queued' | 'running' | 'done' | 'failed' | 'odd'
+  /** From 0 to 1. */
+  readonly progress: number
+  readonly error?: { readonly code: string; readonly message: string }
+}
+
+const LASTS_MS = 30
+
+const numberAfter = (model: string, word: string): number | undefined => {
+  const words = model.split('-')
+  const value = words[words.indexOf(word) + 1]
+  return words.includes(word) && value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined
+}
+
+const has = (model: string, word: string) => model.split('-').includes(word)
+
+/**
+ * How far a job is. Words of its model's name say how it goes: `lasts-N` milliseconds, `fails`, `never` ends, `odd` states
+ * in between, `backwards` in its progress.
+ */
+export function stateOf({ model, createdMs, looks }: Job, nowMs: number): JobState {
+  const lastsMs = numberAfter(model, 'lasts') ?? LASTS_MS
+  const share = Math.min(1, (nowMs - createdMs) / Math.max(1, lastsMs))
+  if (has(model, 'never')) return { status: 'running', progress: 0.5 }
+  if (share >= 1) {
+    if (has(model, 'fails'))
+      return {
+        status: 'failed',
+        progress: share,
+        error: { code: 'moderation_blocked', message: 'The simulator will not make this video.' },
+      }
+    return { status: 'done', progress: 1 }
+  }
+  if (has(model, 'odd')) return { status: 'odd', progress: share }
+  if (has(model, 'backwards') && looks % 2 === 0) return { status: 'queued', progress: 0 }
+  return share < 0.1 ? { status: 'queued', progress: 0 } : { status: 'running', progress: share }
+}
+
+export const isExpiring = ({ model }: Job) => has(model, 'expires')
+
+/** Every job that was taken, in memory: what a provider's own books would say. */
+export function createJobs() {
+  const jobs = new Map<string, Job>()
+  return {
+    take(job: Omit<Job, 'looks'>): void {
+      jobs.set(job.id, { ...job, looks: 0 })
+    },
+    find(id: string, owner: string): Job | undefined {
+      const job = jobs.get(id)
+      if (job?.owner !== owner) return undefined
+      job.looks += 1
+      return job
+    },
+    list: (owner: string): readonly Job[] => [...jobs.values()].filter(job => job.owner === owner).reverse(),
+    remove: (id: string): void => void jobs.delete(id),
+    report: () => ({
+      jobs: [...jobs.values()].map(({ id, owner, model, prompt, looks, more }) => ({
+        id,
+        key_hint: owner,
+        model,
+        prompt,
+        looks,
+        more,
+      })),
+    }),
+  }
+}
+
+export type Jobs = ReturnType<typeof createJobs>

@@ -1,0 +1,336 @@
+import type { When } from '../../domain/price.ts'
+import { codePoints } from '../../domain/text.ts'
+import type { VideoStatus } from '../../domain/video.ts'
+import type { Part, StoredFile } from '../../wire/multipart.ts'
+import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
+import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { readStill, type Still } from './still.ts'
+
+/** What a request for a video says (spec 4.6). */
+export type VideoAsk = {
+  /** Empty: the gateway's default. */
+  readonly model: string
+  readonly prompt: string | undefined
+  /** The frame it begins with, then the one it ends with, or further references. */
+  readonly stills: readonly Still[]
+  readonly seconds: number | undefined
+  readonly width: number | undefined
+  readonly height: number | undefined
+  readonly fps: number | undefined
+  readonly n: number
+  readonly seed: number | undefined
+  /** Fields of the vendor's own: laid over what we say, but for the model. */
+  readonly metadata: JsonObject
+  readonly user: string | undefined
+  readonly responseFormat: string | undefined
+  /** Fields that nobody here knows. */
+  readonly more: JsonObject
+}
+
+/** What of a request is kept with its job. */
+export type VideoFacts = {
+  readonly prompt: string
+  readonly seconds: number | undefined
+  readonly width: number | undefined
+  readonly height: number | undefined
+  readonly fps: number | undefined
+  readonly n: number
+  readonly seed: number | undefined
+  readonly stills: number
+}
+
+/** One HTTP call about a job. A path may have the placeholders of a provider's paths. */
+export type VideoCall = {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly json?: JsonObject
+  readonly parts?: readonly Part[]
+}
+
+export type Submission = VideoCall & {
+  /** What it depends on where the job is asked about later. */
+  readonly kind?: string
+  /** What the vendor cannot be told of the request. */
+  readonly warnings?: readonly string[]
+}
+
+/** Why a vendor refused although its status says otherwise, as a status that says it. */
+export type VendorRefusal = { readonly status: number; readonly code: string; readonly message: string }
+
+/** A made video: where it lies, or what it is called there. */
+export type VideoResult = { readonly url?: string; readonly ref?: string }
+
+export type UpstreamJob = {
+  readonly id: string
+  readonly kind: string
+  readonly model: string
+}
+
+export type VideoState = {
+  readonly status: VideoStatus
+  /** From 0 to 1. */
+  readonly progress?: number | undefined
+  readonly results?: readonly VideoResult[] | undefined
+  readonly error?: { readonly code: string; readonly message: string } | undefined
+  readonly expiresTime?: number | undefined
+  readonly seconds?: string | undefined
+  readonly size?: string | undefined
+}
+
+/** What a lost submission is looked for by. */
+export type Sought = VideoFacts & { readonly model: string; readonly sentTime: number; readonly kind: string }
+
+/** Where a result's bytes are had: by a call with the channel's key, or at an address that needs none. */
+export type VideoSource =
+  | { readonly call: VideoCall }
+  | { readonly url: string; readonly withKey?: boolean }
+  | { readonly type: string; readonly base64: string }
+
+/** Asks a vendor something about a job, and answers the parsed body of a success. */
+export type AskVendor = (call: VideoCall) => Promise<unknown>
+
+/** How a vendor takes video jobs. */
+export type VideoDialect = {
+  /** Seconds of a video whose length nobody named; absent: it must be named where the price needs it. */
+  readonly secondsOf?: (model: string) => number | undefined
+  /** How many videos one call can ask for; absent: 1. */
+  readonly most?: number
+  /** Seconds between two looks at a job; absent: 2. */
+  readonly pauseS?: number
+  /** Why it cannot be asked this, by the field at fault. */
+  unfit?(ask: VideoAsk, model: string): { readonly path: string; readonly message: string } | undefined
+  submit(ask: VideoAsk, model: string): Submission | Promise<Submission>
+  /** What the vendor calls the job; throws AnswerError where there is none. */
+  accepted(answer: unknown): string
+  /** A refusal inside an answer whose status is good. */
+  refused?(answer: unknown): VendorRefusal | undefined
+  poll(job: UpstreamJob): VideoCall
+  state(answer: unknown, job: UpstreamJob): VideoState
+  /** Where jobs can be looked for whose submission was never answered; ids, oldest first. */
+  readonly find?: { call(sought: Sought): VideoCall; ids(answer: unknown, sought: Sought): readonly string[] }
+  /** Where the bytes are; absent: at the result's own address, without a key. */
+  source?(
+    job: UpstreamJob,
+    result: VideoResult,
+    ask: AskVendor,
+    variant: string | undefined,
+  ): VideoSource | Promise<VideoSource>
+  /** Other renderings of a result that it has. */
+  readonly variants?: readonly string[]
+  remove?(job: UpstreamJob): VideoCall
+  remix?(job: UpstreamJob, prompt: string): Submission
+}
+
+export const MAX_VIDEOS = 10
+export const MAX_VIDEO_SECONDS = 3_600
+const MAX_PROMPT = 32_000
+const MAX_SIDE = 8_192
+const MAX_FPS = 240
+const MAX_WORD = 128
+const MAX_METADATA_BYTES = 65_536
+const MAX_STILLS = 8
+
+const KNOWN = new Set([
+  'model',
+  'prompt',
+  'image',
+  'images',
+  'input_reference',
+  'duration',
+  'seconds',
+  'width',
+  'height',
+  'size',
+  'fps',
+  'n',
+  'seed',
+  'response_format',
+  'metadata',
+  'user',
+])
+
+/** Numbers that a form, and some clients in JSON too, send as text. */
+export const VIDEO_NUMBERS = ['duration', 'seconds', 'width', 'height', 'fps', 'n', 'seed'] as const
+
+const given = (body: JsonObject, name: string) => member(body, name) ?? undefined
+
+/** `duration` and `seconds` are two names of one thing. */
+function readSeconds(fields: Fields, body: JsonObject): number | undefined {
+  const named = (['duration', 'seconds'] as const).filter(name => given(body, name) !== undefined)
+  const [first] = named
+  if (first === undefined) return undefined
+  const values = named.map(name => fields.number(name, 0, MAX_VIDEO_SECONDS))
+  if (values.includes(0)) fields.refuse(first, 'must be more than 0')
+  if (new Set(values).size > 1) fields.refuse('seconds', 'says something else than duration')
+  return values[0]
+}
+
+const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
+
+function readSides(fields: Fields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
+  const width = fields.integer('width', MAX_SIDE)
+  const height = fields.integer('height', MAX_SIDE)
+  if ((width === undefined) !== (height === undefined))
+    fields.refuse(width === undefined ? 'width' : 'height', 'is needed beside the other side')
+  const size = given(body, 'size')
+  if (size === undefined || size === '' || size === 'auto') return { width, height }
+  const [, wide, high] = SIZE.exec(typeof size === 'string' ? size : '') ?? []
+  const sides = { width: Number(wide), height: Number(high) }
+  if (!(sides.width >= 1 && sides.width <= MAX_SIDE && sides.height >= 1 && sides.height <= MAX_SIDE))
+    fields.refuse('size', `must be two sides of 1 to ${MAX_SIDE} pixels, such as 1280x720`)
+  else if (width !== undefined && height !== undefined && (width !== sides.width || height !== sides.height))
+    fields.refuse('size', 'says something else than width and height')
+  return sides
+}
+
+function readMetadata(fields: Fields, body: JsonObject): JsonObject {
+  const value = given(body, 'metadata')
+  if (value === undefined || value === '') return {}
+  const parsed = typeof value === 'string' ? parse(value) : value
+  if (!isObject(parsed)) {
+    fields.refuse('metadata', 'must be an object')
+    return {}
+  }
+  if (Buffer.byteLength(JSON.stringify(parsed)) > MAX_METADATA_BYTES)
+    fields.refuse('metadata', `must be at most ${MAX_METADATA_BYTES} bytes`)
+  return parsed
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function readStills(fields: Fields, body: JsonObject, files: readonly StoredFile[]): readonly Still[] {
+  const named = ['image', 'input_reference', 'images'].flatMap(name =>
+    [given(body, name) ?? []].flat().map(value => ({ name, value })),
+  )
+  const stills: Still[] = files.map(file => ({ kind: 'file', file }))
+  for (const { name, value } of named) {
+    if (value === '' || value === null) continue
+    const still = readStill(value)
+    if (still) stills.push(still)
+    else fields.refuse(name, 'must be an address (http or https) or a picture in base64')
+  }
+  if (stills.length > MAX_STILLS) fields.refuse('images', `must be at most ${MAX_STILLS}`)
+  return stills
+}
+
+function readSeed(fields: Fields, body: JsonObject): number | undefined {
+  const seed = given(body, 'seed')
+  if (seed === undefined) return undefined
+  if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed
+  fields.refuse('seed', 'must be a whole number')
+  return undefined
+}
+
+function shortText(fields: Fields, name: string): string | undefined {
+  const text = fields.text(name)
+  if (text !== undefined && codePoints(text) > MAX_WORD)
+    fields.refuse(name, `must be at most ${MAX_WORD} characters`)
+  return text === '' ? undefined : text
+}
+
+/** Numbers in quotes are taken for numbers: `seconds` is a text in the common format. */
+const unquoted = (body: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(body).map(([name, value]) => {
+      const isNumber =
+        (VIDEO_NUMBERS as readonly string[]).includes(name) &&
+        typeof value === 'string' &&
+        /^-?\d+(\.\d+)?$/.test(value)
+      return [name, isNumber ? Number(value) : value]
+    }),
+  )
+
+export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]): RequestReading<VideoAsk> {
+  const body = isObject(parsed) ? unquoted(parsed) : parsed
+  return readRequest(body, (fields, asked) => {
+    const model = given(asked, 'model') === undefined || asked.model === '' ? '' : fields.model()
+    const prompt = fields.text('prompt')
+    if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
+      fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
+    const stills = readStills(fields, asked, files)
+    // Something has to be said of what is to be made.
+    if (!prompt && stills.length === 0) fields.required('prompt')
+    return {
+      model,
+      prompt: prompt === '' ? undefined : prompt,
+      stills,
+      seconds: readSeconds(fields, asked),
+      ...readSides(fields, asked),
+      fps: fields.integer('fps', MAX_FPS),
+      n: fields.integer('n', MAX_VIDEOS) ?? 1,
+      seed: readSeed(fields, asked),
+      metadata: readMetadata(fields, asked),
+      user: shortText(fields, 'user'),
+      responseFormat: shortText(fields, 'response_format'),
+      more: Object.fromEntries(Object.entries(asked).filter(([name]) => !KNOWN.has(name))),
+    }
+  })
+}
+
+export const factsOf = (ask: VideoAsk, seconds: number | undefined): VideoFacts => ({
+  prompt: ask.prompt ?? '',
+  seconds,
+  width: ask.width,
+  height: ask.height,
+  fps: ask.fps,
+  n: ask.n,
+  seed: ask.seed,
+  stills: ask.stills.length,
+})
+
+type Sides = { readonly width?: number | undefined; readonly height?: number | undefined }
+
+export const sizeText = ({ width, height }: Sides, between = 'x'): string | undefined =>
+  width === undefined || height === undefined ? undefined : `${width}${between}${height}`
+
+/** The class of a resolution, which goes by its shorter side: 720p. */
+export function resolutionOf({ width, height }: Sides): string | undefined {
+  if (width === undefined || height === undefined) return undefined
+  const side = Math.min(width, height)
+  return side >= 2_160 ? '4k' : `${side}p`
+}
+
+/** Sides in their lowest terms: 16:9. */
+export function ratioOf({ width, height }: Sides): string | undefined {
+  if (width === undefined || height === undefined) return undefined
+  const common = (a: number, b: number): number => (b === 0 ? a : common(b, a % b))
+  const by = common(width, height)
+  return `${width / by}:${height / by}`
+}
+
+/** What a video is asked to be, where its price depends on it. */
+export function whenOf(ask: VideoAsk): When {
+  const named = (name: string) => (typeof ask.metadata[name] === 'string' ? ask.metadata[name] : undefined)
+  const size = sizeText(ask)
+  const resolution = (named('resolution') ?? resolutionOf(ask))?.toLowerCase()
+  const quality = named('quality_level') ?? named('quality')
+  return {
+    ...(size !== undefined && { size }),
+    ...(resolution !== undefined && { resolution }),
+    ...(quality !== undefined && { quality }),
+  }
+}
+
+/** Names what of a request has no place in a vendor's call. */
+export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): string[] {
+  const named: readonly (readonly [keyof VideoAsk, string])[] = [
+    ['width', 'width and height'],
+    ['fps', 'fps'],
+    ['seed', 'seed'],
+    ['seconds', 'duration'],
+    ['user', 'user'],
+  ]
+  const lost = named.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
+  const words = lost.map(([, word]) => `${word} is not taken by this provider`)
+  if (ask.responseFormat !== undefined && ask.responseFormat !== 'url')
+    words.push('response_format is not taken by this provider')
+  return words
+}

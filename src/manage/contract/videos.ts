@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import { VIDEO_STATES } from '../../domain/video.ts'
+import { paged, pageOf, queryFlag, queryNumber, queryText, text } from './fields.ts'
+import { entryTold } from './ledger.ts'
+import type { Contract } from './route.ts'
+
+const params = z.object({
+  id: z.string().regex(/^video_[A-Za-z0-9]{24}$/, 'must be the id of a video job, video_…'),
+})
+
+const refundTold = z.object({ time: z.int(), by: z.string(), reason: z.string(), cost: z.string() })
+
+const videoTold = z
+  .object({
+    id: z.string(),
+    request_id: z.string(),
+    user_id: z.int(),
+    username: z.string(),
+    token_id: z.int(),
+    token_name: z.string(),
+    channel: z.int().describe('Told to administrators'),
+    channel_name: z.string().describe('Told to administrators; empty once it is deleted'),
+    model: z.string(),
+    upstream_model: z.string().describe('Told to administrators'),
+    status: z.enum(VIDEO_STATES),
+    progress: z.number().describe('From 0 to 1'),
+    created_at: z.int(),
+    started_at: z.int().nullable(),
+    completed_at: z.int().nullable(),
+    expires_at: z.int(),
+    seconds: z.string(),
+    size: z.string(),
+    n: z.int(),
+    results: z.int().describe('How many films there are to fetch'),
+    quota: z.int().describe('Units, rounded up'),
+    cost: z.string().describe('USD, exact; 0 while it is not known whether the provider took the job'),
+    is_in_doubt: z.boolean(),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    refund: refundTold.nullable(),
+    is_refundable: z.boolean(),
+  })
+  .meta({ id: 'VideoJob' })
+
+const status = z
+  .enum([...VIDEO_STATES, ''])
+  .transform(value => (value === '' ? undefined : value))
+  .optional()
+
+export const videoContract = {
+  listVideos: {
+    method: 'GET',
+    path: '/api/video/',
+    access: 'user',
+    summary: 'Video jobs, newest first: your own, or for administrators everybody’s',
+    query: paged({
+      status,
+      model: queryText,
+      channel: queryNumber,
+      user_id: queryNumber,
+      start_timestamp: queryNumber,
+      end_timestamp: queryNumber,
+      unrefunded: queryFlag.describe('Failed, paid and not given back'),
+    }),
+    data: pageOf(videoTold),
+  },
+  getVideo: {
+    method: 'GET',
+    path: '/api/video/:id',
+    access: 'user',
+    summary:
+      'One video job with what was asked, when each state was reached, and for administrators its entries',
+    params,
+    data: videoTold.extend({
+      parameters: z.record(z.string(), z.unknown()),
+      states: z.record(z.string(), z.int()),
+      remixed_from: z.string().nullable(),
+      poll_error: z.string().describe('Why the last look at the provider told nothing; for administrators'),
+      upstream_id: z.string().describe('For administrators'),
+      price: z.string(),
+      entries: z.array(entryTold),
+    }),
+  },
+  videoContent: {
+    method: 'GET',
+    path: '/api/video/:id/content',
+    access: 'user',
+    summary: 'The film of a completed job, streamed; takes `Range`, and `index` where there are several',
+    params,
+    query: z.object({ index: queryNumber, variant: queryText }),
+    reply: z.unknown(),
+  },
+  refundVideo: {
+    method: 'POST',
+    path: '/api/video/:id/refund',
+    access: 'admin',
+    summary: 'Gives the price of a failed job back to its user and token, once',
+    params,
+    body: z.object({ reason: text({ min: 1, max: 500 }) }),
+    data: videoTold,
+  },
+} as const satisfies Contract

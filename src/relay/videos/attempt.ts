@@ -1,0 +1,265 @@
+import { CHANNEL_STATUS } from '../../domain/channel.ts'
+import { Refusal } from '../../domain/errors.ts'
+import { AnswerError } from '../../formats/media/dialect.ts'
+import type { Submission, VideoAsk, VideoDialect } from '../../formats/media/video.ts'
+import { PASSED_OVER, retryAfterS, type Step, walk } from '../../routing/plan.ts'
+import { sentModel as modelOn } from '../../routing/table.ts'
+import type { RelayChannel } from '../catalog.ts'
+import type { Errand, Trace } from '../errand.ts'
+import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../failure.ts'
+import type { Outcome, Whole } from '../upstream.ts'
+import type { VideoDeps } from './deps.ts'
+import type { VideoPrice } from './price.ts'
+import { type Access, accessOf, parsedBody, VendorError, videoDialect } from './vendor.ts'
+
+export type VideoErrand = Errand & {
+  readonly deps: VideoDeps
+  readonly priced: VideoPrice
+  readonly ask: VideoAsk
+  readonly videoId: string
+  /** The job it is made from: the channel that has it is the only one that can be asked. */
+  readonly source?: {
+    readonly access: Access
+    readonly channelId: number
+    readonly submit: (prompt: string) => Submission
+  }
+}
+
+/** How a submission ended. */
+export type Submitted = { readonly trace: Trace } & (
+  | {
+      readonly kind: 'accepted'
+      readonly step: Step<RelayChannel>
+      readonly ids: readonly string[]
+      /** How many videos those jobs make, and how many nobody knows of. */
+      readonly videos: number
+      readonly doubtful: number
+      readonly warnings: readonly string[]
+      readonly answer: Whole
+    }
+  /** It was sent, and nobody knows whether it was taken. */
+  | {
+      readonly kind: 'doubt'
+      readonly channel: RelayChannel
+      readonly videos: number
+      readonly reason: string
+    }
+  /** Nobody took it. */
+  | { readonly kind: 'failed'; readonly channel: RelayChannel; readonly failure: AttemptFailure }
+)
+
+/** Contract 4, video: only after these does a submission go to another channel; connect errors do too. */
+const NEXT_CHANNEL = new Set([401, 402, 403, 404, 429])
+const AT_ONCE = 4
+
+type Judged =
+  | { readonly kind: 'accepted'; readonly id: string; readonly answer: Whole }
+  | { readonly kind: 'next' | 'refused' | 'doubt'; readonly failure: AttemptFailure }
+
+/** A refusal inside an answer whose status is good, as an answer whose status says so. */
+function honest(dialect: VideoDialect, answer: Whole): Whole {
+  const refusal = dialect.refused?.(parsedBody(answer))
+  if (!refusal) return answer
+  const { status, code, message } = refusal
+  const error = { message, type: 'invalid_request_error', param: null, code }
+  return { ...answer, status, body: Buffer.from(JSON.stringify({ error })) }
+}
+
+function judge(dialect: VideoDialect, channel: RelayChannel, outcome: Outcome, nowMs: number): Judged {
+  if (outcome.kind === 'stream') return { kind: 'doubt', failure: invalidAnswer(channel, 'a stream') }
+  if (outcome.kind === 'failure') {
+    const failure = connectionFailure(channel, outcome)
+    return { kind: outcome.reason === 'connect' || !outcome.wasSent ? 'next' : 'doubt', failure }
+  }
+  const isGood = outcome.status >= 200 && outcome.status < 300
+  const answer = isGood ? honest(dialect, outcome) : outcome
+  if (answer.status >= 200 && answer.status < 300) {
+    try {
+      return { kind: 'accepted', id: dialect.accepted(parsedBody(answer)), answer }
+    } catch (error) {
+      if (error instanceof AnswerError)
+        return { kind: 'doubt', failure: invalidAnswer(channel, error.message) }
+      throw error
+    }
+  }
+  const failure = statusFailure(channel, answer, nowMs)
+  if (NEXT_CHANNEL.has(answer.status) || failure.health.kind === 'auth') return { kind: 'next', failure }
+  return { kind: answer.status >= 500 || answer.status === 408 ? 'doubt' : 'refused', failure }
+}
+
+const refusalOf = (errand: VideoErrand) => (channel: RelayChannel) => {
+  const { deps, priced, route, work, source } = errand
+  if (source) return source.channelId === channel.id ? undefined : 'not_offered'
+  if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled) return PASSED_OVER.disabled
+  const sent = modelOn(channel, route.model)
+  if (!videoDialect(channel.provider, sent) || work.unfit?.(channel, sent)) return 'not_offered'
+  return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
+}
+
+/** What an attempt is about to do; written down before it is done. */
+export type Aiming = {
+  readonly channel: RelayChannel
+  readonly sentModel: string
+  readonly access: Access
+  readonly kind: string
+}
+
+export type Attempting = {
+  readonly errand: VideoErrand
+  /** Says where the job goes, in the store and in the journal; nothing is sent before it resolves. */
+  aim(aiming: Aiming): Promise<void>
+  /** Whether something is on its way of which nobody knows how it ends. */
+  onFlight(isFlying: boolean): void
+}
+
+/** Walks the plan until a channel takes the job, or one leaves in doubt whether it has. The client may leave. */
+export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Promise<Submitted> {
+  const { deps, route } = errand
+  const { steps, passedOver } = walk({
+    route,
+    health: deps.health,
+    fullForS: channel => deps.rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
+    refusal: refusalOf(errand),
+    random: deps.random,
+    attempts: deps.catalog.settings().attempts,
+  })
+  const trace: Trace = { failures: [], passedOver, attempts: [] }
+  let last: { channel: RelayChannel; failure: AttemptFailure } | undefined
+  for (const step of steps) {
+    const { channel } = step
+    const turn = await takeTurn(errand, step)
+    if (!turn) continue
+    try {
+      const prepared = await prepare(errand, step)
+      await aim({
+        channel,
+        sentModel: step.sentModel,
+        access: prepared.access,
+        kind: prepared.first.kind ?? '',
+      })
+      const sentMs = deps.nowMs()
+      onFlight(true)
+      const judged = await sendOne(errand, step, prepared, prepared.first)
+      const status = judged.kind === 'accepted' ? judged.answer.status : judged.failure.status
+      trace.attempts.push({ channel: channel.id, status: status || 'no answer', ms: deps.nowMs() - sentMs })
+      if (judged.kind === 'accepted') {
+        turn.end({ kind: 'ok' })
+        return { ...(await submitRest(errand, step, prepared, judged)), trace }
+      }
+      turn.end(judged.failure.health)
+      if (judged.kind === 'doubt')
+        return {
+          kind: 'doubt',
+          channel,
+          videos: Math.min(errand.ask.n, prepared.most),
+          reason: judged.failure.message,
+          trace,
+        }
+      onFlight(false)
+      trace.failures.push(judged.failure)
+      last = { channel, failure: judged.failure }
+      if (judged.kind === 'refused') break
+    } finally {
+      turn.end({ kind: 'client' })
+    }
+  }
+  if (last) return { kind: 'failed', ...last, trace }
+  throw new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+    retryAfterS: retryAfterS(passedOver) ?? 5,
+  })
+}
+
+async function takeTurn({ deps }: VideoErrand, step: Step<RelayChannel>) {
+  const { id, limits } = step.channel
+  const health = deps.health.begin(step)
+  const admission = await deps.rates.admit([{ kind: 'channel', id, limits }], 0)
+  if (!admission.ok) {
+    health.end({ kind: 'client' })
+    return undefined
+  }
+  return {
+    /** Counts the first time it is called. */
+    end(outcome: Parameters<typeof health.end>[0]): void {
+      health.end(outcome)
+      admission.ticket.end(0)
+    },
+  }
+}
+
+type Prepared = {
+  readonly dialect: VideoDialect
+  readonly access: Access
+  /** How many videos one call asks for. */
+  readonly most: number
+  readonly first: Submission
+  more(videos: number): Promise<Submission>
+}
+
+async function prepare(
+  errand: VideoErrand,
+  { channel, key, sentModel }: Step<RelayChannel>,
+): Promise<Prepared> {
+  const { source, priced } = errand
+  const dialect = videoDialect(channel.provider, sentModel)
+  if (!dialect) throw new Error('a channel without video jobs was chosen')
+  const access = source?.access ?? accessOf(channel, key)
+  const ask = { ...errand.ask, seconds: priced.secondsOn(channel) }
+  const most = dialect.most ?? 1
+  const more = async (n: number): Promise<Submission> =>
+    source ? source.submit(ask.prompt ?? '') : dialect.submit({ ...ask, n }, sentModel)
+  return { dialect, access, most, more, first: await more(Math.min(most, ask.n)) }
+}
+
+async function sendOne(
+  { deps, requestId }: VideoErrand,
+  { channel, sentModel }: Step<RelayChannel>,
+  { access, dialect }: Prepared,
+  submission: Submission,
+): Promise<Judged> {
+  try {
+    const exchange = await deps.vendor.send(submission, {
+      access,
+      model: sentModel,
+      override: channel.override.members,
+      headers: { 'x-client-request-id': requestId },
+    })
+    return judge(dialect, channel, await exchange.outcome, deps.nowMs())
+  } catch (error) {
+    if (!(error instanceof VendorError)) throw error
+    // Nothing was sent: there was no address or no credential.
+    const failure = { kind: 'failure', reason: 'connect', message: error.message, wasSent: false } as const
+    return { kind: 'next', failure: connectionFailure(channel, failure) }
+  }
+}
+
+/** A vendor that makes one video a call is asked for each of the others too, and what it refuses is not paid. */
+async function submitRest(
+  errand: VideoErrand,
+  step: Step<RelayChannel>,
+  prepared: Prepared,
+  { id, answer }: Extract<Judged, { kind: 'accepted' }>,
+) {
+  const { most, first } = prepared
+  const counts: number[] = []
+  for (let left = errand.ask.n - most; left > 0; left -= most) counts.push(Math.min(most, left))
+  const ids = [id]
+  let videos = Math.min(most, errand.ask.n)
+  let doubtful = 0
+  let refused = 0
+  async function lane(): Promise<void> {
+    for (let count = counts.shift(); count !== undefined; count = counts.shift()) {
+      const judged = await sendOne(errand, step, prepared, await prepared.more(count))
+      if (judged.kind === 'accepted') {
+        ids.push(judged.id)
+        videos += count
+      } else if (judged.kind === 'doubt') doubtful += count
+      else refused += count
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, counts.length) }, lane))
+  const warnings = [
+    ...(first.warnings ?? []),
+    ...(refused + doubtful > 0 ? [`${refused + doubtful} of ${errand.ask.n} videos were not taken`] : []),
+  ]
+  return { kind: 'accepted', step, ids, videos, doubtful, warnings, answer } as const
+}

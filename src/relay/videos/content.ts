@@ -1,0 +1,198 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { Refusal } from '../../domain/errors.ts'
+import type { VideoSource } from '../../formats/media/video.ts'
+import type { VideoRow } from '../../store/schema.ts'
+import { deliver } from '../deliver.ts'
+import { badParameter } from '../operations/carry.ts'
+import type { StreamMeter } from '../operations/operation.ts'
+import type { Exchange, Outcome } from '../upstream.ts'
+import type { VideoDeps } from './deps.ts'
+import { resultsIn } from './tell.ts'
+import { type Access, openAccess, VendorError, videoDialect } from './vendor.ts'
+
+const MOST_REDIRECTS = 3
+const PASSED = ['content-type', 'content-length', 'content-range', 'accept-ranges', 'last-modified'] as const
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+
+/** Bytes pass as they come; nothing is counted, for the job was paid when it was taken. */
+const passing = (): StreamMeter => {
+  let isWhole = false
+  return {
+    reading: {
+      usage: undefined,
+      events: 0,
+      contentEvents: 0,
+      textBytes: 0,
+      reasoningBytes: 0,
+      finishes: 0,
+      isDone: false,
+      error: undefined,
+      malformed: 0,
+    },
+    push: chunk => [chunk],
+    end() {
+      isWhole = true
+      return []
+    },
+    closing: () => [],
+    ending: () => (isWhole ? 'complete' : 'incomplete'),
+  }
+}
+
+const gone = () => new Refusal('video_expired', 'the video is no longer kept by its provider')
+const unreached = () => new Refusal('upstream_error', 'the video could not be fetched from its provider')
+
+export type Fetching = {
+  readonly row: VideoRow
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** What every answer of this API carries. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Called before the first byte; from then on nothing is thrown. */
+  onStart?(): void
+}
+
+/** Streams a made video to the client: the provider's address and key stay here. */
+export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
+  /** What is asked for of a job, or why it cannot be had. */
+  function wanted({ row, request }: Fetching) {
+    if (row.status === 'failed')
+      throw new Refusal('video_not_ready', 'the video failed; there is nothing to fetch')
+    if (row.status !== 'completed')
+      throw new Refusal('video_not_ready', `the video is ${row.status}; ask again later`)
+    if (row.expires_time * 1000 <= nowMs()) throw gone()
+    const access = openAccess(keyring, row.id, row.access_sealed)
+    const dialect = access && videoDialect(access.provider, row.sent_model)
+    if (!access || !dialect) throw gone()
+    const query = new URLSearchParams(request.url?.split('?')[1] ?? '')
+    const index = Number(query.get('index') ?? 0)
+    const result = resultsIn(row)[index]
+    if (!result) throw badParameter('index', `must be from 0 to ${resultsIn(row).length - 1}`)
+    const variant = query.get('variant') ?? undefined
+    if (variant !== undefined && variant !== 'video' && !dialect.variants?.includes(variant))
+      throw badParameter('variant', `must be ${(dialect.variants ?? ['video']).join(', ')}`)
+    return { access, dialect, result, variant }
+  }
+
+  const rangesOf = ({ headers }: IncomingMessage): Record<string, string> => ({
+    ...(headers.range !== undefined && { range: headers.range }),
+    ...(typeof headers['if-range'] === 'string' && { 'if-range': headers['if-range'] }),
+  })
+
+  /** No end but the silence of the other side: a film may be long, and its reader slow. */
+  const patient = ({ timeouts }: Access) => ({ ...timeouts, totalMs: 0 })
+
+  async function open(source: Exclude<VideoSource, { base64: string }>, access: Access, fetching: Fetching) {
+    const { row, request } = fetching
+    const ranges = rangesOf(request)
+    const common = { access, model: row.sent_model, passes: () => true, timeouts: patient(access) }
+    if ('call' in source) return vendor.send(source.call, { ...common, headers: ranges })
+    return openAddress(new URL(source.url), source.withKey === true, { access, ranges })
+  }
+
+  async function openAddress(
+    url: URL,
+    isWithKey: boolean,
+    { access, ranges }: { access: Access; ranges: Record<string, string> },
+  ): Promise<Exchange> {
+    if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unreached()
+    const keyed = isWithKey ? await vendor.credentials(access) : {}
+    return upstream.exchange({
+      method: 'GET',
+      url,
+      headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'sluice', ...keyed, ...ranges },
+      timeouts: patient(access),
+      isStream: false,
+      passes: () => true,
+    })
+  }
+
+  /** Follows where a provider sends us; its key goes along only as far as the provider itself. */
+  async function follow(first: Exchange, source: VideoSource, access: Access, fetching: Fetching) {
+    let exchange = first
+    let outcome: Outcome = await exchange.outcome
+    let from = 'url' in source ? source.url : access.baseUrl || (access.provider.baseUrl ?? '')
+    for (let turn = 0; turn < MOST_REDIRECTS; turn++) {
+      if (outcome.kind === 'failure' || !REDIRECTS.has(outcome.status)) break
+      const { location } = outcome.headers
+      exchange.abort()
+      const next = typeof location === 'string' ? URL.parse(location, from) : null
+      if (!next) throw unreached()
+      const isSame = 'call' in source || (source as { withKey?: boolean }).withKey === true
+      const isKeyed = isSame && next.origin === URL.parse(from)?.origin
+      exchange = await openAddress(next, isKeyed, { access, ranges: rangesOf(fetching.request) })
+      outcome = await exchange.outcome
+      from = next.href
+    }
+    return { exchange, outcome }
+  }
+
+  const passedHeaders = (given: IncomingHttpHeaders) =>
+    Object.fromEntries(
+      PASSED.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name] as string]] : [])),
+    )
+
+  function judge(outcome: Outcome): Exclude<Outcome, { kind: 'failure' }> {
+    if (outcome.kind === 'failure')
+      throw outcome.reason === 'timeout'
+        ? new Refusal('upstream_timeout', 'the provider was too slow')
+        : unreached()
+    if (outcome.status === 404 || outcome.status === 410) throw gone()
+    if ((outcome.status < 200 || outcome.status >= 300) && outcome.status !== 416) throw unreached()
+    return outcome
+  }
+
+  return async function fetchContent(fetching: Fetching): Promise<void> {
+    const { row, response, headers } = fetching
+    const { access, dialect, result, variant } = wanted(fetching)
+    const job = { id: result.job, kind: row.kind, model: row.sent_model }
+    const ask = (call: Parameters<typeof vendor.ask>[0]) => vendor.ask(call, access, row.sent_model)
+    const common = { ...headers, 'cache-control': 'private, max-age=3600' }
+    try {
+      const source: VideoSource = dialect.source
+        ? await dialect.source(job, result, ask, variant)
+        : { url: result.url ?? '' }
+      if ('base64' in source) {
+        const bytes = Buffer.from(source.base64, 'base64')
+        const length = { 'content-type': source.type, 'content-length': String(bytes.length) }
+        fetching.onStart?.()
+        response.writeHead(200, { ...common, ...length })
+        response.end(bytes)
+        return
+      }
+      const { exchange, outcome } = await follow(
+        await open(source, access, fetching),
+        source,
+        access,
+        fetching,
+      )
+      const answer = judge(outcome)
+      const told = { 'content-type': 'video/mp4', ...passedHeaders(answer.headers) }
+      if (response.destroyed) return exchange.abort()
+      fetching.onStart?.()
+      response.writeHead(answer.status, { ...common, ...told })
+      if (answer.kind === 'whole') {
+        response.end(answer.body)
+        return
+      }
+      const { flow } = answer
+      const meter = passing()
+      const delivery = await deliver({
+        response,
+        flow,
+        meter,
+        keepAlive: undefined,
+        abort: exchange.abort,
+        nowMs,
+        onProgress: () => true,
+      })
+      if (delivery.ending === 'end') response.end()
+      else response.destroy()
+    } catch (error) {
+      if (!(error instanceof VendorError)) throw error
+      throw error.status === 404 || error.status === 410 ? gone() : unreached()
+    }
+  }
+}
+
+export type FetchContent = ReturnType<typeof createContent>

@@ -1,0 +1,23 @@
+import type { Keyring } from '../../identity/keyring.ts'
+import type { AccountName } from '../../ledger/books.ts'
+import type { Db, Engine } from '../../store/store.ts'
+import type { RelayDeps } from '../errand.ts'
+import type { Vendor } from './vendor.ts'
+
+/** What video jobs need beside what every request of the relay does. */
+export type VideoDeps = RelayDeps & {
+  readonly db: Db
+  readonly engine: Engine
+  readonly keyring: Keyring
+  readonly nodeId: string
+  readonly vendor: Vendor
+  /** Before something is charged in the store: what nodes have leased of an account goes back there. */
+  surrender(account: AccountName): Promise<void>
+  /** How long a submission that nobody answered is looked for. */
+  readonly doubtMs: number
+  /** A job that has not ended by then has failed. */
+  readonly deadlineMs: number
+  /** The path prefix behind a proxy. */
+  readonly basePath: string
+  onTrouble(error: Error, message: string, videoId: string): void
+}

@@ -1,0 +1,303 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { hasEnded, laterStatus, RESULT_LIFE_S, THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
+import { AnswerError } from '../../formats/media/dialect.ts'
+import type { VideoDialect, VideoState } from '../../formats/media/video.ts'
+import { charge } from '../../store/accounts.ts'
+import { insertLog, LOG_TYPE } from '../../store/logs.ts'
+import type { VideoRow } from '../../store/schema.ts'
+import { closeSuspense } from '../../store/suspense.ts'
+import {
+  dueVideos,
+  findVideo,
+  forgetKeys,
+  leaseVideo,
+  type Progressed,
+  progressVideo,
+  startFound,
+  suspenseOfRequest,
+} from '../../store/videos.ts'
+import { cleaned } from '../passed.ts'
+import type { VideoDeps } from './deps.ts'
+import { LOST } from './doubts.ts'
+import type { Search } from './search.ts'
+import type { KeptResult } from './tell.ts'
+import { type Access, openAccess, VendorError, videoDialect } from './vendor.ts'
+
+const TICK_MS = 1_000
+/** At most so many jobs a turn, and so many at once. */
+const BATCH = 64
+const AT_ONCE = 8
+/** Longer than a look can take, so that no second one begins before the first is over. */
+const LEASE_MS = 90_000
+const LEAST_PAUSE_MS = 2_000
+const MOST_PAUSE_MS = 30_000
+const MOST_ERROR_PAUSE_MS = 120_000
+/** Whoever asks for a job refreshes it, but not more often than this. */
+const REFRESH_MS = 3_000
+const REFRESH_WAIT_MS = 5_000
+/** A provider that has not known a job so often in a row does not have it. */
+const MOST_MISSES = 10
+const SWEEP_MS = 3_600_000
+
+const FORGOTTEN = { code: 'video_not_found', message: 'the provider does not know the job any more' }
+const TOO_LATE = { code: 'timeout', message: 'the video was not finished within the time there is for one' }
+
+type Failing = { readonly code: string; readonly message: string }
+
+/** Several jobs of a provider that are one of ours: it has ended when all have, and is good if one is. */
+function together(states: readonly VideoState[]): VideoState {
+  const [first] = states
+  if (states.length === 1 && first) return first
+  const isOver = states.every(({ status }) => hasEnded(status))
+  const good = states.filter(({ status }) => status === 'completed')
+  const parts = states.map(({ status, progress }) => (hasEnded(status) ? 1 : (progress ?? 0)))
+  const status: VideoStatus = isOver
+    ? good.length > 0
+      ? 'completed'
+      : 'failed'
+    : states.every(each => each.status === 'queued')
+      ? 'queued'
+      : 'processing'
+  const expiring = states.flatMap(({ expiresTime }) => expiresTime ?? [])
+  return {
+    ...(good[0] ?? first),
+    status,
+    progress: parts.reduce((sum, part) => sum + part, 0) / Math.max(1, parts.length),
+    error: status === 'failed' ? states.find(({ error }) => error)?.error : undefined,
+    expiresTime: expiring.length > 0 ? Math.min(...expiring) : undefined,
+  }
+}
+
+/** Looks at running jobs, each by one process at a time, until they end. It goes on where another stopped. */
+export function createPoller(deps: VideoDeps, search: Search) {
+  const { db, nowMs, nodeId, keyring, vendor } = deps
+  const looking = new Set<Promise<void>>()
+  let isClosed = false
+
+  const lease = (id: string, polledBeforeMs?: number) =>
+    leaseVideo(db, id, { by: nodeId, nowMs: nowMs(), untilMs: nowMs() + LEASE_MS }, polledBeforeMs)
+
+  /** The older a job, the longer until the next look; the vendor's own wish counts. */
+  function nextPollMs({ created_time, sent_model }: VideoRow, access: Access | undefined): number {
+    const ageMs = nowMs() - created_time * 1000
+    const wishS = (access && videoDialect(access.provider, sent_model)?.pauseS) ?? 0
+    return nowMs() + Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, ageMs / 20))
+  }
+
+  const isTooLate = ({ created_time }: VideoRow) => nowMs() >= created_time * 1000 + deps.deadlineMs
+
+  function failed(row: VideoRow, { code, message }: Failing, access: Access | undefined): Progressed {
+    const time = Math.floor(nowMs() / 1000)
+    const words = access
+      ? cleaned(message, { keys: [{ index: 0, value: access.key, status: 1 }], baseUrl: access.baseUrl })
+      : message
+    return {
+      phase: 'ended',
+      status: 'failed',
+      states: JSON.stringify({ ...JSON.parse(row.states), failed: time }),
+      completed_time: time,
+      error_code: code.slice(0, 128),
+      error_message: words,
+    }
+  }
+
+  /** What the states of the provider's jobs make of ours. */
+  function progressed(
+    row: VideoRow,
+    state: VideoState,
+    results: readonly KeptResult[],
+    access: Access,
+  ): Progressed {
+    const time = Math.floor(nowMs() / 1000)
+    const polled = { polled_ms: nowMs(), misses: 0, poll_error: '', next_poll_ms: nextPollMs(row, access) }
+    if (state.status === 'failed')
+      return {
+        ...polled,
+        ...failed(row, state.error ?? { code: 'video_failed', message: 'the video failed' }, access),
+      }
+    const status = laterStatus(row.status, state.status)
+    const isDone = status === 'completed'
+    const told = Math.round(Math.min(1, Math.max(0, state.progress ?? 0)) * THOUSANDTHS)
+    return {
+      ...polled,
+      status,
+      phase: isDone ? 'ended' : 'running',
+      // Done is done: before that the last thousandth is kept back.
+      progress: isDone ? THOUSANDTHS : Math.max(row.progress, Math.min(told, THOUSANDTHS - 1)),
+      states: JSON.stringify({ [status]: time, ...JSON.parse(row.states) }),
+      seconds: state.seconds ?? row.seconds,
+      size: state.size ?? row.size,
+      started_time: row.started_time ?? (status === 'queued' ? null : time),
+      ...(isDone && {
+        completed_time: time,
+        results: JSON.stringify(results),
+        expires_time: state.expiresTime ?? Math.max(row.expires_time, time + RESULT_LIFE_S),
+      }),
+    }
+  }
+
+  async function statesOf(row: VideoRow, access: Access, dialect: VideoDialect) {
+    const ids = [row.upstream_id ?? '', ...(JSON.parse(row.upstream_more) as string[])]
+    return Promise.all(
+      ids.map(async id => {
+        const job = { id, kind: row.kind, model: row.sent_model }
+        return { id, state: dialect.state(await vendor.ask(dialect.poll(job), access, row.sent_model), job) }
+      }),
+    )
+  }
+
+  async function lookAtRunning(row: VideoRow): Promise<Progressed> {
+    const access = openAccess(keyring, row.id, row.access_sealed)
+    const dialect = access && videoDialect(access.provider, row.sent_model)
+    if (isTooLate(row)) return failed(row, TOO_LATE, access)
+    if (!access || !dialect) return failed(row, FORGOTTEN, access)
+    try {
+      const told = await statesOf(row, access, dialect)
+      const results = told.flatMap(({ id, state }) =>
+        state.status === 'completed' ? (state.results ?? []).map(result => ({ ...result, job: id })) : [],
+      )
+      return progressed(row, together(told.map(({ state }) => state)), results, access)
+    } catch (error) {
+      if (!(error instanceof VendorError) && !(error instanceof AnswerError)) throw error
+      const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
+      const misses = isUnknown ? row.misses + 1 : row.misses
+      if (misses >= MOST_MISSES) return failed(row, FORGOTTEN, access)
+      const waited = Math.max(LEAST_PAUSE_MS, nowMs() - row.polled_ms)
+      return {
+        misses,
+        poll_error: error.message.slice(0, 200),
+        polled_ms: nowMs(),
+        next_poll_ms:
+          nowMs() + Math.min(MOST_ERROR_PAUSE_MS, row.polled_ms === 0 ? LEAST_PAUSE_MS : waited * 2),
+      }
+    }
+  }
+
+  /** Found after its hold was gone: what stands in doubt for it is charged, as Root would have decided. */
+  async function chargeFound(row: VideoRow): Promise<void> {
+    await deps.surrender({ kind: 'user', ownerId: row.user_id })
+    await deps.surrender({ kind: 'token', ownerId: row.token_id })
+    const time = Math.floor(nowMs() / 1000)
+    const reason = `the video job ${row.id} was found`
+    const isCharged = await db
+      .transaction()
+      .execute(async trx => {
+        const [doubt] = await suspenseOfRequest(trx, row.request_id)
+        if (!doubt) {
+          await startFound(trx, row.id, 0, nowMs())
+          return true
+        }
+        const closing = { closed_time: time, closed_by: 'system', closed_as: 'charge', closed_reason: reason }
+        const outcome = await charge(trx, {
+          userId: row.user_id,
+          tokenId: row.token_id,
+          channelId: row.channel_id,
+          amount: doubt.amount,
+          requestId: row.request_id,
+          actor: 'system',
+          reason,
+          time,
+        })
+        if (!outcome.isCharged) throw new NotCovered()
+        await closeSuspense(trx, doubt.id, closing)
+        await insertLog(trx, {
+          created_time: time,
+          type: LOG_TYPE.consume,
+          user_id: row.user_id,
+          token_id: row.token_id,
+          token_name: row.token_name,
+          channel_id: row.channel_id,
+          model_name: row.model,
+          cost: doubt.amount,
+          content: reason,
+          request_id: row.request_id,
+          other: JSON.stringify({ source: 'suspense', video_id: row.id }),
+        })
+        await startFound(trx, row.id, doubt.amount, nowMs())
+        return true
+      })
+      .catch(error => {
+        if (error instanceof NotCovered) return false
+        throw error
+      })
+    // It runs all the same; what it cost stays in doubt until Root decides.
+    if (!isCharged) await db.transaction().execute(trx => startFound(trx, row.id, 0, nowMs()))
+  }
+
+  async function lookAtDoubt(row: VideoRow): Promise<Progressed | undefined> {
+    const isOver = nowMs() >= row.created_time * 1000 + deps.doubtMs
+    const found = await search(row).catch(error => {
+      deps.onTrouble(error, 'a lost video job could not be looked for', row.id)
+      return undefined
+    })
+    if (found !== undefined) {
+      await chargeFound({ ...row, upstream_id: found })
+      return undefined
+    }
+    if (isOver) return failed(row, LOST, undefined)
+    return { polled_ms: nowMs(), next_poll_ms: nextPollMs(row, undefined) }
+  }
+
+  async function look(row: VideoRow): Promise<void> {
+    const found = row.phase === 'doubt' ? await lookAtDoubt(row) : await lookAtRunning(row)
+    if (found) await progressVideo(db, row, found)
+  }
+
+  /** One look by whoever gets the lease; a look that fails leaves it to end by itself. */
+  async function lookAt(id: string, polledBeforeMs?: number): Promise<void> {
+    const row = await lease(id, polledBeforeMs)
+    if (!row) return
+    const at = look(row)
+      .catch(error => deps.onTrouble(error as Error, 'a video job could not be looked at', id))
+      .finally(() => looking.delete(at))
+    looking.add(at)
+    await at
+  }
+
+  async function turn(): Promise<void> {
+    const due = await dueVideos(db, nowMs(), BATCH)
+    const lanes = Array.from({ length: Math.min(AT_ONCE, due.length) }, async () => {
+      for (let next = due.shift(); next && !isClosed; next = due.shift()) await lookAt(next.id)
+    })
+    await Promise.all(lanes)
+  }
+
+  let turning: Promise<void> | undefined
+  const timer = setInterval(() => {
+    turning ??= turn()
+      .catch(error => deps.onTrouble(error as Error, 'video jobs could not be read', ''))
+      .finally(() => {
+        turning = undefined
+      })
+  }, TICK_MS)
+  const sweeper = setInterval(() => {
+    forgetKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
+      deps.onTrouble(error as Error, 'keys of ended video jobs could not be removed', ''),
+    )
+  }, SWEEP_MS)
+  timer.unref()
+  sweeper.unref()
+
+  return {
+    /** The job as it is now, looked at again unless somebody did so just now; waits a few seconds at most. */
+    async refresh(row: VideoRow): Promise<VideoRow> {
+      if (row.phase !== 'running' || row.polled_ms > nowMs() - REFRESH_MS) return row
+      const late = new AbortController()
+      const isLate = delay(REFRESH_WAIT_MS, undefined, { signal: late.signal, ref: false }).catch(() => {})
+      await Promise.race([lookAt(row.id, nowMs() - REFRESH_MS), isLate])
+      late.abort()
+      return (await findVideo(db, row.id)) ?? row
+    },
+    async close(): Promise<void> {
+      isClosed = true
+      clearInterval(timer)
+      clearInterval(sweeper)
+      await turning
+      await Promise.all(looking)
+    },
+  }
+}
+
+class NotCovered extends Error {}
+
+export type Poller = ReturnType<typeof createPoller>

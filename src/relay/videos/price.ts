@@ -1,0 +1,64 @@
+import { Refusal } from '../../domain/errors.ts'
+import type { Usage } from '../../domain/usage.ts'
+import type { Route } from '../../routing/table.ts'
+import { sentModel } from '../../routing/table.ts'
+import type { Catalog, CatalogPrice, RelayChannel } from '../catalog.ts'
+import { type Priced, priceWork } from '../price.ts'
+import { secondsOn, usageOf, type VideoWork } from './request.ts'
+
+export type VideoPrice = Priced & {
+  /** What so many videos of this request use up on a channel. */
+  usageOn(channel: RelayChannel, videos: number): Usage
+  secondsOn(channel: RelayChannel): number | undefined
+}
+
+const UNITS = ['per_call', 'per_second', 'per_minute', 'image'] as const
+const LENGTHS = ['per_second', 'per_minute'] as const
+
+const ratesOf = ({ price }: CatalogPrice) => [
+  price.rates,
+  ...(price.variants ?? []).map(({ rates }) => rates),
+]
+
+/** Whether a price says what a video costs: one by the token, which nobody counts here, would make it free. */
+const isOfVideos = (found: CatalogPrice) =>
+  found.version === 'unpriced' || ratesOf(found).some(rates => UNITS.some(unit => rates[unit] !== undefined))
+
+const isByLength = (found: CatalogPrice) =>
+  ratesOf(found).some(rates => LENGTHS.some(unit => rates[unit] !== undefined))
+
+/** Prices of a job: `per_call` or `per_second`, times `n` (contract 4, video). */
+export function priceVideo(catalog: Catalog, route: Route<RelayChannel>, work: VideoWork): VideoPrice {
+  const { ask } = work
+  const channels = route.tiers.flatMap(tier => tier.channels)
+  const secondsFor = (channel: RelayChannel) => secondsOn(ask, channel, sentModel(channel, route.model))
+  const longest = Math.max(0, ...channels.map(channel => secondsFor(channel) ?? 0))
+  const { calls, seconds } = usageOf(ask.n, longest)
+  const priced = priceWork(catalog, route, { ...work, units: { calls, seconds, images: ask.stills.length } })
+
+  function priceFor(channel: RelayChannel): CatalogPrice | undefined {
+    const found = priced.priceFor(channel)
+    if (!found || !isOfVideos(found)) return undefined
+    return isByLength(found) && secondsFor(channel) === undefined ? undefined : found
+  }
+
+  const known = channels.flatMap(channel => priced.priceFor(channel) ?? [])
+  if (known.length > 0 && !channels.some(channel => priceFor(channel) !== undefined)) {
+    if (!known.some(isOfVideos))
+      throw new Refusal('model_not_priced', `the model "${route.asked}" has no price by video or second`)
+    const message = 'is missing, and the model has no length of its own'
+    throw new Refusal('missing_parameter', `seconds ${message}`, { errors: [{ path: 'seconds', message }] })
+  }
+
+  const usageOn = (channel: RelayChannel, videos: number) => ({
+    ...usageOf(videos, secondsFor(channel)),
+    images: videos > 0 ? ask.stills.length : 0,
+  })
+  return {
+    ...priced,
+    priceFor,
+    usageOn,
+    secondsOn: secondsFor,
+    estimate: channel => priced.costOf(channel, usageOn(channel, ask.n)),
+  }
+}

@@ -1,0 +1,47 @@
+import type { VideoRow } from '../../store/schema.ts'
+import { claimUpstream, isAnySubmitting } from '../../store/videos.ts'
+import type { VideoDeps } from './deps.ts'
+import { factsIn } from './tell.ts'
+import { openAccess, videoDialect } from './vendor.ts'
+
+type Lost = Pick<
+  VideoRow,
+  | 'id'
+  | 'channel_id'
+  | 'sent_model'
+  | 'kind'
+  | 'parameters'
+  | 'created_time'
+  | 'access_sealed'
+  | 'upstream_id'
+>
+
+/**
+ * Looks for a job whose submission nobody answered, where the vendor can be asked for its jobs. What is found belongs to
+ * this job from then on; undefined: it is not there, or not yet.
+ */
+export function createSearch({ db, engine, keyring, vendor }: VideoDeps) {
+  return async function search(row: Lost): Promise<string | undefined> {
+    // Found before, by somebody who did not live to say so.
+    if (row.upstream_id) return row.upstream_id
+    const access = openAccess(keyring, row.id, row.access_sealed)
+    const dialect = access && videoDialect(access.provider, row.sent_model)
+    if (!access || !dialect?.find) return undefined
+    // What another request becomes in a moment may look like this one.
+    if (await isAnySubmitting(db, row)) return undefined
+    const sought = {
+      ...factsIn(row),
+      model: row.sent_model,
+      kind: row.kind,
+      sentTime: row.created_time,
+    }
+    const answer = await vendor.ask(dialect.find.call(sought), access, row.sent_model)
+    for (const id of dialect.find.ids(answer, sought)) {
+      const isOurs = await db.transaction().execute(trx => claimUpstream(trx, engine, row, id))
+      if (isOurs) return id
+    }
+    return undefined
+  }
+}
+
+export type Search = ReturnType<typeof createSearch>

@@ -1,0 +1,391 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Refusal } from '../../domain/errors.ts'
+import { usdText } from '../../domain/money.ts'
+import { EMPTY } from '../../domain/usage.ts'
+import { RESULT_LIFE_S } from '../../domain/video.ts'
+import { factsOf, sizeText } from '../../formats/media/video.ts'
+import { relayError } from '../../http/errors.ts'
+import { newVideoId } from '../../identity/credentials.ts'
+import type { Hold } from '../../ledger/ledger.ts'
+import type { VideoRow } from '../../store/schema.ts'
+import {
+  aimVideo,
+  doubtVideo,
+  dropVideo,
+  findRepeated,
+  insertVideo,
+  saveVideoAnswer,
+} from '../../store/videos.ts'
+import { type Admitted, admit, credentialOf } from '../admit.ts'
+import { answerJson, commonHeaders } from '../answer.ts'
+import { readRequest } from '../ask.ts'
+import { answerHeaders, idOf, settle } from '../conclude.ts'
+import { refusalFor } from '../failure.ts'
+import { identify } from '../identify.ts'
+import { passedError } from '../passed.ts'
+import { type Aiming, type Submitted, submitSomewhere, type VideoErrand } from './attempt.ts'
+import type { VideoDeps } from './deps.ts'
+import type { Doubts } from './doubts.ts'
+import { priceVideo } from './price.ts'
+import { repeatKeyOf, type VideoWork, videoSpec } from './request.ts'
+import { tellVideo } from './tell.ts'
+import { sealAccess } from './vendor.ts'
+
+export type Submitting = {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly requestId: string
+  readonly path: string
+  readonly spec: { read: typeof videoSpec.read; readForm: typeof videoSpec.readForm }
+  /** Answered with `task_id` beside `id`. */
+  readonly isTask: boolean
+  readonly identified: Admitted
+  /** The job a remix is made from. */
+  readonly remix?: { readonly of: string } & NonNullable<VideoErrand['source']>
+}
+
+type Answer = { readonly status: number; readonly body: unknown }
+
+const conflict = (message: string) => new Refusal('idempotency_conflict', message)
+
+/** A submission to a provider is not worth repeating by itself: what it has done is not undone by it. */
+const AFTER_DISPATCH = { 'x-should-retry': 'false' }
+
+let made = 0
+
+/** Takes video jobs: held before anything is sent, paid when the provider has taken it, exactly once. */
+export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: IncomingMessage) => string) {
+  const { db, nowMs } = deps
+  const nowS = () => Math.floor(nowMs() / 1000)
+  const running = new Set<Promise<void>>()
+
+  function newRow(
+    given: Submitting,
+    work: VideoWork,
+    admitted: Admitted,
+    repeat: Repeat | undefined,
+  ): VideoRow {
+    const time = nowS()
+    const { caller } = admitted
+    return {
+      id: newVideoId(),
+      // Jobs of one millisecond keep their order.
+      seq: nowMs() * 1_000 + (made++ % 1_000),
+      request_id: given.requestId,
+      user_id: caller.userId,
+      token_id: caller.tokenId,
+      token_name: caller.tokenName,
+      model: work.model,
+      sent_model: work.model,
+      channel_id: 0,
+      channel_type: 0,
+      access_sealed: '',
+      kind: '',
+      upstream_id: null,
+      upstream_more: '[]',
+      parameters: JSON.stringify(factsOf(work.ask, work.ask.seconds)),
+      remixed_from: given.remix?.of ?? null,
+      phase: 'submitting',
+      node_id: deps.nodeId,
+      status: 'queued',
+      progress: 0,
+      states: JSON.stringify({ queued: time }),
+      seconds: work.ask.seconds === undefined ? '' : String(work.ask.seconds),
+      size: sizeText(work.ask) ?? '',
+      results: '[]',
+      error_code: null,
+      error_message: null,
+      cost: 0,
+      estimate: 0,
+      price: '',
+      created_time: time,
+      started_time: null,
+      completed_time: null,
+      expires_time: time + RESULT_LIFE_S,
+      next_poll_ms: 0,
+      polled_ms: 0,
+      misses: 0,
+      poll_error: '',
+      lease_until_ms: 0,
+      lease_by: '',
+      repeat_key: repeat?.key ?? null,
+      repeat_digest: repeat?.digest ?? null,
+      answer: null,
+      refunded_time: null,
+      refunded_by: null,
+      refund_reason: null,
+      deleted_time: null,
+    }
+  }
+
+  type Repeat = { readonly key: string; readonly digest: string }
+
+  const told = (given: Submitting, row: VideoRow) => ({
+    ...tellVideo(row, baseOf(given.request)),
+    ...(given.isTask && { task_id: row.id }),
+  })
+
+  function answerRepeated(given: Submitting, row: VideoRow, { digest }: Repeat): void {
+    if (row.repeat_digest !== digest)
+      throw conflict('this Idempotency-Key was used with another body; use a new key')
+    if (row.phase === 'submitting' && row.answer === null)
+      throw conflict('the first request with this Idempotency-Key is still running')
+    const saved: Answer = row.answer ? JSON.parse(row.answer) : { status: 200, body: told(given, row) }
+    const failed = saved.status === 200 ? {} : AFTER_DISPATCH
+    const named = row.deleted_time === null ? { 'x-sluice-video-id': row.id } : {}
+    answerJson(
+      given.response,
+      saved.status,
+      { ...commonHeaders(given.requestId), ...named, ...failed },
+      saved.body,
+    )
+  }
+
+  /** Claims the key with the row itself, so that a second request finds it whatever happens to the first. */
+  async function insert(given: Submitting, row: VideoRow, repeat: Repeat | undefined): Promise<boolean> {
+    if (await insertVideo(db, row)) return true
+    const first = repeat && (await findRepeated(db, row.user_id, repeat.key, nowS()))
+    if (!first) throw conflict('the first request with this Idempotency-Key is still running')
+    answerRepeated(given, first, repeat)
+    return false
+  }
+
+  async function submit(given: Submitting): Promise<void> {
+    const work = await readRequest(given.request, given.spec, deps)
+    try {
+      await submitRead(given, work)
+    } finally {
+      work.dispose?.()
+    }
+  }
+
+  async function submitRead(given: Submitting, work: VideoWork): Promise<void> {
+    const { request, identified } = given
+    const credential = credentialOf(request)
+    const isCurrent = () => deps.directory.isCurrent(credential, identified.caller)
+    const admitted = isCurrent() ? identified : await identify(deps, request, credential)
+    const key = repeatKeyOf(request, given.path)
+    const repeat = key === undefined ? undefined : { key, digest: await work.digest() }
+    const first = repeat && (await findRepeated(db, admitted.caller.userId, repeat.key, nowS()))
+    if (first) return answerRepeated(given, first, repeat)
+
+    const route = admit(deps, admitted, work)
+    const priced = priceVideo(deps.catalog, route, work)
+    const ticket = await admitted.enter(0)
+    try {
+      const row = newRow(given, work, admitted, repeat)
+      if (!(await insert(given, row, repeat))) return
+      const begun = { given, work, admitted, route, priced, row, startedMs: nowMs() }
+      await submitHeld(begun)
+    } finally {
+      ticket.end(0)
+    }
+  }
+
+  type Begun = {
+    readonly given: Submitting
+    readonly work: VideoWork
+    readonly admitted: Admitted
+    readonly route: VideoErrand['route']
+    readonly priced: VideoErrand['priced']
+    readonly row: VideoRow
+    readonly startedMs: number
+  }
+
+  async function submitHeld(begun: Begun): Promise<void> {
+    const { given, work, admitted, route, priced, startedMs } = begun
+    const { request, response, requestId, remix } = given
+    let row = begun.row
+    let hold: Hold | undefined
+    let isFlying = false
+    let channelId = 0
+    try {
+      hold = await deps.ledger.hold({
+        rid: requestId,
+        userId: admitted.caller.userId,
+        tokenId: admitted.caller.tokenId,
+        tokenName: admitted.caller.tokenName,
+        model: work.model,
+        amount: priced.bound,
+        isStream: false,
+        address: admitted.address,
+        videoId: row.id,
+      })
+      // Waiting takes a moment, in which the token may have been deleted.
+      if (!deps.directory.isCurrent(credentialOf(request), admitted.caller))
+        await identify(deps, request, credentialOf(request))
+      const held = hold
+      const errand: VideoErrand = {
+        deps,
+        spec: videoSpec,
+        work,
+        route,
+        priced,
+        hold,
+        response,
+        requestId,
+        startedMs,
+        admitted,
+        ask: work.ask,
+        videoId: row.id,
+        ...(remix && { source: remix }),
+      }
+      const submitted = await submitSomewhere({
+        errand,
+        async aim(aiming) {
+          row = { ...row, ...aimedAt(errand, row.id, aiming) }
+          channelId = aiming.channel.id
+          await aimVideo(db, row.id, aimedAt(errand, row.id, aiming))
+          await held.attempt(aiming.channel.id, priced.estimate(aiming.channel))
+        },
+        onFlight(now) {
+          isFlying = now
+        },
+      })
+      if (submitted.kind === 'accepted') await accept(errand, given, row, submitted)
+      else if (submitted.kind === 'doubt') await doubt(errand, given, row, submitted)
+      else await fail(errand, given, row, submitted)
+    } catch (error) {
+      // Nothing is known of what is on its way, unless the job has been settled.
+      if (!isFlying)
+        await dropVideo(db, row.id, undefined, nowS()).catch(lost =>
+          deps.onTrouble(lost, 'a video job that was not sent could not be removed', row.id),
+        )
+      else
+        await hold?.settle({
+          channelId,
+          cost: 0,
+          doubts: [
+            { channelId, amount: row.estimate, reason: 'a video job was sent, and the gateway failed' },
+          ],
+          log: {
+            tokenName: row.token_name,
+            model: row.model,
+            promptTokens: 0,
+            completionTokens: 0,
+            useTimeMs: nowMs() - startedMs,
+            isStream: false,
+            address: admitted.address,
+            isError: true,
+            content: 'a video job was sent, and the gateway failed',
+            upstreamRequestId: '',
+            other: { source: 'zero', video_id: row.id },
+          },
+          video: { id: row.id, outcome: 'doubt' },
+        })
+      throw error
+    } finally {
+      if (!isFlying) hold?.release()
+    }
+  }
+
+  function aimedAt({ deps: { keyring }, ask, priced }: VideoErrand, id: string, aiming: Aiming) {
+    const { channel, sentModel, access, kind } = aiming
+    const seconds = priced.secondsOn(channel)
+    const price = priced.priceFor(channel)
+    return {
+      channel_id: channel.id,
+      channel_type: channel.type,
+      sent_model: sentModel,
+      access_sealed: sealAccess(keyring, id, access),
+      kind,
+      estimate: priced.estimate(channel),
+      price: price ? `${price.model} ${price.version}` : '',
+      seconds: seconds === undefined ? '' : String(seconds),
+      parameters: JSON.stringify(factsOf(ask, seconds)),
+    }
+  }
+
+  type Of<Kind extends Submitted['kind']> = Extract<Submitted, { kind: Kind }>
+
+  async function accept(errand: VideoErrand, given: Submitting, row: VideoRow, submitted: Of<'accepted'>) {
+    const { priced, response } = errand
+    const { step, ids, videos, doubtful, trace, answer } = submitted
+    const { channel } = step
+    const amount = priced.costOf(channel, priced.usageOn(channel, doubtful))
+    const { paid } = await settle(errand, {
+      channel,
+      usage: priced.usageOn(channel, videos),
+      source: 'provider',
+      trace,
+      upstreamRequestId: idOf(answer.headers),
+      doubts:
+        doubtful > 0
+          ? [{ channelId: channel.id, amount, reason: 'a part of a video job was not answered' }]
+          : [],
+      video: { id: row.id, outcome: 'accepted', upstreamIds: ids },
+    })
+    const body = told(given, row)
+    // The journal has it: the row follows by itself, should the store be away just now.
+    await Promise.all([
+      deps.ledger.barrier(),
+      saveVideoAnswer(db, row.id, JSON.stringify({ status: 200, body } satisfies Answer)),
+    ]).catch(error => deps.onTrouble(error as Error, 'a video job waits for the store', row.id))
+    if (response.destroyed) return
+    answerJson(
+      response,
+      200,
+      { ...answerHeaders(errand, submitted), 'x-sluice-cost': usdText(paid), 'x-sluice-video-id': row.id },
+      body,
+    )
+  }
+
+  async function doubt(errand: VideoErrand, given: Submitting, row: VideoRow, submitted: Of<'doubt'>) {
+    const { channel, videos, reason, trace } = submitted
+    const refusal = new Refusal(
+      'upstream_timeout',
+      `the provider did not say whether it took the job; it is looked for as ${row.id}`,
+    )
+    const { status, body } = relayError(refusal)
+    doubts.keep({ errand, row, channel, videos, reason, trace })
+    await doubtVideo(db, row.id, JSON.stringify({ status, body } satisfies Answer)).catch(error =>
+      deps.onTrouble(error, 'a doubt waits for the store', row.id),
+    )
+    const { response, requestId } = given
+    if (response.destroyed) return
+    answerJson(
+      response,
+      status,
+      { ...commonHeaders(requestId), ...AFTER_DISPATCH, 'x-sluice-video-id': row.id },
+      body,
+    )
+  }
+
+  async function fail(errand: VideoErrand, given: Submitting, row: VideoRow, submitted: Of<'failed'>) {
+    const { channel, failure, trace } = submitted
+    // What is wrong between us and the provider is not the client's to read.
+    const isOurs = failure.health.kind === 'auth' || failure.status === 402 || failure.status === 429
+    const passed = !isOurs && failure.answer ? passedError(failure.answer, channel) : undefined
+    const refusal = refusalFor(trace.failures)
+    await settle(errand, {
+      channel,
+      usage: EMPTY,
+      source: 'zero',
+      trace,
+      error: passed?.message ?? refusal.message,
+    })
+    const told = relayError(refusal)
+    const answer: Answer = passed ? { status: passed.status, body: passed.body } : told
+    const wasSent = trace.failures.some(({ kind }) => kind === 'status')
+    const saved =
+      row.repeat_key !== null && wasSent
+        ? JSON.stringify({ status: answer.status, body: answer.body })
+        : undefined
+    await dropVideo(db, row.id, saved, nowS())
+    const { response, requestId } = given
+    if (response.destroyed) return
+    const retry = wasSent && answer.status !== 429 ? AFTER_DISPATCH : {}
+    const headers = { ...commonHeaders(requestId), ...(passed ? {} : told.headers), ...retry }
+    answerJson(response, answer.status, headers, answer.body)
+  }
+
+  return {
+    submit(given: Submitting): Promise<void> {
+      const submitting = submit(given).finally(() => running.delete(submitting))
+      running.add(submitting)
+      return submitting
+    },
+    /** Resolves when nobody submits any more: a client that left does not end its job. */
+    settled: async (): Promise<void> => void (await Promise.allSettled(running)),
+  }
+}

@@ -1,0 +1,151 @@
+import type { VideoCall, VideoDialect } from '../../formats/media/video.ts'
+import type { Keyring } from '../../identity/keyring.ts'
+import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
+import type { RoutedKey } from '../../routing/table.ts'
+import { encodeMultipart } from '../../wire/multipart.ts'
+import { addressAt, type RelayChannel } from '../catalog.ts'
+import type { Exchange, Timeouts, Upstream, Whole } from '../upstream.ts'
+import type { KeyExchange } from './key-exchange.ts'
+
+/** With what a job was sent, and is asked about to its end, whatever becomes of its channel. */
+export type Access = {
+  readonly provider: Provider
+  readonly baseUrl: string
+  readonly setting: Readonly<Record<string, unknown>>
+  readonly headerOverride: { readonly fixed: Readonly<Record<string, string>> }
+  readonly key: string
+  readonly timeouts: Timeouts
+}
+
+export const accessOf = (channel: RelayChannel, key: RoutedKey): Access => ({
+  provider: channel.provider,
+  baseUrl: channel.baseUrl,
+  setting: channel.setting,
+  // What depends on a client's own headers has no place in looks that nobody asked for.
+  headerOverride: { fixed: channel.headerOverride.fixed },
+  key: key.value,
+  timeouts: channel.timeouts,
+})
+
+const place = (id: string) => ({ table: 'videos', row: id, field: 'access' })
+
+export const sealAccess = (keyring: Keyring, id: string, { provider, ...access }: Access): string =>
+  keyring.seal(JSON.stringify({ ...access, type: provider.type }), place(id))
+
+/** Undefined where it is not kept any longer, or its vendor is none of ours any more. */
+export function openAccess(keyring: Keyring, id: string, sealed: string): Access | undefined {
+  if (sealed === '') return undefined
+  const { type, ...access } = JSON.parse(keyring.open(sealed, place(id)))
+  const provider = providerOf(type)
+  return provider && { ...access, provider }
+}
+
+/** How a vendor takes video jobs of this model; undefined where it takes none. */
+export function videoDialect(provider: Provider, model: string): VideoDialect | undefined {
+  const dialects = provider.dialects?.videos
+  const format = formatsFor(provider, 'videos', model).find(each => dialects?.[each] !== undefined)
+  return format && dialects?.[format]
+}
+
+/** The vendor could not be asked, or did not answer with a success. */
+export class VendorError extends Error {
+  /** 0: there was no answer. */
+  readonly status: number
+  constructor(message: string, status = 0) {
+    super(message)
+    this.name = 'VendorError'
+    this.status = status
+  }
+}
+
+type Sending = {
+  readonly access: Access
+  readonly model: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Laid over a JSON body. */
+  readonly override?: Readonly<Record<string, unknown>>
+  passes?(contentType: string): boolean
+  readonly timeouts?: Timeouts
+}
+
+const MAX_ANSWER_BYTES = 4 * 1_048_576
+/** Short: a look at a job holds its lease. */
+const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
+
+export const parsedBody = ({ body }: Whole): unknown => {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function bodyOf({ json, parts }: VideoCall, override: Readonly<Record<string, unknown>> = {}) {
+  if (json) {
+    const body = Buffer.from(JSON.stringify({ ...json, ...override }))
+    return { body, headers: { 'content-type': 'application/json' } }
+  }
+  if (!parts) return { headers: {} }
+  const form = encodeMultipart(parts)
+  return { body: form, headers: { 'content-type': form.contentType } }
+}
+
+/** Calls about jobs, to whichever vendor has them. */
+export function createVendor({ upstream, keys }: { upstream: Upstream; keys: KeyExchange }) {
+  /** Throws VendorError where the channel has no address for the call, or its key yields no credential. */
+  async function send(call: VideoCall, sending: Sending): Promise<Exchange> {
+    const { access, model, override, passes, timeouts = access.timeouts } = sending
+    const address = addressAt(access, call.path, access.key, { model })
+    if (!address) throw new VendorError('the channel has no address for this')
+    const exchanged = await keys(access.provider, access.key).catch(error => {
+      throw new VendorError(`the key could not be exchanged: ${(error as Error).name}`)
+    })
+    const { url } = address
+    for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value)
+    const { body, headers } = bodyOf(call, override)
+    return upstream.exchange({
+      method: call.method,
+      url,
+      headers: {
+        accept: passes ? '*/*' : 'application/json',
+        'accept-encoding': 'identity',
+        'user-agent': 'sluice',
+        ...headers,
+        ...address.headers,
+        ...exchanged,
+        ...call.headers,
+        ...sending.headers,
+      },
+      ...(body && { body }),
+      timeouts,
+      isStream: false,
+      maxAnswerBytes: MAX_ANSWER_BYTES,
+      ...(passes && { passes }),
+    })
+  }
+
+  /** The parsed body of a success. */
+  async function ask(call: VideoCall, access: Access, model: string): Promise<unknown> {
+    const timeouts = { ...LOOK_TIMEOUTS, connectMs: access.timeouts.connectMs }
+    const outcome = await (await send(call, { access, model, timeouts })).outcome
+    if (outcome.kind !== 'whole') {
+      const what = outcome.kind === 'failure' ? `${outcome.reason}: ${outcome.message}` : 'a stream'
+      throw new VendorError(`the provider did not answer (${what})`)
+    }
+    if (outcome.status < 200 || outcome.status >= 300)
+      throw new VendorError(`the provider answered ${outcome.status}`, outcome.status)
+    const parsed = parsedBody(outcome)
+    if (parsed === undefined) throw new VendorError('the answer is not JSON', outcome.status)
+    return parsed
+  }
+
+  /** The headers that carry a job's key, for an address of the vendor's that is no path of ours. */
+  async function credentials({ provider, key }: Access): Promise<Readonly<Record<string, string>>> {
+    const exchanged = await keys(provider, key)
+    return provider.exchange?.takes(key) === true ? exchanged : (provider.auth?.(key) ?? {})
+  }
+
+  return { send, ask, credentials }
+}
+
+export type Vendor = ReturnType<typeof createVendor>

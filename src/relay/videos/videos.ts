@@ -1,0 +1,196 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Refusal } from '../../domain/errors.ts'
+import type { VideoAsk } from '../../formats/media/video.ts'
+import type { VideoRow } from '../../store/schema.ts'
+import { deleteVideo, findVideo, listOwnVideos } from '../../store/videos.ts'
+import { credentialOf } from '../admit.ts'
+import { answerJson, commonHeaders } from '../answer.ts'
+import { identify } from '../identify.ts'
+import { badParameter } from '../operations/carry.ts'
+import { createContent } from './content.ts'
+import type { VideoDeps } from './deps.ts'
+import { createDoubts } from './doubts.ts'
+import { createPoller } from './poller.ts'
+import { remixSpec, videoSpec } from './request.ts'
+import { createSearch } from './search.ts'
+import { createSubmit } from './submit.ts'
+import { factsIn, tellTask, tellVideo } from './tell.ts'
+import { openAccess, videoDialect } from './vendor.ts'
+
+const HOST = /^[A-Za-z0-9.:[\]_-]{1,255}$/
+const DEFAULT_PAGE = 20
+const MAX_PAGE = 100
+const LAST_MOMENT_MS = 5_000
+
+const notFound = (id: string) => new Refusal('video_not_found', `there is no video "${id.slice(0, 64)}"`)
+
+type Asked = {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly requestId: string
+  readonly path: string
+  readonly id: string
+}
+
+type Serve = (asked: Asked) => Promise<void>
+
+/** Every way in which video jobs are made, asked about, fetched and removed on `/v1`. */
+export function createVideos(deps: VideoDeps) {
+  const { db, nowMs, keyring, vendor, basePath } = deps
+  const search = createSearch(deps)
+  const doubts = createDoubts(deps, search)
+  const poller = createPoller(deps, search)
+  const fetchContent = createContent(deps)
+  const { submit, settled } = createSubmit(deps, doubts, baseOf)
+
+  /** Where this client reaches the gateway. */
+  function baseOf(request: IncomingMessage): string {
+    const { host = '' } = request.headers
+    if (!HOST.test(host)) return basePath
+    return `${deps.clientAddress(request).isTls ? 'https' : 'http'}://${host}${basePath}`
+  }
+
+  /** A job of the caller's own; anybody else's does not exist. */
+  async function own({ request, id }: Asked): Promise<VideoRow> {
+    const { caller } = await identify(deps, request, credentialOf(request))
+    const row = /^video_[A-Za-z0-9]{24}$/.test(id) ? await findVideo(db, id) : undefined
+    if (row?.user_id !== caller.userId) throw notFound(id)
+    return row
+  }
+
+  const create =
+    (isTask: boolean): Serve =>
+    async ({ request, response, requestId, path }) => {
+      const identified = await identify(deps, request, credentialOf(request))
+      await submit({ request, response, requestId, path, spec: videoSpec, isTask, identified })
+    }
+
+  const tell =
+    (inWords: (row: VideoRow, base: string) => unknown): Serve =>
+    async asked => {
+      const row = await poller.refresh(await own(asked))
+      answerJson(asked.response, 200, commonHeaders(asked.requestId), inWords(row, baseOf(asked.request)))
+    }
+
+  const list: Serve = async ({ request, response, requestId }) => {
+    const { caller } = await identify(deps, request, credentialOf(request))
+    const query = new URLSearchParams(request.url?.split('?')[1] ?? '')
+    const limitText = query.get('limit') ?? String(DEFAULT_PAGE)
+    const limit = Number(limitText)
+    if (!/^\d{1,3}$/.test(limitText) || limit < 1 || limit > MAX_PAGE)
+      throw badParameter('limit', `must be a whole number from 1 to ${MAX_PAGE}`)
+    const order = query.get('order') ?? 'desc'
+    if (order !== 'asc' && order !== 'desc') throw badParameter('order', 'must be asc or desc')
+    const after = query.get('after') || undefined
+    const page = await listOwnVideos(db, caller.userId, { after, limit, isAscending: order === 'asc' })
+    if (!page) throw badParameter('after', 'is no video of yours')
+    const data = page.rows.map(row => tellVideo(row, baseOf(request)))
+    answerJson(response, 200, commonHeaders(requestId), {
+      object: 'list',
+      data,
+      first_id: data[0]?.id ?? null,
+      last_id: data.at(-1)?.id ?? null,
+      has_more: page.hasMore,
+    })
+  }
+
+  const content: Serve = async asked => {
+    const row = await poller.refresh(await own(asked))
+    const { request, response, requestId } = asked
+    await fetchContent({ row, request, response, headers: commonHeaders(requestId) })
+  }
+
+  /** Ours first; the provider is told as well, where it can be, and its answer changes nothing. */
+  const remove: Serve = async asked => {
+    const row = await own(asked)
+    const access = openAccess(keyring, row.id, row.access_sealed)
+    if (row.phase !== 'ended')
+      throw new Refusal('video_not_ready', `the video is ${row.status}; it cannot be deleted yet`)
+    if (!(await deleteVideo(db, row.id, Math.floor(nowMs() / 1000)))) throw notFound(row.id)
+    const dialect = access && videoDialect(access.provider, row.sent_model)
+    if (access && dialect?.remove && row.upstream_id) {
+      const job = { id: row.upstream_id, kind: row.kind, model: row.sent_model }
+      vendor
+        .ask(dialect.remove(job), access, row.sent_model)
+        .catch(error => deps.onTrouble(error, 'a provider did not delete a video', row.id))
+    }
+    const told = { id: row.id, object: 'video.deleted', deleted: true }
+    answerJson(asked.response, 200, commonHeaders(asked.requestId), told)
+  }
+
+  const remix: Serve = async asked => {
+    const source = await own(asked)
+    const access = openAccess(keyring, source.id, source.access_sealed)
+    const remixIt = access && videoDialect(access.provider, source.sent_model)?.remix
+    if (source.status !== 'completed') throw new Refusal('video_not_ready', `the video is ${source.status}`)
+    if (!access || !remixIt || !source.upstream_id)
+      throw new Refusal('invalid_parameter', 'the provider of this video makes no remixes')
+    const job = { id: source.upstream_id, kind: source.kind, model: source.sent_model }
+    const { request, response, requestId, path } = asked
+    const identified = await identify(deps, request, credentialOf(request))
+    const facts = factsIn(source)
+    const ask: Omit<VideoAsk, 'prompt'> = {
+      ...facts,
+      model: source.model,
+      n: 1,
+      stills: [],
+      metadata: {},
+      user: undefined,
+      responseFormat: undefined,
+      more: {},
+    }
+    await submit({
+      request,
+      response,
+      requestId,
+      path,
+      spec: remixSpec({ model: source.model, ask }),
+      isTask: false,
+      identified,
+      remix: {
+        of: source.id,
+        access,
+        channelId: source.channel_id,
+        submit: prompt => ({ ...remixIt(job, prompt), kind: source.kind }),
+      },
+    })
+  }
+
+  /** By path, then by method. */
+  const ROUTES: readonly (readonly [RegExp, Readonly<Record<string, Serve>>])[] = [
+    [/^\/v1\/videos$/, { POST: create(false), GET: list }],
+    [/^\/v1\/videos\/([^/]+)$/, { GET: tell(tellVideo), DELETE: remove }],
+    [/^\/v1\/videos\/([^/]+)\/content$/, { GET: content }],
+    [/^\/v1\/videos\/([^/]+)\/remix$/, { POST: remix }],
+    [/^\/v1\/video\/generations$/, { POST: create(true) }],
+    [/^\/v1\/video\/generations\/([^/]+)$/, { GET: tell(tellTask) }],
+  ]
+
+  return {
+    /** What answers a path and method; undefined where the path is none of ours. */
+    route(path: string, method: string): ((asked: Omit<Asked, 'path' | 'id'>) => Promise<void>) | undefined {
+      for (const [pattern, methods] of ROUTES) {
+        const found = pattern.exec(path)
+        if (!found) continue
+        const serve = Object.hasOwn(methods, method) ? methods[method] : undefined
+        if (!serve)
+          throw new Refusal('method_not_allowed', `${path} takes ${Object.keys(methods).sort().join(', ')}`)
+        return asked => serve({ ...asked, path, id: found[1] ?? '' })
+      }
+      return undefined
+    },
+    fetchContent,
+    refresh: poller.refresh,
+    /** Lets submissions end for a moment, then cuts what is left: it ends in doubt, which the books know. */
+    async close(cut: () => Promise<void>): Promise<void> {
+      await poller.close()
+      await Promise.race([settled(), delay(LAST_MOMENT_MS, undefined, { ref: false })])
+      await cut()
+      await settled()
+      await doubts.close()
+    },
+  }
+}
+
+export type Videos = ReturnType<typeof createVideos>

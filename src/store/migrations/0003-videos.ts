@@ -1,0 +1,72 @@
+import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
+import type { Engine } from '../schema.ts'
+
+/** Video jobs: who asked for what, where it runs, how far it is, what it cost. */
+export async function videos(db: Kysely<unknown>, engine: Engine): Promise<void> {
+  const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
+  const strict = <T extends string, C extends string>(builder: CreateTableBuilder<T, C>) =>
+    engine === 'sqlite' ? builder.modifyEnd(sql`strict`).execute() : builder.execute()
+
+  await strict(
+    db.schema
+      .createTable('videos')
+      .addColumn('id', 'text', column => column.primaryKey())
+      .addColumn('seq', whole, column => column.notNull())
+      .addColumn('request_id', 'text', column => column.notNull())
+      .addColumn('user_id', whole, column => column.notNull())
+      .addColumn('token_id', whole, column => column.notNull())
+      .addColumn('token_name', 'text', column => column.notNull())
+      .addColumn('model', 'text', column => column.notNull())
+      .addColumn('sent_model', 'text', column => column.notNull())
+      .addColumn('channel_id', whole, column => column.notNull())
+      .addColumn('channel_type', whole, column => column.notNull())
+      .addColumn('access_sealed', 'text', column => column.notNull())
+      .addColumn('kind', 'text', column => column.notNull())
+      .addColumn('upstream_id', 'text')
+      .addColumn('upstream_more', 'text', column => column.notNull())
+      .addColumn('parameters', 'text', column => column.notNull())
+      .addColumn('remixed_from', 'text')
+      .addColumn('phase', 'text', column => column.notNull())
+      .addColumn('node_id', 'text')
+      .addColumn('status', 'text', column => column.notNull())
+      .addColumn('progress', whole, column => column.notNull())
+      .addColumn('states', 'text', column => column.notNull())
+      .addColumn('seconds', 'text', column => column.notNull())
+      .addColumn('size', 'text', column => column.notNull())
+      .addColumn('results', 'text', column => column.notNull())
+      .addColumn('error_code', 'text')
+      .addColumn('error_message', 'text')
+      .addColumn('cost', whole, column => column.notNull())
+      .addColumn('estimate', whole, column => column.notNull())
+      .addColumn('price', 'text', column => column.notNull())
+      .addColumn('created_time', whole, column => column.notNull())
+      .addColumn('started_time', whole)
+      .addColumn('completed_time', whole)
+      .addColumn('expires_time', whole, column => column.notNull())
+      .addColumn('next_poll_ms', whole, column => column.notNull())
+      .addColumn('polled_ms', whole, column => column.notNull())
+      .addColumn('misses', whole, column => column.notNull())
+      .addColumn('poll_error', 'text', column => column.notNull())
+      .addColumn('lease_until_ms', whole, column => column.notNull())
+      .addColumn('lease_by', 'text', column => column.notNull())
+      .addColumn('repeat_key', 'text')
+      .addColumn('repeat_digest', 'text')
+      .addColumn('answer', 'text')
+      .addColumn('refunded_time', whole)
+      .addColumn('refunded_by', 'text')
+      .addColumn('refund_reason', 'text')
+      .addColumn('deleted_time', whole),
+  )
+  await db.schema.createIndex('videos_due').on('videos').columns(['phase', 'next_poll_ms']).execute()
+  await db.schema.createIndex('videos_user').on('videos').columns(['user_id', 'seq']).execute()
+  await db.schema.createIndex('videos_seq').on('videos').columns(['seq']).execute()
+  await db.schema.createIndex('videos_upstream').on('videos').columns(['channel_id', 'upstream_id']).execute()
+  await db.schema.createIndex('videos_token').on('videos').columns(['token_id']).execute()
+  await db.schema
+    .createIndex('videos_repeat')
+    .on('videos')
+    .columns(['user_id', 'repeat_key'])
+    .unique()
+    .where(sql.ref('repeat_key'), 'is not', null)
+    .execute()
+}

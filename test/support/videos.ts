@@ -1,0 +1,49 @@
+import type OpenAI from 'openai'
+import type { EngineName } from './gateway.ts'
+import { openMedia } from './media.ts'
+import { until } from './process.ts'
+
+/** Short where nothing is waited for but the end of a wait. */
+const BRISK = { SLUICE_VIDEO_DOUBT_S: '6' }
+
+type Job = { readonly id: string; readonly prompt: string; readonly looks: number }
+
+/** A gateway in front of the simulator, for jobs that take their time. */
+export async function openVideos(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
+  const media = await openMedia(engine, { ...BRISK, ...env })
+  let made = 0
+  return {
+    ...media,
+    /** A model of its own that these simulated models answer, a channel for each, in this order. */
+    async serveVideos(sent: readonly string[], price: Readonly<Record<string, unknown>> = { per_call: 0.5 }) {
+      const model = `videos-${++made}`
+      for (const [index, name] of sent.entries())
+        await media.addChannel({
+          name: `${model}-${index}`,
+          models: [model],
+          model_mapping: { [model]: name },
+          priority: 100 - index,
+        })
+      await media.must(media.gateway.api('POST', '/api/price/', { model, ...price }))
+      return { model }
+    },
+    /** A token of a user who has nothing else. */
+    async openAsSomebody() {
+      const { accessToken } = await media.gateway.createUser({ quota: 5_000_000 })
+      const { id, key } = await media.newToken({ unlimited_quota: true }, accessToken)
+      return { id, key, sdk: media.sdkFor(key) }
+    },
+    untilEnded: (sdk: OpenAI, id: string) =>
+      until(`the end of ${id}`, async () => {
+        const video = await sdk.videos.retrieve(id)
+        return video.status === 'completed' || video.status === 'failed' ? video : undefined
+      }),
+    /** What the simulator has taken with these words. */
+    async jobsOf(prompt: string): Promise<Job[]> {
+      const { jobs } = (await (await fetch(`${media.upstream}/sim/videos`)).json()) as { jobs: Job[] }
+      return jobs.filter(job => job.prompt === prompt)
+    },
+  }
+}
+
+export type VideoRelay = Awaited<ReturnType<typeof openVideos>>
