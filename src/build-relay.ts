@@ -38,7 +38,7 @@ import type { RoutedKey } from './routing/table.ts'
 import { createBooks } from './store/books.ts'
 import { decideStatus, recordTest } from './store/channel-status.ts'
 import type { Store } from './store/store.ts'
-import { dropUnsent } from './store/videos.ts'
+import { dropUnsent, endLeases } from './store/videos.ts'
 import type { Peers } from './workers/peers.ts'
 
 /** New work is refused while the event loop lags behind this much: what runs must not suffer. */
@@ -123,6 +123,7 @@ export async function buildRelay({
     left.journal.close()
     left.release()
     await dropUnsent(db, orphan)
+    await endLeases(db, orphan)
   }
   const node = openNode(config, nodeId)
   const ledger = await openLedger({
@@ -138,6 +139,7 @@ export async function buildRelay({
     onFailure: (error, message) => log.error({ err: error }, message),
   })
   await dropUnsent(db, nodeId)
+  await endLeases(db, nodeId)
   // Built on first use, which must not be somebody's request.
   shippedModels()
   const directory = createDirectory({ find: findCaller({ db, digest }) })

@@ -6,6 +6,7 @@ import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { dashscopeVideos } from './videos/dashscope.ts'
 
 // Later tool deltas repeat `id: ""`; `enable_thinking` needs a stream on some models; usage in streams must
 // be asked for. Jobs (images, videos) want the header `X-DashScope-Async: enable` and are polled at
@@ -29,6 +30,7 @@ export const dashscope = {
   dialects: {
     rerank: { native: { encode: encodeRerank, decode: decodeRerank } },
     images: { native: { encode: encodeImages, decode: decodeImages } },
+    videos: { native: dashscopeVideos },
   },
   // The older rerankers are known at the older address only.
   speaks: model =>

@@ -1,5 +1,6 @@
 import { authorization } from './auth.ts'
 import type { Provider } from './provider.ts'
+import { falVideos } from './videos/fal.ts'
 
 // The answer to a job names the addresses to poll; a job that ended badly is `COMPLETED`, and its result a
 // 4xx.
@@ -10,5 +11,6 @@ export const fal = {
   auth: authorization('Key'),
   images: { native: '/{+model}' },
   videos: { native: '/{+model}' },
+  dialects: { videos: { native: falVideos } },
   keyHint: '<id>:<secret>',
 } satisfies Provider

@@ -6,6 +6,7 @@ import { memberOf } from './member.ts'
 import { geminiModels } from './model-lists.ts'
 import { googleUsage } from './pictures.ts'
 import type { Provider } from './provider.ts'
+import { geminiVideos } from './videos/veo.ts'
 
 const generate = '/v1beta/models/{model}:generateContent'
 
@@ -28,6 +29,7 @@ export const gemini = {
       gemini: { encode: encodePictures, decode: decodePictures },
       native: { encode: encodeImagen, decode: decodeImagen },
     },
+    videos: { native: geminiVideos },
   },
   voices: {
     standIns: {

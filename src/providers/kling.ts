@@ -2,6 +2,7 @@ import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
 import type { Provider } from './provider.ts'
+import { klingVideos } from './videos/kling.ts'
 
 // With a picture the job goes to /v1/videos/image2video instead, and is polled where it was made, with /{id}.
 // A picture is a URL or bare base64. The code 0 is success of the call even where the task failed.
@@ -13,6 +14,7 @@ export const kling = {
   exchange: { scheme: 'access-secret-jwt', takes: key => key.includes('|') },
   images: { native: '/v1/images/generations' },
   videos: { native: '/v1/videos/text2video' },
+  dialects: { videos: { native: klingVideos } },
   fields: [
     baseUrlField(
       'Newer addresses: https://api-singapore.klingai.com, in China https://api-beijing.klingai.com',

@@ -1,5 +1,6 @@
 import { bearer } from './auth.ts'
 import type { Provider } from './provider.ts'
+import { lumaVideos } from './videos/luma.ts'
 
 // A job is polled at /v1/generations/{id}.
 export const luma = {
@@ -9,5 +10,6 @@ export const luma = {
   auth: bearer,
   images: { native: '/v1/generations/image' },
   videos: { native: '/v1/generations/video' },
+  dialects: { videos: { native: lumaVideos } },
   keyHint: 'luma-…',
 } satisfies Provider

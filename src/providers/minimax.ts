@@ -7,6 +7,7 @@ import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { minimaxVideos } from './videos/minimax.ts'
 
 // Speech is hexadecimal text inside JSON. Video jobs are polled at /v1/query/video_generation?task_id=, and a
 // third call, /v1/files/retrieve?file_id=, tells the file's address.
@@ -24,6 +25,7 @@ export const minimax = {
       native: { formats: ['mp3', 'wav', 'pcm', 'flac'], encode: encodeSpeech, decode: decodeSpeech },
     },
     images: { native: { encode: encodeImages, decode: decodeImages } },
+    videos: { native: minimaxVideos },
   },
   voices: {
     standIns: {

@@ -1,5 +1,6 @@
 import { bearer } from './auth.ts'
 import type { Provider } from './provider.ts'
+import { replicateVideos } from './videos/replicate.ts'
 
 // A prediction is polled at /v1/predictions/{id}; its output is one address or a list, kept for an hour.
 export const replicate = {
@@ -9,5 +10,6 @@ export const replicate = {
   auth: bearer,
   images: { native: '/v1/models/{+model}/predictions' },
   videos: { native: '/v1/models/{+model}/predictions' },
+  dialects: { videos: { native: replicateVideos } },
   keyHint: 'r8_…',
 } satisfies Provider

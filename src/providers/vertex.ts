@@ -1,5 +1,6 @@
 import { memberOf } from './member.ts'
 import type { Provider } from './provider.ts'
+import { vertexVideos } from './videos/veo.ts'
 
 const place = '/v1/projects/{project}/locations/{region}'
 const google = `${place}/publishers/google/models/{model}`
@@ -22,6 +23,7 @@ export const vertex = {
   speech: { gemini: `${google}:generateContent` },
   images: { gemini: `${google}:generateContent`, native: `${google}:predict` },
   videos: { native: `${google}:predictLongRunning` },
+  dialects: { videos: { native: vertexVideos } },
   fields: [
     { name: 'region', label: 'Region', help: 'Such as us-central1; empty: global.', fallback: 'global' },
     { name: 'project', label: 'Project', help: 'Empty: the project of the service account.' },

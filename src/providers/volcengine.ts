@@ -4,6 +4,7 @@ import { baseUrlField } from './fields.ts'
 import { openaiModels } from './model-lists.ts'
 import { readPictures } from './pictures.ts'
 import type { Provider } from './provider.ts'
+import { seedanceVideos } from './videos/seedance.ts'
 
 const fields = [baseUrlField('Empty for China; elsewhere https://ark.ap-southeast.bytepluses.com')]
 
@@ -17,7 +18,7 @@ export const volcengine = {
   embeddings: { openai: '/api/v3/embeddings' },
   images: { openai: '/api/v3/images/generations' },
   videos: { native: '/api/v3/contents/generations/tasks' },
-  dialects: { images: { openai: { encode: encodeImages, decode: readPictures } } },
+  dialects: { videos: { native: seedanceVideos }, images: { openai: { encode: encodeImages, decode: readPictures } } },
   models: { path: '/api/v3/models', names: openaiModels },
   fields,
   keyHint: 'the API key of the Ark console',
@@ -30,6 +31,7 @@ export const doubaoVideo = {
   baseUrl: 'https://ark.cn-beijing.volces.com',
   auth: bearer,
   videos: { native: '/api/v3/contents/generations/tasks' },
+  dialects: { videos: { native: seedanceVideos } },
   fields,
   keyHint: 'the API key of the Ark console',
 } satisfies Provider

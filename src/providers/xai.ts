@@ -8,6 +8,7 @@ import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import { readPictures } from './pictures.ts'
 import type { Provider } from './provider.ts'
+import { xaiVideos } from './videos/xai.ts'
 
 // Reasoning tokens stand outside `completion_tokens`; a tool call comes whole in one chunk; errors are bare
 // strings. Video jobs are polled at /v1/videos/{request_id}, which answers 202 until they end.
@@ -25,6 +26,7 @@ export const xai = {
     speech: { native: { formats: ['mp3', 'wav', 'pcm'], encode: encodeSpeech } },
     transcription: { native: { encode: encodeTranscription, decode: decodeTranscription } },
     images: { openai: { encode: encodeImages, decode: readPictures } },
+    videos: { native: xaiVideos },
   },
   voices: {
     names: ['ara', 'eve', 'leo', 'rex', 'sal'],

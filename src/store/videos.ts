@@ -84,6 +84,15 @@ export async function dropVideo(db: Db, id: string, answer: string | undefined, 
       .execute()
 }
 
+/** A node that begins anew looks at nothing yet. */
+export const endLeases = async (db: Db, nodeId: string): Promise<void> =>
+  void (await db
+    .updateTable('videos')
+    .set({ lease_until_ms: 0 })
+    .where('lease_by', '=', nodeId)
+    .where('phase', 'in', ['running', 'doubt'])
+    .execute())
+
 /** What a node was about to send when it died, and never did: the journal, which is read first, knows of the others. */
 export const dropUnsent = async (db: Db, nodeId: string): Promise<void> =>
   void (await db
@@ -164,16 +173,23 @@ export async function progressVideo(
   return numUpdatedRows > 0n
 }
 
-/** Others on this channel that are on their way: what they become may look like what is sought. */
-export async function isAnySubmitting(
+/** The same asked of the same channel, and on its way: what it becomes in a moment looks like what is sought. */
+export async function isTwinSubmitting(
   db: Db,
-  { id, channel_id }: Pick<VideoRow, 'id' | 'channel_id'>,
+  {
+    id,
+    channel_id,
+    sent_model,
+    parameters,
+  }: Pick<VideoRow, 'id' | 'channel_id' | 'sent_model' | 'parameters'>,
 ): Promise<boolean> {
   const found = await db
     .selectFrom('videos')
     .select('id')
-    .where('channel_id', '=', channel_id)
     .where('phase', '=', 'submitting')
+    .where('channel_id', '=', channel_id)
+    .where('sent_model', '=', sent_model)
+    .where('parameters', '=', parameters)
     .where('id', '<>', id)
     .limit(1)
     .executeTakeFirst()

@@ -80,7 +80,13 @@ export type VideoState = {
 }
 
 /** What a lost submission is looked for by. */
-export type Sought = VideoFacts & { readonly model: string; readonly sentTime: number; readonly kind: string }
+export type Sought = VideoFacts & {
+  readonly model: string
+  readonly sentTime: number
+  readonly kind: string
+  /** What it was called by us, where the vendor keeps such a name. */
+  readonly reference: string
+}
 
 /** Where a result's bytes are had: by a call with the channel's key, or at an address that needs none. */
 export type VideoSource =
@@ -101,13 +107,16 @@ export type VideoDialect = {
   readonly pauseS?: number
   /** Why it cannot be asked this, by the field at fault. */
   unfit?(ask: VideoAsk, model: string): { readonly path: string; readonly message: string } | undefined
-  submit(ask: VideoAsk, model: string): Submission | Promise<Submission>
+  /** `reference` is a name of ours by which the job could be found again. */
+  submit(ask: VideoAsk, model: string, reference?: string): Submission | Promise<Submission>
   /** What the vendor calls the job; throws AnswerError where there is none. */
   accepted(answer: unknown): string
   /** A refusal inside an answer whose status is good. */
   refused?(answer: unknown): VendorRefusal | undefined
   poll(job: UpstreamJob): VideoCall
   state(answer: unknown, job: UpstreamJob): VideoState
+  /** A further call where a finished job has its results, or the reason why there are none (a 4xx). */
+  readonly finish?: { call(job: UpstreamJob): VideoCall; state(answer: unknown): VideoState }
   /** Where jobs can be looked for whose submission was never answered; ids, oldest first. */
   readonly find?: { call(sought: Sought): VideoCall; ids(answer: unknown, sought: Sought): readonly string[] }
   /** Where the bytes are; absent: at the result's own address, without a key. */

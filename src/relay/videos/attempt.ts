@@ -192,7 +192,7 @@ type Prepared = {
   /** How many videos one call asks for. */
   readonly most: number
   readonly first: Submission
-  more(videos: number): Promise<Submission>
+  more(videos: number, reference?: string): Promise<Submission>
 }
 
 async function prepare(
@@ -205,9 +205,9 @@ async function prepare(
   const access = source?.access ?? accessOf(channel, key)
   const ask = { ...errand.ask, seconds: priced.secondsOn(channel) }
   const most = dialect.most ?? 1
-  const more = async (n: number): Promise<Submission> =>
-    source ? source.submit(ask.prompt ?? '') : dialect.submit({ ...ask, n }, sentModel)
-  return { dialect, access, most, more, first: await more(Math.min(most, ask.n)) }
+  const more = async (n: number, reference?: string): Promise<Submission> =>
+    source ? source.submit(ask.prompt ?? '') : dialect.submit({ ...ask, n }, sentModel, reference)
+  return { dialect, access, most, more, first: await more(Math.min(most, ask.n), errand.videoId) }
 }
 
 async function sendOne(

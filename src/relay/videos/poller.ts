@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasEnded, laterStatus, RESULT_LIFE_S, THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
-import type { VideoDialect, VideoState } from '../../formats/media/video.ts'
+import type { UpstreamJob, VideoDialect, VideoState } from '../../formats/media/video.ts'
 import { charge } from '../../store/accounts.ts'
 import { insertLog, LOG_TYPE } from '../../store/logs.ts'
 import type { VideoRow } from '../../store/schema.ts'
@@ -141,9 +141,24 @@ export function createPoller(deps: VideoDeps, search: Search) {
     return Promise.all(
       ids.map(async id => {
         const job = { id, kind: row.kind, model: row.sent_model }
-        return { id, state: dialect.state(await vendor.ask(dialect.poll(job), access, row.sent_model), job) }
+        const state = dialect.state(await vendor.ask(dialect.poll(job), access, row.sent_model), job)
+        return {
+          id,
+          state: state.status === 'completed' ? await finished(state, dialect, job, access) : state,
+        }
       }),
     )
+  }
+
+  /** What a finished job has made, where that is asked for by itself; a refusal of it is the job's own failure. */
+  async function finished(state: VideoState, { finish }: VideoDialect, job: UpstreamJob, access: Access) {
+    if (!finish) return state
+    try {
+      return finish.state(await vendor.ask(finish.call(job), access, job.model))
+    } catch (error) {
+      if (!(error instanceof VendorError) || error.status < 400 || error.status >= 500) throw error
+      return { status: 'failed', error: { code: 'video_failed', message: error.message } } as const
+    }
   }
 
   async function lookAtRunning(row: VideoRow): Promise<Progressed> {

@@ -1,5 +1,5 @@
 import type { VideoRow } from '../../store/schema.ts'
-import { claimUpstream, isAnySubmitting } from '../../store/videos.ts'
+import { claimUpstream, isTwinSubmitting } from '../../store/videos.ts'
 import type { VideoDeps } from './deps.ts'
 import { factsIn } from './tell.ts'
 import { openAccess, videoDialect } from './vendor.ts'
@@ -27,12 +27,12 @@ export function createSearch({ db, engine, keyring, vendor }: VideoDeps) {
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
     if (!access || !dialect?.find) return undefined
-    // What another request becomes in a moment may look like this one.
-    if (await isAnySubmitting(db, row)) return undefined
+    if (await isTwinSubmitting(db, row)) return undefined
     const sought = {
       ...factsIn(row),
       model: row.sent_model,
       kind: row.kind,
+      reference: row.id,
       sentTime: row.created_time,
     }
     const answer = await vendor.ask(dialect.find.call(sought), access, row.sent_model)

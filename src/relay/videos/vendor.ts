@@ -68,7 +68,6 @@ type Sending = {
   readonly timeouts?: Timeouts
 }
 
-const MAX_ANSWER_BYTES = 4 * 1_048_576
 /** Short: a look at a job holds its lease. */
 const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
@@ -119,7 +118,6 @@ export function createVendor({ upstream, keys }: { upstream: Upstream; keys: Key
       ...(body && { body }),
       timeouts,
       isStream: false,
-      maxAnswerBytes: MAX_ANSWER_BYTES,
       ...(passes && { passes }),
     })
   }

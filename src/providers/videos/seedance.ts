@@ -1,0 +1,68 @@
+import { addressOf } from '../../formats/media/still.ts'
+import {
+  ratioOf,
+  resolutionOf,
+  uncarried,
+  type VideoAsk,
+  type VideoDialect,
+} from '../../formats/media/video.ts'
+import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+
+const SECONDS = 5
+const root = '/api/v3/contents/generations/tasks'
+
+const STATES: States = {
+  queued: 'queued',
+  running: 'processing',
+  succeeded: 'completed',
+  failed: 'failed',
+  cancelled: 'failed',
+  expired: 'failed',
+}
+
+/** One picture begins the film, two are its ends, more are what it should look like. */
+const roleOf = (index: number, count: number) =>
+  count > 2 ? 'reference_image' : index === 0 ? 'first_frame' : 'last_frame'
+
+async function contentOf({ prompt, stills }: VideoAsk) {
+  const pictures = await Promise.all(
+    stills.map(async (still, index) => ({
+      type: 'image_url',
+      image_url: { url: await addressOf(still) },
+      role: roleOf(index, stills.length),
+    })),
+  )
+  return [...(prompt === undefined ? [] : [{ type: 'text', text: prompt }]), ...pictures]
+}
+
+export const seedanceVideos: VideoDialect = {
+  secondsOf: () => SECONDS,
+  submit: async (ask, model) => ({
+    method: 'POST',
+    path: root,
+    json: overlaid(
+      {
+        model,
+        content: await contentOf(ask),
+        resolution: resolutionOf(ask),
+        ratio: ratioOf(ask),
+        duration: ask.seconds,
+        seed: ask.seed,
+      },
+      ask,
+    ),
+    warnings: uncarried(ask, ['seconds', 'width', 'seed']),
+  }),
+  accepted: idAt('id'),
+  poll: ({ id }) => ({ method: 'GET', path: `${root}/${encodeURIComponent(id)}` }),
+  state(answer) {
+    const told = textAt(answer, 'status')
+    const status = statusOf(STATES, told)
+    if (status === 'failed')
+      return failedFor(textAt(answer, 'error.code') ?? told, textAt(answer, 'error.message'))
+    if (status !== 'completed') return { status }
+    const url = textAt(answer, 'content.video_url')
+    return completedWith({ results: url === undefined ? [] : [{ url }], seconds: textAt(answer, 'duration') })
+  },
+  remove: ({ id }) => ({ method: 'DELETE', path: `${root}/${encodeURIComponent(id)}` }),
+}

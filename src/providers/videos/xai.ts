@@ -1,0 +1,56 @@
+import { addressOf } from '../../formats/media/still.ts'
+import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../formats/media/video.ts'
+import {
+  at,
+  completedWith,
+  failedFor,
+  idAt,
+  numberAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+} from './words.ts'
+
+const STATES: States = { pending: 'processing', done: 'completed', failed: 'failed', expired: 'failed' }
+
+export const xaiVideos: VideoDialect = {
+  async submit(ask, model) {
+    const [first] = ask.stills
+    return {
+      method: 'POST',
+      path: '/v1/videos/generations',
+      json: overlaid(
+        {
+          model,
+          prompt: ask.prompt,
+          duration: ask.seconds,
+          resolution: resolutionOf(ask),
+          aspect_ratio: ratioOf(ask),
+          image: first && { url: await addressOf(first) },
+        },
+        ask,
+      ),
+      warnings: uncarried(ask, ['seconds', 'width']),
+    }
+  },
+  accepted: idAt('request_id'),
+  poll: ({ id }) => ({ method: 'GET', path: `/v1/videos/${encodeURIComponent(id)}` }),
+  state(answer) {
+    const told = textAt(answer, 'status')
+    const url = textAt(answer, 'video.url')
+    // The last answer may leave its state unsaid.
+    const status = told === undefined && url !== undefined ? 'completed' : statusOf(STATES, told)
+    if (status === 'failed')
+      return failedFor(textAt(answer, 'error.code') ?? told, textAt(answer, 'error.message'))
+    const progress = numberAt(answer, 'progress')
+    if (status !== 'completed')
+      return { status, progress: progress !== undefined && progress > 1 ? progress / 100 : progress }
+    if (at(answer, 'video.respect_moderation') === false)
+      return failedFor('content_filtered', 'the video does not respect the rules of the provider')
+    return completedWith({
+      results: url === undefined ? [] : [{ url }],
+      seconds: textAt(answer, 'video.duration'),
+    })
+  },
+}
