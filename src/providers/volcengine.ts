@@ -18,7 +18,10 @@ export const volcengine = {
   embeddings: { openai: '/api/v3/embeddings' },
   images: { openai: '/api/v3/images/generations' },
   videos: { native: '/api/v3/contents/generations/tasks' },
-  dialects: { videos: { native: seedanceVideos }, images: { openai: { encode: encodeImages, decode: readPictures } } },
+  dialects: {
+    videos: { native: seedanceVideos },
+    images: { openai: { encode: encodeImages, decode: readPictures } },
+  },
   models: { path: '/api/v3/models', names: openaiModels },
   fields,
   keyHint: 'the API key of the Ark console',

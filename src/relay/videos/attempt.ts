@@ -207,7 +207,10 @@ async function prepare(
   const most = dialect.most ?? 1
   const more = async (n: number, reference?: string): Promise<Submission> =>
     source ? source.submit(ask.prompt ?? '') : dialect.submit({ ...ask, n }, sentModel, reference)
-  return { dialect, access, most, more, first: await more(Math.min(most, ask.n), errand.videoId) }
+  const first = await more(Math.min(most, ask.n), errand.videoId)
+  const [lost] = first.warnings ?? []
+  if (errand.work.isStrict && lost !== undefined) throw new Refusal('invalid_parameter', lost)
+  return { dialect, access, most, more, first }
 }
 
 async function sendOne(
