@@ -69,7 +69,7 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
   }
 }
 
-function withoutUsage({ usage, ...rest }: JsonObject): JsonObject | undefined {
+function withoutUsage({ usage, usageMetadata: _, ...rest }: JsonObject): JsonObject | undefined {
   // Some formats tell it inside of the message that begins or ends.
   const inner = Object.entries(rest).find(([, value]) => isObject(value) && 'usage' in value)
   if (inner !== undefined) return { ...rest, [inner[0]]: withoutUsage(inner[1] as JsonObject) }
@@ -87,11 +87,15 @@ function renumber(json: JsonObject, change: (value: number) => unknown): JsonObj
   const inside = (value: unknown) =>
     isObject(value) && 'usage' in value ? { ...value, usage: renumbered(value.usage) } : value
   const members = Object.entries(json).map(([name, value]) => [name, inside(value)])
-  return { ...Object.fromEntries(members), ...('usage' in json && { usage: renumbered(json.usage) }) }
+  const told = NAMES.filter(name => name in json).map(name => [name, renumbered(json[name])])
+  return { ...Object.fromEntries(members), ...Object.fromEntries(told) }
 }
 
+/** What formats call it. */
+const NAMES = ['usage', 'usageMetadata'] as const
+
 const hasUsage = (json: JsonObject): boolean =>
-  'usage' in json || Object.values(json).some(value => isObject(value) && 'usage' in value)
+  NAMES.some(name => name in json) || Object.values(json).some(value => isObject(value) && 'usage' in value)
 
 const EVENT_START = /^(event: \w[\w.]*\n)?data: (?=\{)/
 

@@ -60,6 +60,50 @@ function countTurns(fields: Fields, { turns: name, isTextTaken = false }: FactNa
 /** A very long one is an object that stands for it. */
 const isText = (value: unknown) => typeof value === 'string' || isObject(value)
 
+/** The same of Google's format: the model stands in the address, limits in an object of their own. */
+export const readContentFacts = (parsed: unknown, address: Address = {}): RequestReading<ChatFacts> =>
+  readRequest(parsed, (fields, body) => {
+    const contents = fields.required('contents')
+    if (contents !== undefined && !Array.isArray(contents) && !isObject(contents))
+      fields.refuse('contents', 'must be a list of at least one turn')
+    const config = body.generationConfig ?? body.generation_config
+    const read = (name: string, other: string) => {
+      const value = member(config, name) ?? member(config, other) ?? undefined
+      if (value !== undefined && !isCount(value))
+        fields.refuse(`generationConfig.${name}`, 'must be a whole number, 1 or more')
+      return isCount(value) ? value : undefined
+    }
+    const maxOutput = read('maxOutputTokens', 'max_output_tokens')
+    const n = read('candidateCount', 'candidate_count') ?? 1
+    if (n > MAX_CHOICES) fields.refuse('generationConfig.candidateCount', `must be at most ${MAX_CHOICES}`)
+    if (fields.fault() !== undefined) return undefined
+    const { textBytes, media } = sizeOf(body)
+    const overhead = addedTokens(Array.isArray(contents) ? contents.length : 1, countDeclared(body))
+    return {
+      model: address.model ?? '',
+      stream: address.stream ?? false,
+      n,
+      maxOutput,
+      includeUsage: true,
+      textBytes: textBytes + overhead,
+      overhead,
+      media,
+    }
+  })
+
+const MAX_CHOICES = 128
+
+/** Functions are declared several to a tool. */
+function countDeclared({ tools }: JsonObject): number {
+  if (!Array.isArray(tools)) return 0
+  const declared = (tool: unknown) =>
+    member(tool, 'functionDeclarations') ?? member(tool, 'function_declarations')
+  return tools.reduce((sum: number, tool: unknown) => {
+    const list = declared(tool)
+    return sum + (Array.isArray(list) ? list.length : 1)
+  }, 0)
+}
+
 const LIMITS = [
   'max_tokens',
   'max_completion_tokens',

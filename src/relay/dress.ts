@@ -4,7 +4,7 @@ import { OverrideError, ToldError } from '../formats/override/edit.ts'
 import { applyOperations, isEmpty } from '../formats/override/override.ts'
 import type { RoutedKey } from '../routing/table.ts'
 import type { RelayChannel } from './catalog.ts'
-import { type AttemptFailure, lossFailure, overrideFailure, toldFailure } from './failure.ts'
+import { type AttemptFailure, overrideFailure, toldFailure } from './failure.ts'
 import { clientHeader, fillHeader } from './header-override.ts'
 import type { Desk, Dressed, OperationSpec } from './operations/operation.ts'
 import type { Priced } from './price.ts'
@@ -74,9 +74,7 @@ export function dress(
   given: Readonly<Record<string, string>>,
   dressed: Buffer | Dressed,
 ): Ready | AttemptFailure {
-  const { channel, client } = sending
-  const warnings = Buffer.isBuffer(dressed) ? [] : (dressed.warnings ?? [])
-  if (warnings.length > 0 && client['x-sluice-strict'] === 'true') return lossFailure(channel, warnings)
+  const { channel } = sending
   const document = documentOf(dressed)
   try {
     const { headers, body } = applyOverrides(sending, { headers: given, body: document })

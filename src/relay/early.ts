@@ -16,7 +16,7 @@ export type Early = {
 
 export const streamHeaders = (requestId: string, voice?: Voice): Record<string, string> => ({
   ...commonHeaders(requestId, voice),
-  'content-type': 'text/event-stream; charset=utf-8',
+  'content-type': voice?.streamType ?? 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
   'x-accel-buffering': 'no',
 })

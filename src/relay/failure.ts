@@ -18,8 +18,6 @@ export type AttemptFailure = {
   /** Goes to the next channel, or to the client as it is. */
   readonly isRetryable: boolean
   readonly answer: Whole | undefined
-  /** What the client is told if every channel fails so. */
-  readonly refusal?: Refusal
 }
 
 /** Contract 4, which failure: these go to the next channel, other 4xx pass at once. */
@@ -97,15 +95,6 @@ export const overrideFailure = (channel: RelayChannel, message: string): Attempt
   answer: undefined,
 })
 
-/** The client would rather have no answer than lose anything of its request; another channel may take all of it. */
-export function lossFailure(channel: RelayChannel, warnings: readonly string[]): AttemptFailure {
-  const lost = warnings.join('; ')
-  return {
-    ...overrideFailure(channel, `x-sluice-strict: ${lost}`),
-    refusal: new Refusal('invalid_parameter', `the request cannot be carried without loss: ${lost}`),
-  }
-}
-
 /** What an override answers in the provider's place. */
 export const toldFailure = (channel: RelayChannel, told: Told): AttemptFailure => {
   const { status, message, type, code, isFinal } = told
@@ -133,8 +122,6 @@ const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || st
 
 /** What the client is told when no channel answered (contract 4, which failure). */
 export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
-  const [first] = failures
-  if (first?.refusal && failures.every(({ refusal }) => refusal !== undefined)) return first.refusal
   if (failures.every(isTimeout)) return new Refusal('upstream_timeout', 'every channel tried was too slow')
   if (failures.every(({ status }) => status === 429)) {
     const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))

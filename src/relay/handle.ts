@@ -194,7 +194,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     const requestId = newRequestId(deps.nowMs())
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
     if (BILLING.test(path)) return deps.manage(request, response)
-    const spec = operationAt(path)
+    const spec = operationAt(path, request.url)
     const models = spec ? null : MODELS.exec(path)
     const run = () => {
       if (models) {

@@ -25,6 +25,8 @@ export type Voice = {
   headers?(requestId: string): Readonly<Record<string, string>>
   /** Says in the middle of a stream that it is still alive; absent: the format has no word for it. */
   readonly keepAlive?: string
+  /** The type of a streamed answer, where it is no stream of events. */
+  readonly streamType?: string
   errorBody(trouble: Trouble, requestId: string): unknown
   /** Ends a stream with an error: never with what a good one ends with. */
   lastEvent(trouble: Trouble, ambience: Ambience): string | Buffer
@@ -54,10 +56,11 @@ export function chatErrorOf({ status, body, kind }: Trouble): ChatError {
 /** The voice of a format: its own error shape, and its own stream's grammar. */
 export const voiceOf = (
   format: Inbound,
-  more: Pick<Voice, 'headers' | 'keepAlive'> & { readonly isIdTold?: boolean } = {},
+  more: Pick<Voice, 'headers' | 'keepAlive' | 'streamType'> & { readonly isIdTold?: boolean } = {},
 ): Voice => ({
   ...(more.headers && { headers: more.headers }),
   ...(more.keepAlive !== undefined && { keepAlive: more.keepAlive }),
+  ...(more.streamType !== undefined && { streamType: more.streamType }),
   errorBody: (trouble, requestId) => ({
     ...format.encodeError(chatErrorOf(trouble)).body,
     ...(more.isIdTold && { request_id: requestId }),

@@ -1,4 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
+import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { fetchPatiently } from './relay.ts'
 
@@ -29,7 +30,7 @@ export type Told = {
 export type Results = { readonly question: Question; readonly told: Told }
 
 export type Client = {
-  readonly format: 'openai-chat' | 'anthropic' | 'responses'
+  readonly format: 'openai-chat' | 'anthropic' | 'responses' | 'gemini'
   /** What it says when the answer came to its end. */
   readonly stops: { readonly whole: string; readonly tools: string }
   whole(question: Question, results?: Results): Promise<Told>
@@ -123,8 +124,7 @@ function chatClient(apiKey: string, url: string): Client {
           message.tool_calls ??= []
           const known = message.tool_calls[call.index]
           if (known) known.function.arguments += call.function.arguments ?? ''
-          else
-            message.tool_calls[call.index] = { id: call.id, type: 'function', function: { ...call.function } }
+          else message.tool_calls[call.index] = { ...call, function: { ...call.function } }
         }
       }
       return told(message, usage, stop)
@@ -275,8 +275,76 @@ function responsesClient(apiKey: string, url: string): Client {
   }
 }
 
+function geminiClient(apiKey: string, url: string): Client {
+  const api = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: url } })
+  const bodyOf = ({ model, text, image, tools, schema, isThinking }: Question, results?: Results): Loose => ({
+    model,
+    contents: [
+      {
+        role: 'user',
+        parts: [{ text }, ...(image ? [{ inlineData: { mimeType: 'image/png', data: PIXEL } }] : [])],
+      },
+      ...(results
+        ? [
+            { role: 'model', parts: results.told.turn },
+            {
+              role: 'user',
+              parts: results.told.calls.map(({ id, name }) => ({
+                functionResponse: { ...(id && { id }), name, response: { result: resultOf(name) } },
+              })),
+            },
+          ]
+        : []),
+    ],
+    config: {
+      maxOutputTokens: LIMIT,
+      ...(tools && {
+        tools: [{ functionDeclarations: tools.map(name => ({ name, parametersJsonSchema: PARAMETERS })) }],
+      }),
+      ...(schema && { responseMimeType: 'application/json', responseJsonSchema: schema }),
+      ...(isThinking && { thinkingConfig: { thinkingBudget: 2_000, includeThoughts: true } }),
+    },
+  })
+  const told = (parts: readonly Loose[], last: Loose): Told => ({
+    text: parts.map(part => (part.thought ? '' : (part.text ?? ''))).join(''),
+    reasoning: parts.map(part => (part.thought ? part.text : '')).join(''),
+    calls: parts
+      .filter(part => part.functionCall)
+      .map(({ functionCall: { id, name, args } }) => ({ id, name, input: JSON.stringify(args) })),
+    input: last.usageMetadata.promptTokenCount,
+    output: (last.usageMetadata.candidatesTokenCount ?? 0) + (last.usageMetadata.thoughtsTokenCount ?? 0),
+    stop: last.candidates[0].finishReason,
+    turn: parts,
+  })
+  return {
+    format: 'gemini',
+    stops: { whole: 'STOP', tools: 'STOP' },
+    async whole(question, results) {
+      const answer: Loose = await api.models.generateContent(bodyOf(question, results))
+      return told(answer.candidates[0].content.parts, answer)
+    },
+    async stream(question, results) {
+      const leaving = new AbortController()
+      const body = bodyOf(question, results)
+      const stream: Loose = await api.models.generateContentStream({
+        ...body,
+        config: { ...body.config, abortSignal: leaving.signal },
+      })
+      const parts: Loose[] = []
+      let last: Loose
+      for await (const chunk of stream) {
+        last = chunk
+        parts.push(...(chunk.candidates?.[0]?.content?.parts ?? []))
+        if (question.isLeaving && parts.some(({ text }) => text)) leaving.abort()
+      }
+      return told(parts, last)
+    },
+  }
+}
+
 export const CLIENTS = {
   'openai-chat': chatClient,
   anthropic: messagesClient,
   responses: responsesClient,
+  gemini: geminiClient,
 } as const

@@ -31,6 +31,16 @@ const MEDIA_PARTS: Readonly<Record<string, keyof MediaCounts>> = {
   video: 'videos',
 }
 
+/** Google's format names no kind of part: the member that holds a file tells its type. */
+const CARRIERS: ReadonlySet<string> = new Set(['inlineData', 'inline_data', 'fileData', 'file_data'])
+
+function carriedKind({ mimeType, mime_type }: JsonObject): keyof MediaCounts {
+  const type = String(mimeType ?? mime_type ?? '')
+  if (type.startsWith('image/')) return 'images'
+  if (type.startsWith('audio/')) return 'audio'
+  return type.startsWith('video/') ? 'videos' : 'files'
+}
+
 /** Members of a media part that hold the thing itself or a link to it. */
 const PAYLOADS: ReadonlySet<string> = new Set([
   'url',
@@ -42,6 +52,7 @@ const PAYLOADS: ReadonlySet<string> = new Set([
   'video_url',
 ])
 
+export const isCarrier = (name: string) => CARRIERS.has(name)
 export const isPayload = (name: string) => PAYLOADS.has(name)
 export const isMediaPart = ({ type }: JsonObject) =>
   typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type)
@@ -96,7 +107,12 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
     let bytes = LIST_FRAME_BYTES
     // Inside a document, too, a text is a text: it has no link or file to leave out.
     const isMedia = (isInMedia || kind !== undefined) && type !== 'text'
-    for (const key of Object.keys(object)) bytes += memberSize(key, object[key], isMedia)
+    for (const key of Object.keys(object)) {
+      const inner = object[key]
+      const carried = CARRIERS.has(key) && isObject(inner) ? carriedKind(inner) : undefined
+      if (carried !== undefined && !isInMedia) media[carried] += 1
+      bytes += memberSize(key, inner, isMedia || carried !== undefined)
+    }
     return bytes
   }
 

@@ -1,5 +1,5 @@
 import { longText } from '../../wire/json-skim.ts'
-import { isMediaPart, isPayload } from './prompt-size.ts'
+import { isCarrier, isMediaPart, isPayload } from './prompt-size.ts'
 import { isObject, type JsonObject } from './value.ts'
 
 /** What of a request the model is shown, as far as we know, for a count where a provider tells none. */
@@ -65,7 +65,7 @@ export function promptText(request: JsonObject, mediaTokens: number): PromptText
     }
     const isInMedia = isMedia || isMediaPart(value)
     for (const [name, each] of Object.entries(value))
-      if (!ASIDE.has(name) && !(isInMedia && isPayload(name))) walk(each, isInMedia)
+      if (!ASIDE.has(name) && !(isInMedia && isPayload(name))) walk(each, isInMedia || isCarrier(name))
   }
 
   const { messages, prompt, input, contents, tools, functions, response_format } = request

@@ -1,59 +1,70 @@
 import { anthropic } from '../../formats/anthropic/format.ts'
-import { createFactsReader } from '../../formats/facts.ts'
-import type { Address, Format } from '../../formats/format.ts'
+import { createFactsReader, readContentFacts } from '../../formats/facts.ts'
+import type { Address, Ambience, Inbound, Outbound } from '../../formats/format.ts'
+import { gemini, geminiList } from '../../formats/gemini/format.ts'
+import { outboundOf } from '../../formats/index.ts'
 import { createPassingMeter } from '../../formats/meter.ts'
 import type { ChatFacts } from '../../formats/openai/chat-request.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { responses as responsesFormat } from '../../formats/responses/format.ts'
-import type { Format as FormatName } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { tokensOf } from '../count.ts'
 import { type Voice, voiceOf } from '../voice.ts'
 import { reading } from './carry.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
-import { chatFormat, decodeWhole, measured, translating } from './translate.ts'
-import { dressed, mustRead } from './written.ts'
+import { chatFormat, decodeWhole, measured, type Native, translating } from './translate.ts'
+import { dressed, mustRead, type Written } from './written.ts'
 
 type Dialect = {
-  readonly format: Format & { readonly name: FormatName }
+  readonly format: Inbound
   readonly facts: (parsed: unknown, address?: Address) => RequestReading<ChatFacts>
   readonly voice: Voice
+  /** For formats whose address says what others say in the body. */
+  readonly address?: Address
 }
 
 /** Chats in a format of their own: for its vendors as they are, for all others through the hub. */
-function chatIn({ format, facts: readFacts, voice }: Dialect) {
+function chatIn({ format, facts: readFacts, voice, address }: Dialect) {
+  const own = outboundOf(format.name)
   const read = (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]) => {
-    const facts = mustRead(readFacts(parsed))
-    const { ambience } = desk
-    const told = { format, bytes, members, parsed, choices: facts.n }
-    return {
-      ...generation(facts, parsed, bytes),
-      ...translating(
-        told,
-        {
-          dress: (channel, sent) => dressed(told, facts.model, sent, channel),
-          readWhole: (body, channel) =>
-            reading(() => {
-              const whole = decodeWhole(format, body, { ambience, usage: usageOptionsOf(channel) })
-              return 'fault' in whole ? whole : measured(whole.answer)
-            }),
-          meter: channel =>
-            createPassingMeter(format.createStreamDecoder({ ambience, usage: usageOptionsOf(channel) })),
-        },
-        desk,
-      ),
-    }
+    const facts = mustRead(readFacts(parsed, address))
+    const told = { format, bytes, members, parsed, address, choices: facts.n }
+    const native = own ? passing(own, facts, { ...told, ambience: desk.ambience }) : NOBODY
+    return { ...generation(facts, parsed, bytes), ...translating(told, native, desk) }
   }
   return {
     operation: 'chat',
-    format: format.name,
+    format: 'openai-chat',
     formatFor: chatFormat(format.name),
     voice,
     skims: true,
     read,
   } as const satisfies OperationSpec
 }
+
+type Passing = Written & { readonly address?: Address | undefined; readonly ambience: Ambience }
+
+/** The same format in and out: bytes pass, and are only read. */
+const passing = (own: Outbound, facts: ChatFacts, { address, ambience, ...written }: Passing): Native => ({
+  // A model that stands in the address is no field of the body.
+  dress: (channel, sent) =>
+    dressed(written, address?.model === undefined ? facts.model : sent, sent, channel),
+  readWhole: (body, channel) =>
+    reading(() => {
+      const whole = decodeWhole(own, body, { ambience, usage: usageOptionsOf(channel) })
+      return 'fault' in whole ? whole : measured(whole.answer)
+    }),
+  meter: channel =>
+    createPassingMeter(
+      own.createStreamDecoder({ ambience, choices: facts.n, usage: usageOptionsOf(channel) }),
+    ),
+})
+
+const nobody = (): never => {
+  throw new Error('no provider speaks this format')
+}
+const NOBODY: Native = { dress: nobody, readWhole: nobody, meter: nobody }
 
 const MESSAGES: Dialect = {
   format: anthropic,
@@ -86,23 +97,48 @@ const RESPONSES: Dialect = {
 export const messages = chatIn(MESSAGES)
 export const responses = chatIn(RESPONSES)
 
+const generateContent = (address: Address, isEvents: boolean) => {
+  const format = isEvents || !address.stream ? gemini : geminiList
+  return chatIn({
+    format,
+    facts: readContentFacts,
+    voice: voiceOf(format, format === geminiList ? { streamType: format.contentType } : {}),
+    address,
+  })
+}
+
 /** How many tokens a request has, as nearly as we can tell without asking its vendor. */
-export const countMessages = {
-  operation: 'chat',
-  format: MESSAGES.format.name,
-  formatFor: messages.formatFor,
-  voice: MESSAGES.voice,
-  skims: true,
-  read(parsed, bytes, desk, members): Work {
-    const work = messages.read(parsed, bytes, desk, members)
+const counting = (chat: ReturnType<typeof chatIn>, tell: (tokens: number) => object) =>
+  ({
+    ...chat,
+    read(parsed, bytes, desk, members): Work {
+      const work = chat.read(parsed, bytes, desk, members)
+      return {
+        ...work,
+        async tell(counter) {
+          const { text, bytes: all, extra } = work.promptText()
+          const counted = await counter.count(text)
+          const share = Math.max(1, all / Math.max(1, Buffer.byteLength(text)))
+          return tell(extra + (counted === undefined ? tokensOf(all) : Math.ceil(counted * share)))
+        },
+      }
+    },
+  }) satisfies OperationSpec
+
+export const countMessages = counting(messages, input_tokens => ({ input_tokens }))
+
+/** Gemini's methods stand behind the model's name. `isEvents`: the client reads server-sent events. */
+export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: boolean) => OperationSpec>> = {
+  generateContent: model => generateContent({ model, stream: false }, true),
+  streamGenerateContent: (model, isEvents) => generateContent({ model, stream: true }, isEvents),
+  countTokens: model => {
+    const chat = generateContent({ model, stream: false }, true)
+    const counted = counting(chat, totalTokens => ({ totalTokens }))
+    // Clients may send what they would send to be answered, whole.
     return {
-      ...work,
-      async tell(counter) {
-        const { text, bytes: all, extra } = work.promptText()
-        const counted = await counter.count(text)
-        const share = Math.max(1, all / Math.max(1, Buffer.byteLength(text)))
-        return { input_tokens: extra + (counted === undefined ? tokensOf(all) : Math.ceil(counted * share)) }
-      },
+      ...counted,
+      read: (parsed, bytes, desk) =>
+        counted.read((parsed.generateContentRequest ?? parsed) as typeof parsed, bytes, desk, undefined),
     }
   },
-} satisfies OperationSpec
+}

@@ -1,4 +1,4 @@
-import { countMessages, messages, responses } from './chats.ts'
+import { countMessages, GEMINI_METHODS, messages, responses } from './chats.ts'
 import { imageEdits, imageGenerations, imageVariations } from './images.ts'
 import { moderation } from './moderation.ts'
 import { chat, completions, embeddings } from './openai.ts'
@@ -28,5 +28,22 @@ const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
 
 export const SPECS: readonly OperationSpec[] = [...new Set(Object.values(OPERATIONS))]
 
-export const operationAt = (path: string): OperationSpec | undefined =>
-  Object.hasOwn(OPERATIONS, path) ? OPERATIONS[path] : undefined
+const METHOD = /^\/v1(?:beta)?\/models\/(.+):(\w+)$/
+
+/** What an address asks for: by its path, or by the method that stands behind a model's name. */
+export function operationAt(path: string, url = ''): OperationSpec | undefined {
+  if (Object.hasOwn(OPERATIONS, path)) return OPERATIONS[path]
+  const [, model = '', method = ''] = METHOD.exec(path) ?? []
+  if (!Object.hasOwn(GEMINI_METHODS, method)) return undefined
+  const isEvents = new URLSearchParams(url.split('?')[1]).get('alt') === 'sse'
+  return GEMINI_METHODS[method]?.(unescaped(model), isEvents)
+}
+
+/** A name that is badly escaped is no model's, and is found out as such. */
+function unescaped(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}

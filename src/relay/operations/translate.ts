@@ -1,6 +1,6 @@
 import { eventsOf } from '../../formats/answer.ts'
 import { boundsOf } from '../../formats/facts.ts'
-import type { DecodeOptions, Format, Outbound } from '../../formats/format.ts'
+import type { Address, DecodeOptions, Inbound, Outbound } from '../../formats/format.ts'
 import type { ChatAnswer, ChatRequest } from '../../formats/hub.ts'
 import { outboundOf } from '../../formats/index.ts'
 import { createEventMeter, createTranslatingMeter } from '../../formats/meter.ts'
@@ -15,21 +15,24 @@ import { type Body, mustRead, type Written } from './written.ts'
 
 /** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
 export const chatFormat =
-  (own: FormatName) =>
+  (own: string) =>
   (provider: Provider, model: string): FormatName | undefined => {
-    if (provider.speaks === undefined && provider.chat?.[own] !== undefined) return own
+    const isFixed = provider.speaks === undefined
+    if (isFixed && Object.hasOwn(provider.chat ?? {}, own)) return own as FormatName
     const offered = formatsFor(provider, 'chat', model)
-    return offered.includes(own) ? own : offered.find(format => outboundOf(format) !== undefined)
+    return offered.find(format => format === own) ?? offered.find(format => outboundOf(format) !== undefined)
   }
+
+const NOTHING = Buffer.alloc(0)
 
 /** What a request of one format needs for channels that speak it. */
 export type Native = Pick<Work, 'dress' | 'readWhole' | 'meter'>
 
 /** The client's format and its request. */
 export type Told = Written & {
-  readonly format: Format & { readonly name: FormatName }
+  readonly format: Inbound
   readonly parsed: Body
-  readonly address?: { readonly model?: string; readonly stream?: boolean }
+  readonly address?: Address | undefined
   readonly choices: number
 }
 
@@ -69,7 +72,9 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       const name = formatOf(channel.provider, sent)
       const isForeign = name !== client.name
       if (!isForeign && !hasForeignProof(bytes)) return native.dress(channel, sent, limits)
-      const upstream = outboundOf(name ?? client.name) ?? client
+      const upstream = outboundOf(name ?? '')
+      // Such a channel is passed over before anything goes there.
+      if (upstream === undefined) return NOTHING
       if (isForeign) {
         foreign ??= new Map()
         foreign.set(channel.id, upstream)

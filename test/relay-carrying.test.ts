@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import { createOpenAI } from '@ai-sdk/openai'
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
+import { fetchPatiently, openRelay, type Relay } from './support/relay.ts'
+
+let relay: Relay
+before(async () => {
+  relay = await openRelay('sqlite')
+})
+after(() => relay.gateway.close())
+
+type Fields = Readonly<Record<string, unknown>>
+
+const serveClaude = (sent: string | readonly string[] = 'sim-claude', fields: Fields = {}) =>
+  relay.serve(sent, { type: 14, base_url: `${relay.upstream}/anthropic`, ...fields })
+const serveGpt = (sent: string | readonly string[] = 'sim-small', fields: Fields = {}) =>
+  relay.serve(sent, fields)
+
+const ask = (
+  path: string,
+  key: string | null,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+) => relay.api('POST', path, body, { token: key, headers })
+
+const say = (model: string, more: Fields = {}) => ({
+  model,
+  max_tokens: 300,
+  messages: [{ role: 'user', content: 'hi' }],
+  ...more,
+})
+
+describe('what a format cannot carry', () => {
+  it('is named to the client, and costs no more than the request', async () => {
+    const { model } = await serveClaude()
+    const { key } = await relay.newToken()
+    const lossy = say(model, { seed: 7, logprobs: true })
+    const { status, headers } = await ask('/v1/chat/completions', key, lossy)
+    assert.equal(status, 200)
+    assert.match(headers.get('x-sluice-warnings') ?? '', /^seed: .*logprobs: /)
+    const streamed = await ask('/v1/chat/completions', key, { ...lossy, stream: true })
+    assert.match(streamed.headers.get('x-sluice-warnings') ?? '', /seed: /)
+    const plain = await ask('/v1/chat/completions', key, say(model))
+    assert.equal(plain.headers.get('x-sluice-warnings'), null)
+  })
+
+  it('is refused where the client asks for that, and goes to a channel that can carry it', async () => {
+    const { key } = await relay.newToken()
+    const { model } = await serveClaude()
+    const strict = { 'x-sluice-strict': 'true' }
+    const refused = await ask('/v1/chat/completions', key, say(model, { seed: 7 }), strict)
+    assert.equal(refused.status, 400)
+    assert.equal(refused.body.error.code, 'invalid_parameter')
+    assert.match(refused.body.error.message, /^seed: .*x-sluice-strict/)
+    assert.equal((await ask('/v1/chat/completions', key, say(model), strict)).status, 200)
+    // The same model on another channel, behind the first.
+    await relay.addChannel({
+      name: 'other',
+      models: [model],
+      model_mapping: { [model]: 'sim-small' },
+      priority: 1,
+    })
+    const carried = await ask('/v1/chat/completions', key, say(model, { seed: 7 }), strict)
+    assert.equal(carried.status, 200, carried.text)
+    assert.equal(carried.body.model, 'sim-small')
+  })
+})
+
+describe('the same format in and out', () => {
+  it('passes an answer of Anthropic’s byte by byte, but for nothing', async () => {
+    const { model } = await serveClaude()
+    const { key } = await relay.newToken()
+    const { text, headers } = await ask('/v1/messages', key, say(model), {
+      'anthropic-version': '2023-06-01',
+    })
+    assert.match(text, /^\{"id":"msg_[^"]+","type":"message"/)
+    assert.match(text, /"service_tier":"standard"/)
+    assert.match(headers.get('request-id') ?? '', /^req_/)
+    const streamed = await ask('/v1/messages', key, say(model, { stream: true }))
+    assert.match(streamed.text, /event: ping\n/)
+    assert.match(streamed.text, /event: message_stop\ndata: \{"type":"message_stop"\}\n\n$/)
+  })
+
+  it('prefers the client’s own format where a provider has several', async () => {
+    const { model } = await serveGpt()
+    const { key } = await relay.newToken()
+    const { body } = await ask('/v1/responses', key, { model, input: 'hi' })
+    assert.match(body.id, /^resp_/)
+    assert.equal((await relay.seen('sim-small')).length > 0, true)
+    const chat = await ask('/v1/chat/completions', key, say(model))
+    assert.match(chat.body.id, /^chatcmpl-/)
+  })
+
+  it('does not hand a vendor the proofs of another', async () => {
+    const { model } = await serveClaude('sim-claude-opus-4-5')
+    const { key } = await relay.newToken()
+    const messages = [
+      { role: 'user', content: 'hi' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'Hm.', signature: 'sluice:gemini:abc' },
+          { type: 'text', text: 'Hello' },
+        ],
+      },
+      { role: 'user', content: 'and now?' },
+    ]
+    const { status, text } = await ask('/v1/messages', key, say(model, { messages }))
+    assert.equal(status, 200, text)
+  })
+})
+
+describe('an override of a channel', () => {
+  it('changes the body in the provider’s own format, and is held for', async () => {
+    const { model } = await serveClaude('sim-words-400', { param_override: { max_tokens: 20 } })
+    const { key, id } = await relay.newToken()
+    await ask('/v1/chat/completions', key, say(model))
+    assert.equal((await relay.rowOf(id)).completion_tokens, 20)
+    const greedy = await serveClaude('sim-words-400', { param_override: { max_tokens: 900_000 } })
+    const poor = await relay.newToken({ remain_quota: 400 })
+    const { status, body } = await ask('/v1/chat/completions', poor.key, say(greedy.model, { max_tokens: 5 }))
+    assert.equal(status, 429)
+    assert.equal(body.error.code, 'insufficient_quota')
+  })
+
+  it('does not ask Anthropic for more than was held where the client sets no limit', async () => {
+    const { model } = await serveClaude('sim-words-5000')
+    const { key, id } = await relay.newToken({ remain_quota: 5_000_000 })
+    await ask('/v1/chat/completions', key, { model, messages: [{ role: 'user', content: 'hi' }] })
+    assert.equal((await relay.rowOf(id)).completion_tokens, 1_000)
+  })
+})
+
+describe('errors in the client’s own shape', () => {
+  it('on /v1/messages', async () => {
+    const { model } = await serveClaude()
+    const { key } = await relay.newToken()
+    const nobody = await ask('/v1/messages', null, say(model), { 'x-api-key': 'sk-nobody' })
+    assert.equal(nobody.status, 401)
+    assert.equal(nobody.body.type, 'error')
+    assert.equal(nobody.body.error.type, 'authentication_error')
+    assert.equal(nobody.body.request_id, nobody.headers.get('request-id'))
+    const known = await ask('/v1/messages', null, say(model), { 'x-api-key': key })
+    assert.equal(known.status, 200)
+    for (const [body, type, status] of [
+      [say('nothing-like-it'), 'not_found_error', 404],
+      [{ model, max_tokens: 5 }, 'invalid_request_error', 400],
+      [say(model, { max_tokens: 'many' }), 'invalid_request_error', 400],
+    ] as const) {
+      const refused = await ask('/v1/messages', key, body)
+      assert.equal(refused.status, status)
+      assert.equal(refused.body.error.type, type)
+    }
+    const poor = await relay.newToken({ remain_quota: 0 })
+    const { status, body, headers } = await ask('/v1/messages', poor.key, say(model))
+    assert.equal(status, 429)
+    assert.equal(body.error.type, 'billing_error')
+    assert.equal(headers.get('x-should-retry'), 'false')
+  })
+
+  it('when a provider is overloaded in the middle of a stream', async () => {
+    const { model } = await serveGpt('sim-error-in-stream')
+    const { key } = await relay.newToken()
+    const { text } = await ask('/v1/messages', key, say(model, { stream: true }))
+    assert.match(text, /event: error\ndata: \{"type":"error","error":\{"type":"api_error"/)
+    assert.doesNotMatch(text, /message_stop/)
+    const responses = await ask('/v1/responses', key, { model, input: 'x', stream: true })
+    assert.match(responses.text, /event: error\n/)
+    assert.doesNotMatch(responses.text, /response\.completed/)
+  })
+
+  it('never with the key or the address of a provider', async () => {
+    const { model } = await serveClaude('sim-error-key', { status_code_mapping: { 401: 400 } })
+    const { key } = await relay.newToken()
+    for (const path of ['/v1/messages', '/v1/chat/completions']) {
+      const { status, text } = await ask(path, key, say(model))
+      assert.equal(status, 400)
+      assert.match(text, /Incorrect API key provided: \[redacted\]/)
+    }
+  })
+
+  it('on Gemini’s routes', async () => {
+    const { key } = await relay.newToken()
+    const path = '/v1beta/models/nothing-like-it:generateContent'
+    const { status, body } = await ask(
+      path,
+      null,
+      { contents: [{ parts: [{ text: 'x' }] }] },
+      { 'x-goog-api-key': key },
+    )
+    assert.equal(status, 404)
+    assert.equal(body.error.status, 'NOT_FOUND')
+    const bad = await ask(`${path}?key=${key}`, null, { contents: 5 })
+    assert.equal(bad.status, 400)
+    assert.match(bad.body.error.message, /contents/)
+  })
+})
+
+describe('requests for what is stored', () => {
+  it('are refused with the field, whoever would serve them', async () => {
+    const { model } = await serveGpt()
+    const { key } = await relay.newToken()
+    for (const field of ['previous_response_id', 'conversation', 'prompt', 'background']) {
+      const { status, body } = await ask('/v1/responses', key, { model, input: 'hi', [field]: 'resp_1' })
+      assert.equal(status, 400)
+      assert.equal(body.error.param, field)
+    }
+    assert.equal((await ask('/v1/responses', key, { model })).body.error.code, 'missing_parameter')
+  })
+})
+
+describe('counts of tokens', () => {
+  it('are told for nothing, in the words of the format', async () => {
+    const { model } = await serveGpt()
+    const { key, id } = await relay.newToken()
+    const { status, body } = await ask('/v1/messages/count_tokens', key, say(model))
+    assert.equal(status, 200)
+    assert.ok(body.input_tokens > 0 && body.input_tokens < 20, String(body.input_tokens))
+    const contents = [{ role: 'user', parts: [{ text: 'hi there' }] }]
+    const gemini = await ask(`/v1beta/models/${model}:countTokens`, key, { contents })
+    assert.ok(gemini.body.totalTokens > 0 && gemini.body.totalTokens < 20, gemini.text)
+    const wrapped = await ask(`/v1beta/models/${model}:countTokens`, key, {
+      generateContentRequest: { contents },
+    })
+    assert.deepEqual(wrapped.body, gemini.body)
+    assert.equal(await relay.usedBy(id), 0)
+  })
+})
+
+describe('Gemini’s stream without events', () => {
+  it('is a list that a parser takes whole', async () => {
+    const { model } = await serveClaude()
+    const { key } = await relay.newToken()
+    const contents = [{ role: 'user', parts: [{ text: 'hi' }] }]
+    const { body, headers } = await ask(`/v1beta/models/${model}:streamGenerateContent`, key, { contents })
+    assert.match(headers.get('content-type') ?? '', /^application\/json/)
+    assert.ok(Array.isArray(body))
+    assert.equal(body.at(-1).candidates[0].finishReason, 'STOP')
+  })
+})
+
+describe('a channel of Anthropic’s', () => {
+  it('is tested by what it serves', async () => {
+    const { model, channels } = await serveClaude()
+    for (const stream of ['', '&stream=true']) {
+      const { body } = await relay.api('GET', `/api/channel/test/${channels[0]}?model=${model}${stream}`)
+      assert.equal(body.success, true, JSON.stringify(body))
+    }
+  })
+
+  it('tells its models', async () => {
+    const { channels } = await serveClaude()
+    const { body } = await relay.api('GET', `/api/channel/fetch_models/${channels[0]}`)
+    assert.deepEqual(body.data, ['sim-claude', 'sim-small'])
+  })
+
+  it('may be kept to some of the formats of its vendor, and to no other', async () => {
+    const channel = { name: 'x', type: 1, key: 'k', models: ['m'], setting: { chat_formats: ['gemini'] } }
+    const { status, body } = await relay.api('POST', '/api/channel/', { mode: 'single', channel })
+    assert.equal(status, 400)
+    assert.match(body.message, /chat_formats.*openai-chat, responses/)
+  })
+})
+
+describe('the AI SDK', () => {
+  const city = jsonSchema<{ city: string }>({ type: 'object', properties: { city: { type: 'string' } } })
+  const tools = {
+    get_weather: tool({ description: 'weather', inputSchema: city, execute: async () => 'sunny' }),
+    get_time: tool({ description: 'time', inputSchema: city, execute: async () => 'noon' }),
+  }
+  const fetch = fetchPatiently as typeof globalThis.fetch
+  const LANGUAGES = {
+    chat: (key: string, model: string) =>
+      createOpenAI({ apiKey: key, baseURL: `${relay.gateway.url}/v1`, fetch }).chat(model),
+    responses: (key: string, model: string) =>
+      createOpenAI({ apiKey: key, baseURL: `${relay.gateway.url}/v1`, fetch }).responses(model),
+    messages: (key: string, model: string) =>
+      createAnthropic({ apiKey: key, baseURL: `${relay.gateway.url}/v1`, fetch })(model),
+  }
+  const PROVIDERS = {
+    'OpenAI chat': () => serveGpt('sim-small', { setting: { chat_formats: ['openai-chat'] } }),
+    'OpenAI Responses': () => serveGpt('sim-small', { setting: { chat_formats: ['responses'] } }),
+    Anthropic: () => serveClaude(),
+    Gemini: () => serveGpt('sim-small', { type: 24 }),
+  }
+  for (const [language, open] of Object.entries(LANGUAGES))
+    for (const [provider, serve] of Object.entries(PROVIDERS))
+      it(`runs its tools to an answer in ${language} before ${provider}, whole and streamed`, async () => {
+        const { model } = await serve()
+        const { key } = await relay.newToken()
+        const providerOptions = { openai: { store: false } }
+        const asked = {
+          model: open(key, model),
+          prompt: 'use the tools',
+          tools,
+          stopWhen: stepCountIs(3),
+          maxOutputTokens: 500,
+          maxRetries: 0,
+          providerOptions,
+        }
+        const whole = await generateText(asked)
+        assert.match(whole.text, /The tool answered/)
+        assert.equal(whole.steps[0]?.toolCalls.length, 2)
+        const streamed = streamText(asked)
+        assert.match(await streamed.text, /The tool answered/)
+        assert.ok(((await streamed.totalUsage).outputTokens ?? 0) > 0)
+      })
+})
