@@ -60,7 +60,8 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
     tokens += frame.tokens
     const json = eventOf(frame)
     const usage = { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens }
-    yield json === undefined
+    // Gemini does so anyhow.
+    yield json === undefined || 'usageMetadata' in json
       ? frame
       : {
           data: nameOf(frame) + encodeEvent({ ...json, usage: isObject(json.usage) ? json.usage : usage }),
@@ -69,7 +70,7 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
   }
 }
 
-function withoutUsage({ usage, ...rest }: JsonObject): JsonObject | undefined {
+function withoutUsage({ usage, usageMetadata: _, ...rest }: JsonObject): JsonObject | undefined {
   // Some formats tell it inside of the message that begins or ends.
   const inner = Object.entries(rest).find(([, value]) => isObject(value) && 'usage' in value)
   if (inner !== undefined) return { ...rest, [inner[0]]: withoutUsage(inner[1] as JsonObject) }
@@ -87,11 +88,15 @@ function renumber(json: JsonObject, change: (value: number) => unknown): JsonObj
   const inside = (value: unknown) =>
     isObject(value) && 'usage' in value ? { ...value, usage: renumbered(value.usage) } : value
   const members = Object.entries(json).map(([name, value]) => [name, inside(value)])
-  return { ...Object.fromEntries(members), ...('usage' in json && { usage: renumbered(json.usage) }) }
+  const told = USAGES.filter(name => name in json).map(name => [name, renumbered(json[name])])
+  return { ...Object.fromEntries(members), ...Object.fromEntries(told) }
 }
 
+/** What formats call it. */
+const USAGES = ['usage', 'usageMetadata'] as const
+
 const hasUsage = (json: JsonObject): boolean =>
-  'usage' in json || Object.values(json).some(value => isObject(value) && 'usage' in value)
+  USAGES.some(name => name in json) || Object.values(json).some(value => isObject(value) && 'usage' in value)
 
 const EVENT_START = /^(event: \w[\w.]*\n)?data: (?=\{)/
 
