@@ -60,7 +60,8 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
     tokens += frame.tokens
     const json = eventOf(frame)
     const usage = { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens }
-    yield json === undefined
+    // Gemini does so anyhow.
+    yield json === undefined || 'usageMetadata' in json
       ? frame
       : {
           data: nameOf(frame) + encodeEvent({ ...json, usage: isObject(json.usage) ? json.usage : usage }),
@@ -87,15 +88,15 @@ function renumber(json: JsonObject, change: (value: number) => unknown): JsonObj
   const inside = (value: unknown) =>
     isObject(value) && 'usage' in value ? { ...value, usage: renumbered(value.usage) } : value
   const members = Object.entries(json).map(([name, value]) => [name, inside(value)])
-  const told = NAMES.filter(name => name in json).map(name => [name, renumbered(json[name])])
+  const told = USAGES.filter(name => name in json).map(name => [name, renumbered(json[name])])
   return { ...Object.fromEntries(members), ...Object.fromEntries(told) }
 }
 
 /** What formats call it. */
-const NAMES = ['usage', 'usageMetadata'] as const
+const USAGES = ['usage', 'usageMetadata'] as const
 
 const hasUsage = (json: JsonObject): boolean =>
-  NAMES.some(name => name in json) || Object.values(json).some(value => isObject(value) && 'usage' in value)
+  USAGES.some(name => name in json) || Object.values(json).some(value => isObject(value) && 'usage' in value)
 
 const EVENT_START = /^(event: \w[\w.]*\n)?data: (?=\{)/
 
