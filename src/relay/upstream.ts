@@ -100,6 +100,8 @@ const TIMEOUT_ERRORS = new Set([
 
 /** Comments and pages of HTML begin no answer; a line of data does, or the name of an event. */
 const EVENT_BEGUN = /(?:^|[\r\n])(?:\u00ef\u00bb\u00bf)?(?:data|event):/
+/** Streams that are no server-sent events: whoever sends one of these has begun with its first byte. */
+const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
 const EVENT_LINE = new RegExp(`${EVENT_BEGUN.source}[^\\r\\n]*[\\r\\n]`)
 
 function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure {
@@ -199,14 +201,15 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     }
 
     let isPassing = false
+    let isFramed = false
     const handsOver = () => (isStream || isPassing) && status >= 200 && status < 300
     let isHandedOver = false
 
     /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
     function handOver(): void {
-      const prelude = isPassing ? '' : joined(waiting, size).toString('latin1')
+      const prelude = isPassing || isFramed ? '' : joined(waiting, size).toString('latin1')
       const isFull = size > MAX_PRELUDE_BYTES
-      if (!isPassing && !(isFull ? EVENT_BEGUN : EVENT_LINE).test(prelude)) {
+      if (!isPassing && !isFramed && !(isFull ? EVENT_BEGUN : EVENT_LINE).test(prelude)) {
         if (isFull) stop('invalid', 'no event')
         return
       }
@@ -240,6 +243,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
           answerHeaders = given
           const type = String(given['content-type'] ?? '')
           isPassing = ask.passes?.(type) ?? false
+          isFramed = isStream && FRAMED.test(type)
           if (ask.isWholeTaken && type.includes('json')) isStream = false
           // A streamed answer has begun with its first event, a whole one with its status.
           if (!handsOver()) first.cancel()

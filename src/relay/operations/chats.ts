@@ -27,16 +27,17 @@ type Dialect = {
 /** Chats in a format of their own: for its vendors as they are, for all others through the hub. */
 function chatIn({ format, facts: readFacts, voice, address }: Dialect) {
   const own = outboundOf(format.name)
+  const formatOf = chatFormat(format.name)
   const read = (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]) => {
     const facts = mustRead(readFacts(parsed, address))
-    const told = { format, bytes, members, parsed, address, choices: facts.n }
+    const told = { format, formatOf, bytes, members, parsed, address, choices: facts.n, goesOn: true }
     const native = own ? passing(own, facts, { ...told, ambience: desk.ambience }) : NOBODY
     return { ...generation(facts, parsed, bytes), ...translating(told, native, desk) }
   }
   return {
     operation: 'chat',
     format: 'openai-chat',
-    formatFor: chatFormat(format.name),
+    formatFor: formatOf,
     voice,
     skims: true,
     read,

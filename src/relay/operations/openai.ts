@@ -87,14 +87,17 @@ const generating = (facts: Generation, parsed: Body, written: Written) => ({
     }),
 })
 
+const formatOf = chatFormat('openai-chat')
+
 export const chat = {
   operation: 'chat',
   format: 'openai-chat',
-  formatFor: chatFormat('openai-chat'),
+  formatFor: formatOf,
   skims: true,
   read(parsed, bytes, desk, members): Work {
     const facts = mustRead(readChatRequest(parsed))
-    const told = { format: openaiChat, bytes, members, parsed, choices: facts.n }
+    const goesOn = (parsed.messages as readonly unknown[]).length > 1
+    const told = { format: openaiChat, formatOf, bytes, members, parsed, choices: facts.n, goesOn }
     return {
       ...generation(facts, parsed, bytes),
       ...translating(told, generating(facts, parsed, told), desk),

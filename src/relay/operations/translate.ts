@@ -31,9 +31,13 @@ export type Native = Pick<Work, 'dress' | 'readWhole' | 'meter'>
 /** The client's format and its request. */
 export type Told = Written & {
   readonly format: Inbound
+  /** `chatFormat` of it. */
+  readonly formatOf: ReturnType<typeof chatFormat>
   readonly parsed: Body
   readonly address?: Address | undefined
   readonly choices: number
+  /** There are answers in it, which may have brought the proofs of a vendor. */
+  readonly goesOn: boolean
 }
 
 const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
@@ -41,8 +45,7 @@ const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
 
 /** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
 export function translating(told: Told, native: Native, { ambience }: Desk): Native {
-  const { format: client, bytes } = told
-  const formatOf = chatFormat(client.name)
+  const { format: client, bytes, formatOf } = told
   // Which channels were asked in another format: their answers come in it.
   let foreign: Map<number, Outbound> | undefined
   let decoded: ChatRequest | undefined
@@ -71,7 +74,7 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
     dress(channel, sent, limits) {
       const name = formatOf(channel.provider, sent)
       const isForeign = name !== client.name
-      if (!isForeign && !hasForeignProof(bytes)) return native.dress(channel, sent, limits)
+      if (!isForeign && !(told.goesOn && hasForeignProof(bytes))) return native.dress(channel, sent, limits)
       const upstream = outboundOf(name ?? '')
       // Such a channel is passed over before anything goes there.
       if (upstream === undefined) return NOTHING
