@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { answerOf, eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Inbound, Outbound } from '../src/formats/format.ts'
+import { gemini, geminiList } from '../src/formats/gemini/format.ts'
 import type { ChatAnswer, ChatEvent, Part } from '../src/formats/hub.ts'
 import { createPassingMeter, createTranslatingMeter } from '../src/formats/meter.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
@@ -437,5 +438,140 @@ describe('a stream of responses', () => {
       response: { status: 'failed', error: { code: 'insufficient_quota', message: 'Pay' } },
     }
     assert.equal(errorOf(responses, sse(failed)).kind, 'quota')
+  })
+})
+
+/** Quirks of the vendor's (provider-protocols 7). */
+describe('a stream of generateContent', () => {
+  const piece = (parts: readonly object[], rest: object = {}) => ({
+    candidates: [{ content: { parts, role: 'model' }, index: 0, ...rest }],
+    usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 2 },
+    modelVersion: 'gemini-2.5-flash',
+    responseId: 'r1',
+  })
+  const stopped = { finishReason: 'STOP' }
+  const said = (bytes: Buffer) => answer(gemini, bytes).choices[0]
+
+  it('gives a text the signature that comes after it in an empty one', () => {
+    const choice = said(
+      sse(piece([{ text: 'Hi' }]), piece([{ text: '', thoughtSignature: 'c2ln' }], stopped)),
+    )
+    const signature = { format: 'gemini', value: 'c2ln' }
+    assert.deepEqual(choice?.parts, [{ type: 'text', text: 'Hi', signature }])
+  })
+
+  it('tells thoughts from words and calls with their signatures', () => {
+    const choice = said(
+      sse(
+        piece([{ text: 'hm', thought: true }]),
+        piece([
+          { functionCall: { name: 'a', args: { x: 1 } }, thoughtSignature: 'c2ln' },
+          { functionCall: { name: 'b', args: {}, id: 'own' } },
+        ]),
+        piece([{ text: '' }], stopped),
+      ),
+    )
+    assert.deepEqual(choice?.parts, [
+      { type: 'reasoning', text: 'hm' },
+      {
+        type: 'toolCall',
+        id: 'call_1',
+        name: 'a',
+        arguments: '{"x":1}',
+        signature: { format: 'gemini', value: 'c2ln' },
+      },
+      { type: 'toolCall', id: 'own', name: 'b', arguments: '{}' },
+    ])
+    assert.equal(choice?.stop.reason, 'tools')
+  })
+
+  it('puts arguments together that come piece by piece, also where their last piece is missing', () => {
+    const call = (functionCall: object) => piece([{ functionCall }])
+    const bytes = sse(
+      call({ name: 'cook', willContinue: true }),
+      call({
+        partialArgs: [{ jsonPath: '$.steps[0].do', stringValue: 'bo', willContinue: true }],
+        willContinue: true,
+      }),
+      call({ partialArgs: [{ jsonPath: '$.steps[0].do', stringValue: 'il' }], willContinue: true }),
+      call({
+        partialArgs: [
+          { jsonPath: '$.steps[1].minutes', numberValue: 3 },
+          { jsonPath: "$['is done']", boolValue: false },
+          { jsonPath: '$.__proto__.x', nullValue: 'NULL_VALUE' },
+        ],
+        willContinue: true,
+      }),
+      { candidates: [{ index: 0, ...stopped }] },
+    )
+    const [part] = said(bytes)?.parts ?? []
+    assert.equal(
+      part?.type === 'toolCall' && part.arguments,
+      '{"steps":[{"do":"boil"},{"minutes":3}],"is done":false,"__proto__":{"x":null}}',
+    )
+  })
+
+  it('ends in a filter where the prompt was not let through, however many answers were asked for', () => {
+    const bytes = sse({ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata: { promptTokenCount: 4 } })
+    const events = decode(gemini, bytes, 3)
+    const gathered = answerOf(events)
+    assert.ok('answer' in gathered)
+    assert.equal(gathered.answer.choices[0]?.stop.reason, 'filter')
+    assert.equal(gathered.answer.usage?.input, 4)
+    const [frame] = written(gemini, events)
+    assert.deepEqual(frame?.data.promptFeedback, { blockReason: 'SAFETY' })
+  })
+
+  it('is an error where the model could not use its tools, or the vendor says so', () => {
+    const failed = piece([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'print(x)' })
+    assert.deepEqual(errorOf(gemini, sse(failed)).message, 'print(x)')
+    const status = { error: { code: 429, message: 'slow down', status: 'RESOURCE_EXHAUSTED' } }
+    assert.equal(errorOf(gemini, sse(piece([{ text: 'a' }]), status)).kind, 'rateLimit')
+  })
+
+  it('is broken off where fewer answers have ended than were asked for', () => {
+    assert.equal(decode(gemini, sse(piece([{ text: 'a' }], stopped)), 2).at(-1)?.type, 'error')
+  })
+
+  it('cites pages by places counted in bytes', () => {
+    const groundingMetadata = {
+      groundingChunks: [{ web: { uri: 'https://a.example', title: 'A' } }],
+      groundingSupports: [
+        { segment: { startIndex: 3, endIndex: 7, text: 'now' }, groundingChunkIndices: [0] },
+      ],
+    }
+    const choice = said(
+      sse(piece([{ text: 'é ' }]), piece([{ text: 'noé' }], { ...stopped, groundingMetadata })),
+    )
+    const [part] = choice?.parts ?? []
+    assert.deepEqual(part?.type === 'text' && part.citations, [
+      { url: 'https://a.example', title: 'A', start: 2, end: 5 },
+    ])
+  })
+
+  it('passes with its last word held back, since nothing comes after it', () => {
+    const meter = createPassingMeter(gemini.createStreamDecoder({ ambience: still() }))
+    const first = sse(piece([{ text: 'Hi' }]))
+    const last = sse(piece([{ text: '' }], stopped))
+    assert.deepEqual(Buffer.concat(meter.push(Buffer.concat([first, last]))), first)
+    assert.deepEqual(meter.end(), [])
+    assert.equal(meter.ending(), 'complete')
+    assert.deepEqual(Buffer.concat(meter.closing()), last)
+  })
+
+  it('is one list to a client that asks for no events, and still one where it breaks off', () => {
+    const events = eventsOf({
+      id: 'r',
+      model: 'm',
+      choices: [{ parts: [{ type: 'text', text: 'Hi' }], stop: { reason: 'length' } }],
+    })
+    const list = (given: readonly ChatEvent[]) => {
+      const encoder = geminiList.createStreamEncoder({ ambience: still() })
+      return JSON.parse(
+        Buffer.concat([...given.flatMap(event => encoder.push(event)), ...encoder.end()]).toString(),
+      ) as { candidates?: { finishReason?: string }[]; error?: { code: number } }[]
+    }
+    assert.equal(list(events).at(-1)?.candidates?.[0]?.finishReason, 'MAX_TOKENS')
+    assert.equal(list(events.slice(0, 3)).at(-1)?.error?.code, 502)
   })
 })

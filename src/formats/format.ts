@@ -61,6 +61,11 @@ export type ErrorAnswer = {
   readonly header?: (name: string) => string | undefined
 }
 
+export type StreamDecoder = Stage<Buffer, ChatEvent> & {
+  /** Whether the last word has been said; of formats without a terminator only, whose last word is held back instead. */
+  isWhole?(): boolean
+}
+
 /** A format that upstreams speak: requests are written in it, answers read. */
 export type Outbound = {
   readonly name: string
@@ -71,7 +76,7 @@ export type Outbound = {
    * Bytes in, events out. A decoder never throws on what a vendor may send: what it does not know it skips, and what
    * is broken ends in one `error`. The list over the whole stream ends with `end` or `error`, and nothing follows.
    */
-  createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer, ChatEvent>
+  createStreamDecoder(options: StreamDecoderOptions): StreamDecoder
   /** The usage that a whole answer tells; undefined where it tells none that could be true. */
   readUsage(body: unknown, options?: UsageOptions): Usage | undefined
   decodeError(answer: ErrorAnswer): ChatError

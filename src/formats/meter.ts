@@ -1,5 +1,6 @@
 import { createSseScanner, type Frame } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
+import type { StreamDecoder } from './format.ts'
 import type { ChatError, ChatEvent } from './hub.ts'
 import type { StreamMeter, StreamReading } from './openai/stream-meter.ts'
 import { createTextSample, type TextSample } from './openai/text-sample.ts'
@@ -122,17 +123,19 @@ const MAX_CLOSING_BYTES = 65_536
 
 /**
  * Passes a stream of server-sent events on as it is, and reads it beside with its decoder. The event that ends it is held
- * back with all that comes after; one that was cut is not sent.
+ * back with all that comes after; one that was cut is not sent. Where the format has no such event, its last word is.
  */
-export function createPassingMeter(decoder: Stage<Buffer, ChatEvent>): StreamMeter {
+export function createPassingMeter(decoder: StreamDecoder): StreamMeter {
   const scanner = createSseScanner()
   const meter = createEventMeter()
   const closing: Buffer[] = []
   let closingBytes = 0
   let isOver = false
+  let isHeld = false
 
   function read(events: readonly ChatEvent[]): void {
     for (const event of events) if (meter.read(event)) isOver = true
+    isHeld ||= isOver || decoder.isWhole?.() === true
   }
 
   /** Neighbours lie in one buffer and leave in one piece. */
@@ -143,7 +146,7 @@ export function createPassingMeter(decoder: Stage<Buffer, ChatEvent>): StreamMet
     for (const frame of frames) {
       const bytes = frame.source.subarray(frame.start, frame.end)
       if (!isOver) read(decoder.push(bytes))
-      if (!isOver) end = frame.end
+      if (!isHeld) end = frame.end
       else hold(bytes)
     }
     return end === first.start ? [] : [first.source.subarray(first.start, end)]

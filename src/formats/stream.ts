@@ -1,6 +1,7 @@
 import { createSseScanner, dataText, type Frame } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
 import { chatError, TRUNCATED } from './error.ts'
+import type { StreamDecoder } from './format.ts'
 import type { ChatEvent } from './hub.ts'
 
 /** An answer longer than this is no answer: some formats repeat it whole at the end, so that it must be kept. */
@@ -13,6 +14,8 @@ export type FrameReader<F> = {
   frame(frame: F, emit: Emit): void
   /** Asked when the bytes have ended without the format's own end: may the answer be over? */
   isWhole(): boolean
+  /** The format has no end of its own: the last word may be followed by anything, or by nothing. */
+  readonly isUnterminated?: true
   /** Told before the last event: whatever is still open is closed here. */
   finish?(emit: Emit): void
 }
@@ -21,10 +24,7 @@ export type FrameReader<F> = {
  * Makes a decoder of a way to cut bytes into frames and a reader of those frames. It sees to the law that every stream ends
  * with one `end` or one `error` and that nothing follows: a reader just emits, and what a scanner throws is an error.
  */
-export function createDecoder<F>(
-  scanner: Stage<Buffer, F>,
-  reader: FrameReader<F>,
-): Stage<Buffer, ChatEvent> {
+export function createDecoder<F>(scanner: Stage<Buffer, F>, reader: FrameReader<F>): StreamDecoder {
   let events: ChatEvent[] = []
   let isOver = false
   let length = 0
@@ -50,6 +50,7 @@ export function createDecoder<F>(
     return events
   }
   return {
+    ...(reader.isUnterminated && { isWhole: () => reader.isWhole() }),
     push: chunk => read(() => scanner.push(chunk)),
     end() {
       const last = [...read(() => scanner.end())]

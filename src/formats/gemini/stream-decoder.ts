@@ -1,8 +1,7 @@
-import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { type Fields, lenientFields } from '../fields.ts'
-import type { StreamDecoderOptions } from '../format.ts'
-import type { ChatEvent, Delta, Stop, ToolCallPart } from '../hub.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
+import type { Delta, Stop, ToolCallPart } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { failure, headOf } from './answer.ts'
@@ -26,13 +25,14 @@ type ChoiceState = {
 }
 
 /** Every event is a piece of an answer, with all usage so far; there is no terminator. */
-export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { ambience, choices: wanted = 1 } = options
   const choices = new Map<number, ChoiceState>()
   let isStarted = false
   let searches = 0
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
+    isUnterminated: true,
     frame({ data }, emit) {
       const isError = Array.isArray(data) || Boolean(member(data, 'error'))
       if (isObject(data)) readChunk(data, emit)
