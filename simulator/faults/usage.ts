@@ -60,7 +60,8 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
     tokens += frame.tokens
     const json = eventOf(frame)
     const usage = { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens }
-    yield json === undefined
+    // Gemini does so anyhow.
+    yield json === undefined || 'usageMetadata' in json
       ? frame
       : {
           data: nameOf(frame) + encodeEvent({ ...json, usage: isObject(json.usage) ? json.usage : usage }),

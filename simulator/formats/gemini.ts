@@ -10,6 +10,7 @@ import type { Failure, Format, Frame, Inquiry, Reply } from './format.ts'
 import { contentsOf, countPrompt, decodeAsk, parse, SIGNATURE, type Thinking } from './gemini-request.ts'
 import { decodeCount, missing } from './openai-request.ts'
 import { takeTurns } from './openai-stream.ts'
+import { cacheShares, thoughtFor } from './thought.ts'
 import { inHeader } from './vendor.ts'
 
 const MODEL = /^\/v1beta\/models\/([^/:]+)/.source
@@ -58,9 +59,7 @@ function say(inquiry: Inquiry): Said {
   const model = modelOf(inquiry)
   const request = parse(inquiry.body)
   const { ask, choices, thinking } = decodeAsk(request, model, steer('words', inquiry.headers, model))
-  const thought = thinking.isOn
-    ? splitTokens(`They wrote ${ask.said.text.length} letters. I had better answer.`)
-    : []
+  const thought = thinking.isOn ? splitTokens(thoughtFor(ask)) : []
   return {
     envelope: { modelVersion: model, responseId: inquiry.id },
     // Thoughts are part of the limit.
@@ -82,7 +81,7 @@ const billOf = ({ envelope, promptTokens }: Said) => ({
 /** Cached tokens are part of the prompt, thoughts are no part of the candidates. */
 function usageOf({ promptTokens, thought }: Said, candidates: number, thinkers: number): JsonObject {
   const thoughts = thought.length * thinkers
-  const cached = promptTokens >= 32 ? Math.floor(promptTokens / 4) : 0
+  const { cached } = cacheShares(promptTokens)
   return {
     promptTokenCount: promptTokens,
     candidatesTokenCount: candidates,
