@@ -3,6 +3,13 @@ import { describe, it } from 'node:test'
 import { answerOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
+import { decodeCount, encodeCount } from '../src/formats/gemini/count.ts'
+import {
+  decodeEmbedding,
+  decodeVectors,
+  encodeEmbedding,
+  encodeVectors,
+} from '../src/formats/gemini/embedding.ts'
 import { gemini } from '../src/formats/gemini/format.ts'
 import type { ChatRequest } from '../src/formats/hub.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
@@ -350,5 +357,70 @@ describe('errors in Gemini’s words', () => {
       assert.equal(gemini.decodeError({ status, body }).kind, kind)
       assert.equal((body as { error: { code: number } }).error.code, status)
     }
+  })
+})
+
+describe('vectors in Gemini’s format', () => {
+  const content = (text: string) => ({ content: { parts: [{ text }] } })
+
+  it('are asked for one by one or in a batch', () => {
+    const one = decodeEmbedding({ ...content('a'), taskType: 'RETRIEVAL_QUERY' }, { model: 'e' })
+    assert.deepEqual(one, {
+      request: { model: 'e', inputs: ['a'] },
+      isBatch: false,
+      warnings: [{ field: 'taskType', message: 'has no counterpart and was left out' }],
+    })
+    const requests = ['a', 'b'].map(text => ({ ...content(text), output_dimensionality: 8 }))
+    assert.deepEqual(decodeEmbedding({ requests }, { model: 'e' }), {
+      request: { model: 'e', inputs: ['a', 'b'], dimensions: 8 },
+      isBatch: true,
+      warnings: [],
+    })
+  })
+
+  it('are refused by the name of the field that is at fault', () => {
+    const fault = (body: object) => {
+      const decoded = decodeEmbedding(body, { model: 'e' })
+      return 'fault' in decoded ? decoded.fault.param : undefined
+    }
+    assert.equal(fault({}), 'content')
+    assert.equal(fault({ content: { parts: [{ inlineData: {} }] } }), 'content.parts[0].text')
+    assert.equal(fault({ requests: [] }), 'requests')
+    assert.equal(
+      fault({ requests: [content('a'), { ...content('b'), outputDimensionality: 8 }] }),
+      'requests',
+    )
+    assert.equal(fault({ ...content('a'), outputDimensionality: 0 }), 'outputDimensionality')
+  })
+
+  it('come back as what was asked for', () => {
+    assert.deepEqual(encodeVectors([[1, 0]], false), { embedding: { values: [1, 0] } })
+    assert.deepEqual(encodeVectors([[1], [2]], true), { embeddings: [{ values: [1] }, { values: [2] }] })
+  })
+
+  it('have the length of 1 also where they were shortened', () => {
+    const asked = { model: 'e', inputs: ['a'], dimensions: 2 }
+    assert.deepEqual(encodeEmbedding(asked), {
+      requests: [{ model: 'models/e', content: { parts: [{ text: 'a' }] }, outputDimensionality: 2 }],
+    })
+    const answer = { embeddings: [{ values: [3, 4] }] }
+    assert.deepEqual(decodeVectors(answer, asked), [[0.6, 0.8]])
+    assert.deepEqual(decodeVectors(answer, {}), [[3, 4]])
+    assert.equal(decodeVectors({ embeddings: [{ values: 'x' }] }, {}), undefined)
+    assert.equal(decodeVectors({}, {}), undefined)
+  })
+})
+
+describe('a count of tokens in Gemini’s format', () => {
+  it('is asked of contents, or of a whole request', () => {
+    const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }]
+    const address = { model: 'm' }
+    const whole = { model: 'models/m', contents, systemInstruction: { parts: [{ text: 'Be brief.' }] } }
+    assert.deepEqual(decodeCount({ contents }, address), gemini.decodeRequest({ contents }, address))
+    assert.deepEqual(
+      decodeCount({ generateContentRequest: whole }, address),
+      gemini.decodeRequest(whole, address),
+    )
+    assert.equal(encodeCount(7).totalTokens, 7)
   })
 })
