@@ -1,4 +1,5 @@
-import { EMPTY, sumUsage, type Usage } from '../domain/usage.ts'
+import { sumUsage, type Usage } from '../domain/usage.ts'
+import { usageIn } from '../formats/gemini/usage.ts'
 import type { ImageAnswer, Picture } from '../formats/media/image.ts'
 import { memberOf } from './member.ts'
 
@@ -21,32 +22,8 @@ export function readPictures(answer: unknown): ImageAnswer {
   return { pictures: lists.flatMap(list => (Array.isArray(list) ? list.flatMap(pictureOf) : [])) }
 }
 
-const countIn = (value: unknown, name: string): number => {
-  const count = memberOf(value, name)
-  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : 0
-}
-
 /** Tokens as Google tells them; what comes out is sound, pictures or text, by the kinds it lists. */
 export function googleUsage(answers: readonly unknown[]): Usage | undefined {
-  const told = answers.map(answer => memberOf(answer, 'usageMetadata')).filter(usage => usage !== undefined)
-  return told.length === 0 ? undefined : { ...sumUsage(told.map(usageOf)), calls: 1 }
-}
-
-function usageOf(told: unknown): Usage {
-  const kinds = memberOf(told, 'candidatesTokensDetails')
-  const countOf = (kind: string) =>
-    (Array.isArray(kinds) ? kinds : [])
-      .filter(each => memberOf(each, 'modality') === kind)
-      .reduce((total, each) => total + countIn(each, 'tokenCount'), 0)
-  const output = countIn(told, 'candidatesTokenCount')
-  const audioOutput = Math.min(countOf('AUDIO'), output)
-  const imageOutput = Math.min(countOf('IMAGE'), output - audioOutput)
-  return {
-    ...EMPTY,
-    input: countIn(told, 'promptTokenCount'),
-    output: output - audioOutput - imageOutput,
-    audioOutput,
-    imageOutput,
-    reasoning: countIn(told, 'thoughtsTokenCount'),
-  }
+  const told = answers.map(usageIn).filter(usage => usage !== undefined)
+  return told.length === 0 ? undefined : { ...sumUsage(told), calls: 1 }
 }
