@@ -486,6 +486,18 @@ const TURNS = {
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'sun' }] },
     ],
   }),
+  gemini: (answer: object) => {
+    const { candidates } = answer as { candidates: { content: object }[] }
+    const response = { output: 'sun' }
+    return {
+      model: 'm',
+      contents: [
+        { role: 'user', parts: [{ text: 'Weather?' }] },
+        candidates[0]?.content,
+        { role: 'user', parts: [{ functionResponse: { name: 'weather', id: 'call_1', response } }] },
+      ],
+    }
+  },
   responses: (answer: object) => ({
     model: 'm',
     store: false,
