@@ -98,6 +98,8 @@ const shareOf = <T>(all: readonly T[], engineIndex: number, each: number) =>
   all.filter((_, index) => isCampaign || index % each === engineIndex)
 
 const SETTLED_MS = 10_000
+/** A start may take its time on a busy machine. */
+const KILLED_MS = 60_000
 
 /** What came in, until the connection broke or the answer ended. */
 async function askAt(server: Server, key: string, model: string, isStream: boolean, at: string) {
@@ -181,9 +183,9 @@ for (const [engineIndex, engine] of ENGINES.entries())
       }
     }
 
-    async function mustBeKilled(ended: Server['ended'], at: string): Promise<void> {
-      const how = await Promise.race([ended, delay(SETTLED_MS, undefined, { ref: false })])
-      assert.ok(how, `the walk never came to the point "${at}"`)
+    async function mustBeKilled(ended: Server['ended'], at: string, told = ''): Promise<void> {
+      const how = await Promise.race([ended, delay(KILLED_MS, undefined, { ref: false })])
+      assert.ok(how, `the walk never came to the point "${at}"; the client was told: ${told}`)
       assert.equal(how.signal, 'SIGKILL', how.stderr)
     }
 
@@ -220,7 +222,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
         const earlier = await read()
         const model = isSlow ? models.slow : models[how]
         const seen = await askAt(server, key, model, how === 'stream', at)
-        await mustBeKilled(server.ended, at)
+        await mustBeKilled(server.ended, at, seen.text)
         const killed = new Date()
         server = await startServer(ground)
         await untilSessionsEnded(ground, killed)
