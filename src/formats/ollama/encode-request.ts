@@ -107,9 +107,7 @@ function encodeTurn(message: Message, { path, warnings }: Writing): JsonObject {
     if (part.type !== 'toolCall') continue
     warnings.foreign(`${at}.`, part)
     if (part.signature !== undefined) warnings.lost(at, 'the signature of a call was left out')
-    const input = parseArguments(part.arguments, (field, message) =>
-      warnings.lost(`${at}.${field}`, message),
-    )
+    const input = parseArguments(part.arguments, (field, message) => warnings.lost(`${at}.${field}`, message))
     calls.push({ ...ownExtras(FORMAT, part), id: part.id, function: { name: part.name, arguments: input } })
   }
   return {
