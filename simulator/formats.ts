@@ -1,4 +1,6 @@
 import { anthropic } from './formats/anthropic.ts'
+import { bedrock } from './formats/bedrock.ts'
+import { cohere } from './formats/cohere.ts'
 import { dashscope } from './formats/dashscope.ts'
 import { deepgram } from './formats/deepgram.ts'
 import { elevenlabs } from './formats/elevenlabs.ts'
@@ -6,7 +8,9 @@ import type { Format, Route } from './formats/format.ts'
 import { gemini } from './formats/gemini.ts'
 import { geminiMedia } from './formats/gemini-media.ts'
 import { minimax } from './formats/minimax.ts'
+import { mistralChat } from './formats/mistral-chat.ts'
 import { mistralMedia } from './formats/mistral-media.ts'
+import { ollama } from './formats/ollama.ts'
 import { openai } from './formats/openai.ts'
 import { siliconflow, volcengine } from './formats/picture-hosts.ts'
 import { tei, voyage } from './formats/rankers.ts'
@@ -28,6 +32,10 @@ export const formats: readonly [Format, ...Format[]] = [
   xaiMedia,
   siliconflow,
   volcengine,
+  bedrock,
+  cohere,
+  mistralChat,
+  ollama,
 ]
 
 /** Paths that nobody knows are refused in the words of the first format. */

@@ -52,7 +52,7 @@ export function countPrompt(request: JsonObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
+export function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
   const limits = [decodeCount(request, 'max_completion_tokens'), decodeCount(request, 'max_tokens')]
   return {
     model,

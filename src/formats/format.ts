@@ -4,6 +4,7 @@ import type { ChatAnswer, ChatError, ChatEvent, ChatRequest, Warning } from './h
 import type { RequestFault } from './openai/request-fields.ts'
 import type { UsageOptions } from './openai/usage.ts'
 import type { JsonObject } from './openai/value.ts'
+import type { ChatDialect } from './openai-chat/dialect.ts'
 
 /** Ids and the clock come from outside, so that a format is a plain function of what it is given. */
 export type Ambience = {
@@ -21,6 +22,8 @@ export type EncodeOptions = {
   readonly omitReasoning?: boolean
   /** The vendor takes Anthropic's cache marks inside of this format (openai-chat: hosts differ, most refuse). */
   readonly keepCacheMarks?: boolean
+  /** How the vendor words this format (openai-chat: hosts that refuse what they do not know). */
+  readonly dialect?: ChatDialect
 }
 
 export type EncodedRequest = {

@@ -1,6 +1,9 @@
 import { anthropic } from './anthropic/format.ts'
+import { bedrock } from './bedrock/format.ts'
+import { cohere } from './cohere/format.ts'
 import type { Format, Inbound, Outbound } from './format.ts'
 import { gemini } from './gemini/format.ts'
+import { ollama } from './ollama/format.ts'
 import { openaiChat } from './openai-chat/format.ts'
 import { responses } from './responses/format.ts'
 
@@ -9,7 +12,7 @@ export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses, gem
 
 export const INBOUND: readonly Inbound[] = FORMATS
 
-export const OUTBOUND: readonly Outbound[] = [...FORMATS]
+export const OUTBOUND: readonly Outbound[] = [...FORMATS, bedrock, cohere, ollama]
 
 const outboundByName: ReadonlyMap<string, Outbound> = new Map(OUTBOUND.map(format => [format.name, format]))
 

@@ -27,3 +27,11 @@ export function mediaText({ kind, source, mediaType, transcript }: MediaPart): s
   const url = urlOf(source, mediaType) ?? ''
   return kind === 'image' ? `![image](${url})` : url
 }
+
+/** What a document says, where it is plain text. */
+export function documentText({ kind, source, mediaType = '' }: MediaPart): string | undefined {
+  if (kind !== 'file') return undefined
+  if ('text' in source) return source.text
+  const isText = mediaType.startsWith('text/') || mediaType === 'application/json'
+  return 'data' in source && isText ? Buffer.from(source.data, 'base64').toString() : undefined
+}

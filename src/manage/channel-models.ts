@@ -1,6 +1,16 @@
 import { KEY_STATUS, keyFault, readKeys } from '../domain/channel-key.ts'
 import { invalidField, Refusal } from '../domain/errors.ts'
-import { endpoint, fieldValues, fill, headersOf, providers, typeEntry } from '../providers/index.ts'
+import {
+  endpoint,
+  fieldValues,
+  fill,
+  headersOf,
+  type Provider,
+  providers,
+  signerOf,
+  typeEntry,
+  type Values,
+} from '../providers/index.ts'
 import { shippedModels, shippedOwner } from '../providers/prices/shipped.ts'
 import { listSealedKeys } from '../store/channel-keys.ts'
 import { enabledModels } from '../store/channels.ts'
@@ -38,14 +48,28 @@ export function createChannelModelHandlers(
     if (!provider.models)
       throw invalidField('type', `${provider.name} has no list of models to ask for; enter the names by hand`)
     const values = fieldValues(provider, key, { ...setting, openai_organization: organization })
-    const url = fill(endpoint(provider, baseUrl, provider.models.path), values)
+    const host = provider.models.baseUrl ?? provider.baseUrl
+    const listed = host === undefined ? provider : { ...provider, baseUrl: host }
+    const url = fill(endpoint(listed, baseUrl, provider.models.path), values)
     if (url === undefined) throw invalidField('setting', `lacks a field that ${provider.name} needs`)
     try {
-      const body = await outbound.getJson(url, headersOf(provider, key, values))
+      const body = await outbound.getJson(url, await headersFor(provider, { key, values, url }))
       return [...provider.models.names(body)]
     } catch (error) {
       throw error instanceof Refusal ? withoutKey(error, key) : error
     }
+  }
+
+  async function headersFor(
+    provider: Provider,
+    { key, values, url }: { key: string; values: Values; url: string },
+  ) {
+    const headers = headersOf(provider, key, values)
+    const sign = signerOf(provider, key, values)
+    if (sign === undefined || !URL.canParse(url)) return headers
+    const at = new Date(deps.now() * 1000)
+    const request = { method: 'GET', url: new URL(url), headers, body: Buffer.alloc(0), at } as const
+    return { ...headers, ...(await sign(request)) }
   }
 
   /** Asks with the first key that is in use. */

@@ -1,4 +1,4 @@
-import type { Auth, Provider, Values } from './provider.ts'
+import type { Auth, Provider, Signer, Values } from './provider.ts'
 
 // Local servers ask for no key: an empty one must not become a header that says nothing.
 const unlessEmpty =
@@ -22,4 +22,10 @@ export function headersOf(provider: Provider, key: string, values: Values): Read
   })
   const carried = provider.exchange?.takes(key) === true ? {} : provider.auth?.(key)
   return { ...provider.headers, ...Object.fromEntries(told), ...carried }
+}
+
+/** How requests with this key are signed; undefined where the key itself travels. */
+export function signerOf({ exchange }: Provider, key: string, values: Values): Signer | undefined {
+  const { sign, takes } = exchange ?? {}
+  return sign !== undefined && takes?.(key) ? request => sign(key, values, request) : undefined
 }

@@ -56,7 +56,7 @@ import { xinference } from './xinference.ts'
 import { xunfei } from './xunfei.ts'
 import { zai, zhipu, zhipuV4 } from './zhipu.ts'
 
-export { headersOf } from './auth.ts'
+export { headersOf, signerOf } from './auth.ts'
 export * from './endpoint.ts'
 export * from './provider.ts'
 export * from './type-entry.ts'

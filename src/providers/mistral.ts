@@ -4,10 +4,29 @@ import type { SpeechDialect } from '../formats/media/speech.ts'
 import type { TranscriptionDialect } from '../formats/media/transcript.ts'
 import { SPEECH_TYPES } from '../formats/openai/speech-request.ts'
 import { readCommonTranscript } from '../formats/openai/transcript-answer.ts'
+import type { ChatDialect } from '../formats/openai-chat/dialect.ts'
 import { bearer } from './auth.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+
+const CHAT = {
+  renamed: { seed: 'random_seed', max_completion_tokens: 'max_tokens' },
+  refused: [
+    'audio',
+    'logit_bias',
+    'logprobs',
+    'modalities',
+    'service_tier',
+    'top_logprobs',
+    'user',
+    'verbosity',
+  ],
+  // The usage comes with the last chunk, asked for or not.
+  needless: ['store', 'stream_options'],
+  required: 'any',
+  ids: { maxLength: 9, pattern: /^[a-zA-Z0-9]{9}$/ },
+} satisfies ChatDialect
 
 // Unknown fields are refused (422): `random_seed` for `seed`, `max_tokens` only, `any` for a required tool,
 // no `stream_options`; ids of tool calls are nine letters or digits. Speech is base64 inside JSON, moderation
@@ -18,6 +37,7 @@ export const mistral = {
   baseUrl: 'https://api.mistral.ai',
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions' },
+  encoding: { dialect: CHAT },
   completions: { native: '/v1/fim/completions' },
   embeddings: { openai: '/v1/embeddings' },
   speech: { native: '/v1/audio/speech' },

@@ -64,7 +64,25 @@ export type Exchange = {
   readonly scheme: 'aws-sigv4' | 'google-service-account' | 'access-secret-jwt'
   /** Whether a key is of this kind; any other key goes through `auth`. */
   readonly takes: (key: string) => boolean
+  /** The headers that prove a request made with such a key. Absent: the scheme is not spoken yet. */
+  readonly sign?: (
+    key: string,
+    values: Values,
+    request: Unsigned,
+  ) => Promise<Readonly<Record<string, string>>>
 }
+
+/** A request as it is about to leave, its body final: what a signature is made of. */
+export type Unsigned = {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  readonly at: Date
+}
+
+/** Signs one request with the key it was made for. */
+export type Signer = (request: Unsigned) => Promise<Readonly<Record<string, string>>>
 
 /**
  * A field of a channel that this vendor needs or understands beyond name, models and key. `name` is a key of the
@@ -85,6 +103,8 @@ export type ChannelField = {
 /** How to ask the vendor which models it serves. */
 export type ModelList = {
   readonly path: string
+  /** Where the vendor keeps the list on another host than the rest; a channel's own `base_url` wins over both. */
+  readonly baseUrl?: string
   /** Picks the names out of the parsed answer; anything that is not a list of models gives none. */
   readonly names: (body: unknown) => readonly string[]
 }
@@ -130,7 +150,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   /** How its counts differ from the common meaning: reasoning stands beside `completion_tokens`, not inside it. */
   readonly usage?: { readonly reasoningOutside: boolean }
   /** What of a chat its hosts take or refuse beyond the format, where one is translated for them. */
-  readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks'>
+  readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks' | 'dialect'>
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices

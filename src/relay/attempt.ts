@@ -5,7 +5,7 @@ import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Admission, Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
 import { unfitOn } from './admit.ts'
-import { type Address, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
+import { type Address, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
 import { dress, type Ready } from './dress.ts'
 import { type Early, openEarly } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
@@ -257,6 +257,7 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
           headers,
           timeouts: channel.timeouts,
           isStream: work.isStream,
+          ...signing(address, deps.nowMs),
           ...(work.isWholeTaken && { isWholeTaken: true }),
           ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
           ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),

@@ -11,6 +11,8 @@ import {
   type Operation,
   type Provider,
   pathFor,
+  type Signer,
+  signerOf,
   type Values,
 } from '../providers/index.ts'
 import {
@@ -21,7 +23,7 @@ import {
   type Table,
 } from '../routing/table.ts'
 import type { HeaderOverride } from './header-override.ts'
-import type { Timeouts } from './upstream.ts'
+import type { Ask, Timeouts } from './upstream.ts'
 
 /** A channel with everything an attempt needs, worked out once when it is loaded. */
 export type RelayChannel = RoutedChannel & {
@@ -119,7 +121,12 @@ export async function openCatalog(source: CatalogSource) {
 export type Catalog = Awaited<ReturnType<typeof openCatalog>>
 
 /** Where and with what headers a channel is asked; undefined when it does not offer that. */
-export type Address = { readonly url: URL; readonly headers: Readonly<Record<string, string>> }
+export type Address = {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  /** For a key that does not travel itself. */
+  readonly sign?: Signer
+}
 
 type Asking = {
   readonly operation: Operation
@@ -177,11 +184,17 @@ export function addressAt(
   const overrides = Object.entries(headerOverride.fixed).map(
     ([header, value]) => [header, value.replaceAll('{api_key}', () => key)] as const,
   )
+  const sign = signerOf(provider, key, values)
   return {
     url: new URL(address),
     headers: { ...headersOf(provider, key, values), ...Object.fromEntries(overrides) },
+    ...(sign && { sign }),
   }
 }
+
+/** What signs a request to this address as it leaves; nothing where its key travels itself. */
+export const signing = ({ sign }: Address, nowMs: () => number): Pick<Ask, 'sign'> =>
+  sign === undefined ? {} : { sign: request => sign({ ...request, at: new Date(nowMs()) }) }
 
 /** The same path with another last part; what it is asked with stays. */
 const siblingPath = (path: string, sibling: string | undefined) =>
@@ -196,7 +209,7 @@ type Asked = {
 
 /** The format in which a channel is asked this; undefined when it cannot be asked at all. */
 export function formatOn({ provider }: RelayChannel, spec: Asked, model: string): Format | undefined {
-  if (provider.exchange !== undefined) return undefined
+  if (provider.exchange !== undefined && provider.exchange.sign === undefined) return undefined
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }

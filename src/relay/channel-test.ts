@@ -1,7 +1,7 @@
 import { Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
 import { createAmbience } from './ambience.ts'
-import { type Catalog, createAddressBook, formatOn, type RelayChannel } from './catalog.ts'
+import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
 import { deliverNowhere } from './drain.ts'
 import { dress } from './dress.ts'
 import type { Desk, Work } from './operations/operation.ts'
@@ -119,6 +119,7 @@ export function createChannelTest({
       headers: ready.headers,
       timeouts: channel.timeouts,
       isStream: work.isStream,
+      ...signing(address, nowMs),
       ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
     })
     const found = await judge(await exchange.outcome, work, { channel, sent, startedMs })

@@ -26,8 +26,18 @@ export type Ask = {
   readonly isWholeTaken?: boolean
   /** Whether an answer of this type is bytes that are handed over as they come, from the first one on. */
   passes?(contentType: string): boolean
+  /** Proves the request as it leaves, where the key itself must not travel. */
+  sign?(request: Leaving): Promise<Readonly<Record<string, string>>>
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
+}
+
+/** A request that is about to be sent. */
+export type Leaving = {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
 }
 
 /** What went wrong with the connection or the bytes on it; a status is never a failure here. */
@@ -218,53 +228,69 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       resolve({ kind: 'stream', status, headers: answerHeaders, flow })
     }
 
-    const { origin, path } = placeOf(url)
-    poolOf(origin, timeouts.connectMs).dispatch(
-      {
-        method,
-        path,
-        headers:
-          body === undefined || Buffer.isBuffer(body)
-            ? headers
-            : { ...headers, 'content-length': String(body.length) },
-        body: body === undefined ? null : Buffer.isBuffer(body) ? body : body.open(),
-        // The first byte has its own deadline above, which also waits for the first event.
-        headersTimeout: 0,
-        bodyTimeout: timeouts.idleMs,
-      },
-      {
-        onRequestStart(started) {
-          controller = started
-          if (isAborted || isOver) started.abort(new Error('aborted'))
+    function dispatch(proven: Readonly<Record<string, string>>): void {
+      const { origin, path } = placeOf(url)
+      poolOf(origin, timeouts.connectMs).dispatch(
+        {
+          method,
+          path,
+          headers:
+            body === undefined || Buffer.isBuffer(body)
+              ? proven
+              : { ...proven, 'content-length': String(body.length) },
+          body: body === undefined ? null : Buffer.isBuffer(body) ? body : body.open(),
+          // The first byte has its own deadline above, which also waits for the first event.
+          headersTimeout: 0,
+          bodyTimeout: timeouts.idleMs,
         },
-        onResponseStart(_controller, code, given) {
-          if (code < 200) return
-          status = code
-          answerHeaders = given
-          const type = String(given['content-type'] ?? '')
-          isPassing = ask.passes?.(type) ?? false
-          isFramed = isStream && FRAMED.test(type)
-          if (ask.isWholeTaken && type.includes('json')) isStream = false
-          // A streamed answer has begun with its first event, a whole one with its status.
-          if (!handsOver()) first.cancel()
+        {
+          onRequestStart(started) {
+            controller = started
+            if (isAborted || isOver) started.abort(new Error('aborted'))
+          },
+          onResponseStart(_controller, code, given) {
+            if (code < 200) return
+            status = code
+            answerHeaders = given
+            const type = String(given['content-type'] ?? '')
+            isPassing = ask.passes?.(type) ?? false
+            isFramed = isStream && FRAMED.test(type)
+            if (ask.isWholeTaken && type.includes('json')) isStream = false
+            // A streamed answer has begun with its first event, a whole one with its status.
+            if (!handsOver()) first.cancel()
+          },
+          onResponseData(_controller, chunk) {
+            if (isOver) return
+            if (receiver) return receiver.data(chunk)
+            waiting.push(chunk)
+            size += chunk.length
+            if (handsOver()) {
+              if (!isHandedOver) handOver()
+            } else if (status >= 400 && size > MAX_ERROR_BYTES) {
+              // Enough of an error to tell; the rest is not worth receiving.
+              finish('end')
+              controller?.abort(new Error('enough'))
+            } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
+          },
+          onResponseEnd: () => finish('end'),
+          onResponseError: (_controller, error) => finish(failureOf(error, controller !== undefined)),
         },
-        onResponseData(_controller, chunk) {
-          if (isOver) return
-          if (receiver) return receiver.data(chunk)
-          waiting.push(chunk)
-          size += chunk.length
-          if (handsOver()) {
-            if (!isHandedOver) handOver()
-          } else if (status >= 400 && size > MAX_ERROR_BYTES) {
-            // Enough of an error to tell; the rest is not worth receiving.
-            finish('end')
-            controller?.abort(new Error('enough'))
-          } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
-        },
-        onResponseEnd: () => finish('end'),
-        onResponseError: (_controller, error) => finish(failureOf(error, controller !== undefined)),
-      },
-    )
+      )
+    }
+
+    async function signAndDispatch(sign: NonNullable<Ask['sign']>): Promise<void> {
+      try {
+        const bytes = body ?? Buffer.alloc(0)
+        if (!Buffer.isBuffer(bytes)) throw new Error('a request that is sent piece by piece cannot be signed')
+        const proof = await sign({ method, url, headers, body: bytes })
+        if (!isOver) dispatch({ ...headers, ...proof })
+      } catch (error) {
+        finish({ kind: 'failure', reason: 'invalid', message: (error as Error).message, wasSent: false })
+      }
+    }
+
+    if (ask.sign) void signAndDispatch(ask.sign.bind(ask))
+    else dispatch(headers)
 
     return {
       outcome: promise,

@@ -1,18 +1,22 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { type GenerateContentResponse, GoogleGenAI } from '@google/genai'
+import { EventStreamCodec } from '@smithy/eventstream-codec'
 import OpenAI from 'openai'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import { anthropic } from '../../src/formats/anthropic/format.ts'
 import { thinksAdaptively } from '../../src/formats/anthropic/model.ts'
+import { bedrock } from '../../src/formats/bedrock/format.ts'
+import { cohere } from '../../src/formats/cohere/format.ts'
 import { compact } from '../../src/formats/fields.ts'
 import type { Format, Outbound } from '../../src/formats/format.ts'
 import { gemini } from '../../src/formats/gemini/format.ts'
 import { borderAt } from '../../src/formats/gemini/grounding.ts'
 import { isEmptySchema } from '../../src/formats/gemini/schema.ts'
 import type { ChatAnswer, ChatRequest, Choice, Message, Part } from '../../src/formats/hub.ts'
+import { ollama } from '../../src/formats/ollama/format.ts'
 import { openaiChat } from '../../src/formats/openai-chat/format.ts'
 import { responses } from '../../src/formats/responses/format.ts'
-import type { SOURCES } from './format-recordings.ts'
+import type { FormatRecordings, SOURCES } from './format-recordings.ts'
 
 /** What a client's own SDK understood of an answer. */
 export type Understood = {
@@ -28,6 +32,8 @@ export type Lawful = {
   readonly events?: (bytes: Buffer) => readonly Buffer[]
   /** An event that nobody knows, to be put between any two others. */
   readonly strange: Buffer
+  /** Kinds that nobody has recorded. */
+  readonly unrecorded?: readonly (keyof FormatRecordings)[]
   readonly client?: Client
 }
 
@@ -327,7 +333,54 @@ export const LAWFUL: readonly Lawful[] = [
     strange: Buffer.from('data: {"somethingNew":{"of":"tomorrow"},"modelStatus":{"a":1}}\n\n'),
     client: geminiClient,
   },
+  {
+    format: bedrock,
+    recordings: 'bedrock',
+    events: eventFrames,
+    strange: eventFrame('somethingNew', { aField: { of: 'tomorrow' } }),
+  },
+  {
+    format: cohere,
+    recordings: 'cohere',
+    strange: Buffer.from(
+      'event: something-new\ndata: {"type":"something-new","a_field":{"of":"tomorrow"}}\n\n',
+    ),
+  },
+  {
+    format: ollama,
+    recordings: 'ollama',
+    events: bytes =>
+      bytes
+        .toString()
+        .split(/(?<=\n)/)
+        .map(line => Buffer.from(line)),
+    strange: Buffer.from('{"a_field":{"of":"tomorrow"}}\n'),
+    unrecorded: ['errors'],
+  },
 ]
+
+/** A frame of an AWS event stream; an exception's type takes the place of an event's. */
+export function eventFrame(name: string, payload: unknown, kind: 'event' | 'exception' = 'event'): Buffer {
+  const codec = new EventStreamCodec(
+    bytes => Buffer.from(bytes as Uint8Array).toString(),
+    text => Buffer.from(text),
+  )
+  const text = (value: string) => ({ type: 'string', value }) as const
+  const headers = {
+    [`:${kind}-type`]: text(name),
+    ':content-type': text('application/json'),
+    ':message-type': text(kind),
+  }
+  return Buffer.from(codec.encode({ headers, body: Buffer.from(JSON.stringify(payload)) }))
+}
+
+function eventFrames(bytes: Buffer): readonly Buffer[] {
+  const frames: Buffer[] = []
+  for (let at = 0; at < bytes.length; at += bytes.readUInt32BE(at)) {
+    frames.push(bytes.subarray(at, at + bytes.readUInt32BE(at)))
+  }
+  return frames
+}
 
 /** The bytes of each event of an SSE stream. */
 export const sseEvents = (bytes: Buffer): readonly Buffer[] =>

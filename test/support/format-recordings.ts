@@ -67,6 +67,26 @@ export const SOURCES = {
     isAnswer: body => Array.isArray(body.candidates),
     frames: dataFrames,
   },
+  bedrock: {
+    url: /\/converse(-stream)?$/,
+    folders: [],
+    isAnswer: () => false,
+    frames: dataFrames,
+    bodyKind: 'eventstream-base64',
+  },
+  cohere: {
+    url: /\/v2\/chat$/,
+    folders: ['cohere'],
+    isAnswer: body => typeof body.finish_reason === 'string',
+    frames: namedFrames,
+  },
+  ollama: {
+    url: /\/api\/chat$/,
+    folders: [],
+    isAnswer: () => false,
+    frames: dataFrames,
+    bodyKind: 'ndjson',
+  },
 } as const satisfies Record<string, Source>
 
 type Interaction = {
@@ -103,7 +123,7 @@ export function recordingsOf(format: keyof typeof SOURCES): FormatRecordings {
     streams: [
       ...succeeded
         .filter(({ kind }) => kind === (source.bodyKind ?? 'sse'))
-        .map(({ name, body }) => ({ name, value: Buffer.from(String(body)) })),
+        .map(({ name, kind, body }) => ({ name, value: bytesOf(kind, String(body)) })),
       ...loose
         .filter(path => path.endsWith('.sse'))
         .map(path => ({ name: path, value: Buffer.from(read(path)) })),
@@ -116,6 +136,8 @@ export function recordingsOf(format: keyof typeof SOURCES): FormatRecordings {
       .map(({ name, status, body }) => ({ name, status, value: body })),
   }
 }
+
+const bytesOf = (kind: string, body: string) => Buffer.from(body, kind.endsWith('base64') ? 'base64' : 'utf8')
 
 const linesIn = (path: string) => read(path).split('\n').filter(Boolean)
 

@@ -1,13 +1,12 @@
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
-import type { ChatRequest, Message, Part, Tool, ToolChoice } from '../hub.ts'
+import type { ChatRequest, Message, Tool, ToolChoice } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { budgetOf } from '../reasoning.ts'
-import { nativeSignature } from '../signature.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
-import { maxOutputOf, takesSchemas, thinksAdaptively } from './model.ts'
+import { maxOutputOf, takesSchemas } from './model.ts'
+import { encodeThinking } from './thinking.ts'
 
 /** Wishes that no field of this format can say. */
 const UNSAYABLE = {
@@ -28,7 +27,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
   warnings.foreign('', request)
   warnUnsayable(request, warnings)
   const maxTokens = request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model)
-  const thinking = encodeThinking(request, maxTokens, warnings)
+  const thinking = encodeThinking(request, { home: FORMAT, maxTokens, warnings })
   const { system, messages } = encodeMessages(request, warnings)
   const config = { ...thinking.config, ...encodeOutput(request) }
   const body = bodyOf({
@@ -215,66 +214,4 @@ function outputInWords({ output, model }: ChatRequest): string | undefined {
   return takesSchemas(model)
     ? undefined
     : `${ASK_FOR_JSON}, and fits this schema: ${JSON.stringify(output.schema)}`
-}
-
-/** The least that may be asked for. */
-const MIN_BUDGET = 1_024
-
-/** Why the vendor would refuse to let the model think, where the client could not know. */
-function obstacleToThinking({
-  reasoning,
-  messages,
-  model,
-  tools,
-  toolChoice,
-}: ChatRequest): string | undefined {
-  if (tools !== undefined && toolChoice?.mode === 'required')
-    return 'a tool is forced, and no thought can precede it'
-  const isAdaptive = reasoning?.isAdaptive || (reasoning?.budget === undefined && thinksAdaptively(model))
-  if (isAdaptive) return undefined
-  const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
-  const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
-  const isProven = calls.some(part => isOwnThought(part))
-  return isInLoop && !isProven ? 'the thoughts before the last call did not come back with it' : undefined
-}
-
-const isOwnThought = (part: Part): boolean =>
-  part.type === 'reasoning' &&
-  (nativeSignature(FORMAT, part.signature) ?? nativeSignature(FORMAT, part.encrypted)) !== undefined
-
-type Thinking = { readonly body?: JsonObject; readonly config?: JsonObject; readonly isOn: boolean }
-
-function encodeThinking(request: ChatRequest, maxTokens: number, warnings: Warnings): Thinking {
-  const { reasoning, model } = request
-  if (reasoning === undefined) return { isOn: false }
-  const { effort, budget, isAdaptive, summary } = reasoning
-  if (effort === 'none') return { body: { type: 'disabled' }, isOn: false }
-  const obstacle = obstacleToThinking(request)
-  if (obstacle !== undefined) {
-    warnings.lost('reasoning', obstacle)
-    return { isOn: false }
-  }
-  const display = summary === undefined ? {} : { display: summary === 'none' ? 'omitted' : 'summarized' }
-  const config = effort === undefined ? {} : { effort: effort === 'minimal' ? 'low' : effort }
-  if (budget !== undefined) {
-    // What the client asked for in this very form is the vendor's to judge.
-    const own = effort !== undefined && thinksAdaptively(model) ? config : {}
-    return {
-      body: { type: 'enabled', budget_tokens: Math.max(budget, MIN_BUDGET), ...display },
-      config: own,
-      isOn: true,
-    }
-  }
-  if (isAdaptive || thinksAdaptively(model)) {
-    return { body: { type: 'adaptive', ...display }, config, isOn: true }
-  }
-  const worth = effort === undefined ? undefined : budgetOf(effort)
-  if (worth === undefined) return { isOn: false }
-  // Thoughts are part of `max_tokens`, which is what the request was admitted for: they must fit in.
-  const room = Math.min(worth, Math.floor(maxTokens / 2))
-  if (room < MIN_BUDGET) {
-    warnings.lost('reasoning_effort', 'max_tokens leave no room to think')
-    return { isOn: false }
-  }
-  return { body: { type: 'enabled', budget_tokens: room }, isOn: true }
 }

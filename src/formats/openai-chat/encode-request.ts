@@ -1,5 +1,6 @@
 import { withoutCacheMarks } from '../cache.ts'
 import { fitId, type IdRule } from '../call-id.ts'
+import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
 import type {
@@ -18,6 +19,7 @@ import type { JsonObject } from '../openai/value.ts'
 import { effortOf } from '../reasoning.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
+import { fitDialect } from './dialect.ts'
 
 /** Fields that mean the same in the same vendor's other format. */
 export const SHARED_WITH_RESPONSES = [
@@ -36,7 +38,9 @@ const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
 
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = options.keepCacheMarks ? given : withoutCacheMarks(given, warnings)
+  const { dialect } = options
+  const offered = dialect === undefined ? given : withoutCustomTools(given, warnings)
+  const request = options.keepCacheMarks ? offered : withoutCacheMarks(offered, warnings)
   const { extras, shared } = sharedFields(request, 'responses')
   warnings.foreign('', { extras })
   if (request.topK !== undefined) warnings.lost('top_k', 'has no counterpart and was left out')
@@ -70,7 +74,8 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
     user: request.user && fitId(request.user, USER_RULE),
     service_tier: request.serviceTier,
   })
-  return { body, warnings: warnings.list() }
+  const worded = dialect === undefined ? body : fitDialect(body, dialect, warnings)
+  return { body: worded, warnings: warnings.list() }
 }
 
 /** Takes the fields that two formats of one vendor share out of the extras of the other. */
@@ -93,7 +98,7 @@ function encodeMessages(
   return messages.flatMap((message, index) => {
     const path = `messages[${index}]`
     warnings.foreign(`${path}.`, message)
-    if (message.role === 'tool') return encodeResults(message, path, warnings)
+    if (message.role === 'tool') return encodeResults(message, { path, options, warnings })
     if (message.role === 'assistant') return [encodeAssistant(message, { path, options, warnings })]
     return [
       bodyOf({
@@ -144,7 +149,7 @@ function encodeAssistant(message: Message, { path, options, warnings }: Writing)
     tool_calls:
       calls.length === 0
         ? undefined
-        : calls.map(call => encodeToolCall({ ...call, id: fitId(call.id, ID_RULE) })),
+        : calls.map(call => encodeToolCall({ ...call, id: fitId(call.id, options.dialect?.ids ?? ID_RULE) })),
   })
 }
 
@@ -154,7 +159,7 @@ function assistantContent(parts: readonly JsonObject[], hasCalls: boolean) {
 }
 
 /** A result is a message of its own and holds text only; media follow as the user's. */
-function encodeResults(message: Message, path: string, warnings: Warnings): readonly JsonObject[] {
+function encodeResults(message: Message, { path, options, warnings }: Writing): readonly JsonObject[] {
   const media: JsonObject[] = []
   const results = message.content
     .filter((part): part is ToolResultPart => part.type === 'toolResult')
@@ -171,7 +176,7 @@ function encodeResults(message: Message, path: string, warnings: Warnings): read
       return bodyOf({
         ...ownExtras(FORMAT, result),
         role: 'tool',
-        tool_call_id: fitId(result.callId, ID_RULE),
+        tool_call_id: fitId(result.callId, options.dialect?.ids ?? ID_RULE),
         name: result.name,
         content: plainOrList(texts),
         ...cacheControl(result.cache),

@@ -1,0 +1,260 @@
+import { maxOutputOf } from '../anthropic/model.ts'
+import { encodeThinking } from '../anthropic/thinking.ts'
+import { withoutCacheMarks } from '../cache.ts'
+import { withoutCustomTools } from '../custom-tools.ts'
+import { bodyOf, ownExtras } from '../fields.ts'
+import type { EncodedRequest, EncodeOptions } from '../format.ts'
+import type { ChatRequest, Message } from '../hub.ts'
+import { isObject, type JsonObject } from '../openai/value.ts'
+import { effortOf } from '../reasoning.ts'
+import { allowedFunctions, isNamed } from '../tool-choice.ts'
+import { warnUnsayable } from '../unsayable.ts'
+import { createWarnings, type Warnings } from '../warnings.ts'
+import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
+import { type Family, familyOf, holdsToSchemas } from './model.ts'
+
+const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
+
+/** The model and whether to stream are told by the address. */
+export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const family = familyOf(given.model)
+  const request = withoutCustomTools(family.hasCache ? given : withoutCacheMarks(given, warnings), warnings)
+  warnings.foreign('', request)
+  const unsayable = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
+  warnUnsayable(request, [...unsayable, 'audio', 'safety', 'user'], warnings)
+  const { system, messages } = encodeMessages(request, warnings)
+  const tools = encodeTools(request, { family, warnings })
+  const wishes = encodeWishes(request, { family, options, warnings })
+  const { additionalModelRequestFields: own, ...extras } = ownExtras(FORMAT, request)
+  const additional = { ...wishes.additional, ...tools.additional, ...(isObject(own) && own) }
+  const body = bodyOf({
+    ...extras,
+    messages,
+    system: system.length === 0 ? undefined : system,
+    inferenceConfig: Object.keys(wishes.inference).length === 0 ? undefined : wishes.inference,
+    toolConfig: tools.config,
+    outputConfig: encodeOutput(request),
+    serviceTier: encodeTier(request.serviceTier, warnings),
+    additionalModelRequestFields: Object.keys(additional).length === 0 ? undefined : additional,
+  })
+  return { body, warnings: warnings.list() }
+}
+
+// --- Messages -----------------------------------------------------------------------------------------------------
+
+type Turn = { readonly role: 'user' | 'assistant'; readonly content: JsonObject[] }
+
+/** Roles must take turns: neighbours of one role are one turn, and instructions lead the conversation. */
+function encodeMessages(request: ChatRequest, warnings: Warnings) {
+  const writing: Writing = { warnings, documents: new Set() }
+  const system: JsonObject[] = []
+  const turns: Turn[] = []
+  for (const [index, message] of request.messages.entries()) {
+    const path = `messages[${index}]`
+    warnings.foreign(`${path}.`, message)
+    if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+    const blocks = encodeBlocks(message.content, path, writing)
+    const isInstruction = message.role === 'system' || message.role === 'developer'
+    if (isInstruction && turns.length === 0) system.push(...instructions(blocks, path, warnings))
+    else addTurn(turns, message, blocks)
+    if (isInstruction && turns.length > 0) {
+      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
+    }
+  }
+  const wish = outputInWords(request)
+  if (wish !== undefined) {
+    system.push({ text: wish })
+    warnings.lost('response_format', 'JSON is asked for in words')
+  }
+  trimLast(turns)
+  return { system, messages: turns }
+}
+
+const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
+
+function instructions(blocks: readonly JsonObject[], path: string, warnings: Warnings) {
+  const kept = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
+  if (kept.length < blocks.length) warnings.lost(path, 'instructions are words: media were left out')
+  return kept
+}
+
+function addTurn(turns: Turn[], message: Message, blocks: readonly JsonObject[]): void {
+  const role = message.role === 'assistant' ? 'assistant' : 'user'
+  if (blocks.length === 0) return
+  const last = turns.at(-1)
+  if (last?.role === role) last.content.push(...blocks)
+  else turns.push({ role, content: [...blocks] })
+}
+
+/** The beginning of an answer that the client has written itself must not end with a blank. */
+function trimLast(turns: readonly Turn[]): void {
+  const last = turns.at(-1)
+  const block = last?.content.at(-1)
+  if (last?.role !== 'assistant' || typeof block?.text !== 'string') return
+  last.content[last.content.length - 1] = { text: block.text.trimEnd() }
+}
+
+// --- Tools --------------------------------------------------------------------------------------------------------
+
+type Deciding = { readonly family: Family; readonly warnings: Warnings }
+
+/**
+ * Calls and results in the conversation are refused unless tools are told, so that those that were called are told again
+ * where the request has none.
+ */
+function encodeTools(request: ChatRequest, { family, warnings }: Deciding) {
+  const allowed = allowedFunctions(
+    isNamed(request.toolChoice) ? { ...request, toolChoice: { mode: 'auto' } } : request,
+    warnings,
+  )
+  const called = [...new Set(calledTools(request.messages))]
+  const isForbidden = request.toolChoice?.mode === 'none'
+  if (isForbidden && called.length > 0 && allowed.length > 0) {
+    warnings.lost('tool_choice', 'calls cannot be forbidden once there were some')
+  }
+  const offered = isForbidden && called.length === 0 ? [] : allowed
+  if (offered.some(tool => tool.strict)) {
+    warnings.lost('tools.strict', 'has no counterpart and was left out')
+  }
+  const specs = offered.flatMap(tool => [
+    toolSpec(tool.name, tool.description, tool.parameters),
+    ...('cache' in tool && family.hasCache ? [cachePoint(tool.cache)] : []),
+  ])
+  const tools = specs.length > 0 ? specs : called.map(name => toolSpec(name))
+  if (tools.length === 0) return { additional: {} }
+  return {
+    config: { tools, ...encodeToolChoice(request) },
+    additional: encodeSerial(request, family, warnings),
+  }
+}
+
+const calledTools = (messages: readonly Message[]): readonly string[] =>
+  messages.flatMap(({ content }) => content.flatMap(part => (part.type === 'toolCall' ? [part.name] : [])))
+
+const toolSpec = (name: string, description?: string, parameters?: JsonObject): JsonObject => ({
+  toolSpec: bodyOf({
+    name,
+    description: description || undefined,
+    inputSchema: { json: { type: 'object', ...parameters } },
+  }),
+})
+
+function encodeToolChoice({ tools = [], toolChoice }: ChatRequest): JsonObject {
+  if (tools.length === 0 || toolChoice?.mode !== 'required') return {}
+  return { toolChoice: isNamed(toolChoice) ? { tool: { name: toolChoice.only?.[0] } } : { any: {} } }
+}
+
+/** One call at a time is a wish that only Claude can be told, in its own words. */
+function encodeSerial(
+  { parallelTools, tools = [], toolChoice }: ChatRequest,
+  { isClaude }: Family,
+  warnings: Warnings,
+): JsonObject {
+  if (parallelTools !== false || tools.length === 0) return {}
+  const mode = toolChoice?.mode ?? 'auto'
+  if (isClaude && mode === 'auto') {
+    return { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }
+  }
+  if (mode !== 'none') warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+  return {}
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+type Wishing = Deciding & { readonly options: EncodeOptions }
+type Wishes = { readonly inference: JsonObject; readonly additional: JsonObject }
+
+function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishing): Wishes {
+  const maxTokens = family.isClaude
+    ? (request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model))
+    : request.maxTokens
+  const thinking = family.isClaude
+    ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
+    : { isOn: false }
+  const isOn = thinking.isOn
+  const stop = request.stop?.filter(each => each.trim() !== '')
+  if (stop?.length !== request.stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
+  const inference = bodyOf({
+    maxTokens,
+    temperature: encodeTemperature(request.temperature, isOn, warnings),
+    topP: request.topP,
+    stopSequences: stop,
+  })
+  if (isOn && request.topK !== undefined) {
+    warnings.lost('top_k', 'cannot be set while the model thinks and was left out')
+  }
+  const config = thinking.config ?? {}
+  const additional = bodyOf({
+    ...(isOn ? {} : encodeTopK(request, family, warnings)),
+    ...(family.isClaude ? {} : encodeEffort(request, family, warnings)),
+    thinking: thinking.body,
+    output_config: Object.keys(config).length === 0 ? undefined : config,
+  })
+  return { inference, additional }
+}
+
+function encodeTemperature(
+  temperature: number | undefined,
+  isThinking: boolean,
+  warnings: Warnings,
+): number | undefined {
+  if (temperature === undefined) return undefined
+  if (isThinking && temperature !== 1) {
+    warnings.lost('temperature', 'cannot be set while the model thinks and was left out')
+    return undefined
+  }
+  if (temperature > 1) warnings.lost('temperature', 'was lowered to 1, the highest')
+  return Math.min(temperature, 1)
+}
+
+function encodeTopK({ topK }: ChatRequest, family: Family, warnings: Warnings): JsonObject {
+  if (topK === undefined) return {}
+  if (family.topK !== undefined) return family.topK(topK)
+  warnings.lost('top_k', 'has no counterpart and was left out')
+  return {}
+}
+
+function encodeEffort({ reasoning }: ChatRequest, family: Family, warnings: Warnings): JsonObject {
+  if (reasoning === undefined) return {}
+  const { effort, budget } = reasoning
+  const word = effort ?? (budget === undefined ? undefined : effortOf(budget))
+  if (family.effort === undefined || word === undefined) {
+    warnings.lost('reasoning', 'has no counterpart for this model and was left out')
+    return {}
+  }
+  if (effort === undefined) {
+    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${word}`)
+  }
+  return family.effort(word)
+}
+
+/** The schema is a text here. */
+function encodeOutput({ output, model }: ChatRequest): JsonObject | undefined {
+  if (output?.type !== 'schema' || !holdsToSchemas(model)) return undefined
+  const jsonSchema = { schema: JSON.stringify(output.schema), name: output.name ?? 'answer' }
+  return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
+}
+
+/** JSON of no schema cannot be asked for otherwise, and JSON of one only of some models. */
+function outputInWords({ output, model }: ChatRequest): string | undefined {
+  if (output === undefined) return undefined
+  if (output.type === 'json') return `${ASK_FOR_JSON}.`
+  return holdsToSchemas(model)
+    ? undefined
+    : `${ASK_FOR_JSON}, and fits this schema: ${JSON.stringify(output.schema)}`
+}
+
+const TIERS: Readonly<Record<string, string>> = {
+  auto: 'default',
+  default: 'default',
+  standard: 'default',
+  flex: 'flex',
+  priority: 'priority',
+}
+
+function encodeTier(tier: string | undefined, warnings: Warnings): JsonObject | undefined {
+  if (tier === undefined) return undefined
+  if (TIERS[tier] === undefined) warnings.lost('service_tier', 'has no counterpart and was left out')
+  return TIERS[tier] === undefined ? undefined : { type: TIERS[tier] }
+}

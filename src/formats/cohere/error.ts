@@ -1,0 +1,17 @@
+import { chatError, errorKind, retryAfterS } from '../error.ts'
+import type { ErrorAnswer } from '../format.ts'
+import type { ChatError } from '../hub.ts'
+import { member } from '../openai/value.ts'
+
+/** `{id, message, error_type}` */
+export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
+  const type = textOf(member(body, 'error_type'))
+  const told = textOf(member(body, 'message')) ?? textOf(member(body, 'error')) ?? textOf(body)
+  const message = told ?? `the provider answered with the status ${status}`
+  const words = type === 'TOO_MANY_TOKENS' ? ['context_length_exceeded'] : []
+  const kind = errorKind(status >= 400 ? status : 500, message, words)
+  return chatError(kind, message, { type, retryAfterS: retryAfterS(header) })
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined

@@ -1,0 +1,227 @@
+import { parseArguments } from '../arguments.ts'
+import { withoutCacheMarks } from '../cache.ts'
+import { withoutCustomTools } from '../custom-tools.ts'
+import { bodyOf, ownExtras } from '../fields.ts'
+import type { EncodedRequest } from '../format.ts'
+import type { ChatRequest, MediaPart, Message, Part, ToolResultPart } from '../hub.ts'
+import { documentText } from '../media.ts'
+import { isObject, type JsonObject } from '../openai/value.ts'
+import { effortOf } from '../reasoning.ts'
+import { allowedFunctions, describedFunction } from '../tool-choice.ts'
+import { toolNames } from '../tool-names.ts'
+import { warnUnsayable } from '../unsayable.ts'
+import { createWarnings, type Warnings } from '../warnings.ts'
+import { FORMAT } from './content.ts'
+
+export function encodeRequest(given: ChatRequest): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const request = withoutCustomTools(withoutCacheMarks(given, warnings), warnings)
+  const { options: ownOptions, ...own } = ownExtras(FORMAT, request)
+  warnings.foreign('', request)
+  warnUnsayable(request, ['logprobs', 'verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
+  const names = toolNames(request.messages)
+  const messages = request.messages.flatMap((message, index) =>
+    encodeMessage(message, { path: `messages[${index}]`, names, warnings }),
+  )
+  const tools = encodeTools(request, warnings)
+  const options = bodyOf({
+    num_ctx: contextFor(JSON.stringify([messages, tools ?? []], withoutImages), request.maxTokens),
+    num_predict: request.maxTokens,
+    temperature: request.temperature,
+    top_p: request.topP,
+    top_k: request.topK,
+    seed: request.seed,
+    stop: request.stop,
+    presence_penalty: request.presencePenalty,
+    frequency_penalty: request.frequencyPenalty,
+    ...(isObject(ownOptions) ? ownOptions : {}),
+  })
+  const body = bodyOf({
+    ...own,
+    model: request.model,
+    messages,
+    // It streams unless it is told not to.
+    stream: request.stream,
+    tools,
+    format: request.output?.type === 'schema' ? request.output.schema : request.output?.type,
+    think: encodeThink(request, warnings),
+    options: Object.keys(options).length === 0 ? undefined : options,
+  })
+  return { body, warnings: warnings.list() }
+}
+
+/** What the server takes without being told otherwise, and the most that is asked for. */
+const USUAL_CONTEXT = 4_096
+const MAX_CONTEXT = 131_072
+const USUAL_ANSWER = 1_024
+const BYTES_PER_TOKEN = 3
+
+/** What an image takes is the model's to know, and not what its bytes take. */
+const withoutImages = (name: string, value: unknown): unknown => (name === 'images' ? undefined : value)
+
+/**
+ * A prompt that does not fit is cut without a word, so that a longer one asks for room. In doublings: with every other size
+ * the server loads the model anew.
+ */
+function contextFor(prompt: string, maxTokens = USUAL_ANSWER): number | undefined {
+  const need = Buffer.byteLength(prompt) / BYTES_PER_TOKEN + maxTokens
+  if (need <= USUAL_CONTEXT) return undefined
+  return Math.min(2 ** Math.ceil(Math.log2(need)), MAX_CONTEXT)
+}
+
+// --- Messages -----------------------------------------------------------------------------------------------------
+
+type Writing = {
+  readonly path: string
+  readonly names: ReadonlyMap<string, string>
+  readonly warnings: Warnings
+}
+
+/** The texts and the images of some parts; thoughts and calls have places of their own. */
+type Said = { readonly content: string; readonly images: readonly string[] | undefined }
+
+function encodeMessage(message: Message, writing: Writing): readonly JsonObject[] {
+  const { path, warnings } = writing
+  warnings.foreign(`${path}.`, message)
+  if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+  if (message.role === 'tool') return encodeResults(message, writing)
+  const own = ownExtras(FORMAT, message)
+  const said = encodeParts(message.content, path, warnings)
+  if (message.role !== 'assistant') {
+    return [bodyOf({ ...own, role: message.role === 'user' ? 'user' : 'system', ...said })]
+  }
+  return [bodyOf({ ...own, role: 'assistant', ...said, ...encodeTurn(message, writing) })]
+}
+
+/** What an assistant did beside talking. */
+function encodeTurn(message: Message, { path, warnings }: Writing): JsonObject {
+  const thoughts: string[] = []
+  const calls: JsonObject[] = []
+  for (const [index, part] of message.content.entries()) {
+    const at = `${path}.content[${index}]`
+    if (part.type === 'reasoning') {
+      const isProven = part.signature !== undefined || part.encrypted !== undefined
+      if (isProven) warnings.lost(at, 'what another vendor has signed or encrypted was left out')
+      if (part.text !== '') thoughts.push(part.text)
+    }
+    if (part.type !== 'toolCall') continue
+    warnings.foreign(`${at}.`, part)
+    if (part.signature !== undefined) warnings.lost(at, 'the signature of a call was left out')
+    const input = parseArguments(part.arguments, (field, message) => warnings.lost(`${at}.${field}`, message))
+    calls.push({ ...ownExtras(FORMAT, part), id: part.id, function: { name: part.name, arguments: input } })
+  }
+  return {
+    thinking: thoughts.length === 0 ? undefined : thoughts.join('\n'),
+    tool_calls: calls.length === 0 ? undefined : calls,
+  }
+}
+
+/** A result is a message of its own that names its tool; images follow as the user's. */
+function encodeResults(message: Message, { path, names, warnings }: Writing): readonly JsonObject[] {
+  const shown: string[] = []
+  const results = message.content
+    .filter((part): part is ToolResultPart => part.type === 'toolResult')
+    .map((result, index) => {
+      const at = `${path}.content[${index}]`
+      warnings.foreign(`${at}.`, result)
+      if (result.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
+      const { content, images = [] } = encodeParts(result.content, at, warnings)
+      if (images.length > 0)
+        warnings.lost(`${at}.content`, 'images are sent as a message of the user after the results')
+      shown.push(...images)
+      return bodyOf({
+        ...ownExtras(FORMAT, result),
+        role: 'tool',
+        content,
+        tool_name: result.name ?? names.get(result.callId),
+        tool_call_id: result.callId,
+      })
+    })
+  return shown.length === 0 ? results : [...results, { role: 'user', content: '', images: shown }]
+}
+
+function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): Said {
+  const texts: string[] = []
+  const images: string[] = []
+  for (const [index, part] of parts.entries()) {
+    const at = `${path}.content[${index}]`
+    switch (part.type) {
+      case 'text':
+        warnings.foreign(`${at}.`, part)
+        if (part.citations !== undefined) warnings.lost(`${at}.citations`, 'cannot be sent back')
+        if (part.signature !== undefined) warnings.lost(at, 'the signature of a text was left out')
+        texts.push(part.text)
+        break
+      case 'refusal':
+        texts.push(part.text)
+        break
+      case 'media':
+        warnings.foreign(`${at}.`, part)
+        encodeMedia(part, at, { texts, images, warnings })
+        break
+      case 'vendor':
+        warnings.lost(at, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+        break
+      default:
+      // Thoughts, calls and results: the caller's.
+    }
+  }
+  return { content: texts.join('\n'), images: images.length === 0 ? undefined : images }
+}
+
+/** Images as bare base64, documents as what they say. */
+function encodeMedia(
+  part: MediaPart,
+  path: string,
+  { texts, images, warnings }: { texts: string[]; images: string[]; warnings: Warnings },
+): void {
+  const text = documentText(part)
+  if (part.detail !== undefined && part.detail !== 'auto') {
+    warnings.lost(`${path}.detail`, 'has no counterpart and was left out')
+  }
+  if (text !== undefined) texts.push(part.name === undefined ? text : `${part.name}\n${text}`)
+  else if (part.kind === 'image' && 'data' in part.source) images.push(part.source.data)
+  else if (part.kind === 'image' && 'url' in part.source)
+    warnings.lost(path, 'an image must be sent itself, not its address, and was left out')
+  else warnings.lost(path, `a medium of the kind ${part.kind} cannot be sent and was left out`)
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+/** Nothing says whether tools must or must not be used: one that must not is not offered. */
+function encodeTools(request: ChatRequest, warnings: Warnings): readonly JsonObject[] | undefined {
+  const { toolChoice, parallelTools } = request
+  const tools = allowedFunctions(request, warnings)
+  if (tools.length === 0 || toolChoice?.mode === 'none') return undefined
+  if (toolChoice?.mode === 'required') warnings.lost('tool_choice', 'the use of a tool cannot be demanded')
+  if (parallelTools === false)
+    warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+  if (tools.some(tool => tool.strict)) warnings.lost('tools.strict', 'has no counterpart and was left out')
+  return tools.map(tool => describedFunction(FORMAT, tool))
+}
+
+/** Models that are told how much to think refuse to be told only whether, and the other way round. */
+const takesLevels = (model: string): boolean => model.includes('gpt-oss')
+
+const LEVELS: Readonly<Record<string, string>> = {
+  minimal: 'low',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'high',
+}
+
+function encodeThink({ reasoning, model }: ChatRequest, warnings: Warnings): boolean | string | undefined {
+  if (reasoning === undefined) return undefined
+  const { effort, budget, isAdaptive, summary } = reasoning
+  if (summary !== undefined) warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+  const wish = effort ?? (budget === undefined ? undefined : effortOf(budget))
+  if (wish === undefined) return isAdaptive ? true : undefined
+  if (wish === 'none') return false
+  const level = takesLevels(model) ? LEVELS[wish] : undefined
+  if (level !== wish || effort === undefined) {
+    warnings.lost('reasoning', `is asked for as ${level ?? 'on'}: the model is not told more exactly`)
+  }
+  return level ?? true
+}
