@@ -137,7 +137,6 @@ for (const engine of ENGINES) {
       }
       await refused({ key: 'k' }, 'type')
       await refused({ type: 28, key: 'k' }, 'type')
-      await refused({ type: 33, key: 'k' }, 'type')
       await refused({ type: 8, key: 'k' }, 'base_url')
       await refused({ type: 39, base_url: provider.url, key: 'k' }, 'setting.account_id')
       await refused({ type: 1, base_url: 'http://169.254.169.254', key: 'k' }, 'base_url')
