@@ -102,7 +102,7 @@ export function Bars({ starts, stepS, stacks, format, onAxis, summary }: BarsPro
       </ul>
       <details>
         <summary className="text-label text-ink-3">{t('overview.as_table')}</summary>
-        <div className="max-h-60 overflow-auto">
+        <div className="relative max-h-60 overflow-auto">
           <table className="mt-2 w-full text-table">
             <thead>
               <tr>

@@ -112,7 +112,7 @@ export function Overview() {
       {isFresh ? <FirstSteps /> : null}
       <NeedsYou />
       <Tiles range={range} />
-      <div className="grid gap-4 md:grid-cols-2">
+      <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
         <Suspense fallback={<Loading lines={4} />}>
           <Charts range={range} />
         </Suspense>
