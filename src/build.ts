@@ -11,7 +11,7 @@ import { CONSOLE_DIRECTORY } from './console-files.ts'
 import { createClientAddress } from './http/address.ts'
 import { createCrowd } from './http/crowd.ts'
 import { createOutbound } from './http/outbound.ts'
-import { createHttpServer, drain, listen } from './http/server.ts'
+import { createHttpServer, drain, listen, listenBeside } from './http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from './identity/identify.ts'
 import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
@@ -242,7 +242,7 @@ export async function buildServer(
 
   return {
     announce: relay.announce,
-    listen: () => listen(server, config.port, config.host),
+    listen: () => (peers.isAlone ? listen : listenBeside)(server, config.port, config.host),
     async stop(): Promise<void> {
       isStopping = true
       await drain(server, config.drainS * 1000)

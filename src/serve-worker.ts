@@ -14,7 +14,8 @@ export async function serveAsWorker(config: Config): Promise<number> {
   const log = createLog(config.logLevel, stdout.isTTY).child({ worker: peers.assignment.slot })
   const ground = await openGround(config, { isLocked: true })
   const server = await buildServer(config, log, ground, peers)
-  await peers.ready(await server.listen())
+  await server.listen()
+  await peers.ready()
   await stopped.promise
   await server.stop()
   await ground.close()

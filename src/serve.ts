@@ -6,6 +6,7 @@ import { serveControl } from './cli/control.ts'
 import type { Config } from './config.ts'
 import { createConsoleFiles } from './console-files.ts'
 import { createDemo } from './demo.ts'
+import { claimPort } from './http/server.ts'
 import { createLog } from './log.ts'
 import { startWorkers } from './supervise.ts'
 import { version } from './version.ts'
@@ -41,11 +42,12 @@ type Gateway = {
 const serveHere = (config: Config, log: Logger, ground: Ground): Promise<Gateway> =>
   buildServer(config, log, ground)
 
-function serveByWorkers(config: Config, log: Logger): Gateway {
-  const supervisor = startWorkers(config, log)
+async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
+  const port = await claimPort(config.port, config.host)
+  const supervisor = startWorkers(config, port, log)
   return {
     announce: targets => supervisor.tellAll({ name: 'news', input: targets }),
-    listen: () => supervisor.ready,
+    listen: () => supervisor.ready.then(() => port),
     stop: supervisor.stop,
   }
 }
@@ -65,7 +67,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   // Before anything else that can fail: it is not told a second time.
   if (rootPassword && !demo)
     print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
-  const gateway = config.workers === 1 ? await serveHere(config, log, ground) : serveByWorkers(config, log)
+  const gateway = await (config.workers === 1 ? serveHere(config, log, ground) : serveByWorkers(config, log))
   const operations = operationsOf(config, ground, gateway.announce)
   const control = await serveControl(config.dataDir, operations)
   const signalled = untilSignalled()

@@ -9,14 +9,14 @@ import { programFile } from './store/program-file.ts'
 import { startSupervisor } from './workers/supervisor.ts'
 
 /** Starts the workers and counts for all of them what is limited for all of them together. */
-export function startWorkers(config: Config, log: Logger) {
+export function startWorkers(config: Config, port: number, log: Logger) {
   const rates = createRates({ nowMs: Date.now })
   const throttle = createThrottle(Date.now)
   return startSupervisor({
     program: fileURLToPath(programFile(import.meta.url, './main')),
     args: ['start'],
     env: {
-      PORT: String(config.port),
+      PORT: String(port),
       HOST: config.host,
       SLUICE_DATA: config.dataDir,
       SLUICE_LOG: log.level,

@@ -5,6 +5,12 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
+import {
+  type AddressInfo,
+  createServer as createNetServer,
+  type ListenOptions,
+  type Server as NetServer,
+} from 'node:net'
 import { Refusal } from '../domain/errors.ts'
 import type { Crowd } from './crowd.ts'
 import { managementError } from './errors.ts'
@@ -93,15 +99,37 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
   return server
 }
 
-export const listen = (server: Server, port: number, host: string) =>
+type Place = Pick<ListenOptions, 'port' | 'host' | 'reusePort'>
+
+const listenOnce = (server: NetServer, place: Place) =>
   new Promise<number>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => {
+    server.listen(place, () => {
       server.off('error', reject)
-      const address = server.address()
-      resolve(typeof address === 'object' && address ? address.port : port)
+      resolve((server.address() as AddressInfo).port)
     })
   })
+
+export const listen = (server: Server, port: number, host: string) => listenOnce(server, { port, host })
+
+/**
+ * Listens beside others at one port, each with a queue of its own that the system fills: what waits in the queue of
+ * one that dies is reset at once, and its client comes back. Where the system cannot do that (macOS, Windows) the
+ * supervisor hands connections on.
+ */
+export const listenBeside = (server: Server, port: number, host: string) =>
+  listenOnce(server, { port, host, reusePort: true }).catch(error => {
+    if (error.code !== 'ENOTSUP') throw error
+    return listen(server, port, host)
+  })
+
+/** A port that nobody else is at. Whoever listens beside others would not notice a stranger there. */
+export async function claimPort(port: number, host: string): Promise<number> {
+  const claim = createNetServer()
+  const claimed = await listenOnce(claim, { port, host })
+  await new Promise(resolve => claim.close(resolve))
+  return claimed
+}
 
 const SWEEP_MS = 100
 

@@ -26,9 +26,7 @@ export const alone = (assignment: Assignment): Peers => ({
 })
 
 /** Joins the supervisor that started this process. `onStop` is called once, when all are to stop. */
-export async function joinSupervisor(
-  onStop: () => void,
-): Promise<Peers & { ready(port: number): Promise<void> }> {
+export async function joinSupervisor(onStop: () => void): Promise<Peers & { ready(): Promise<void> }> {
   const served = Promise.withResolvers<Pick<ToWorker, Shared>>()
   // What comes while this worker still starts is done when it has started: it may have read what has changed since.
   const post = createPost<ToSupervisor, ToWorker>(
@@ -60,6 +58,6 @@ export async function joinSupervisor(
     },
     serve: words => served.resolve(words),
     supervisor: post,
-    ready: port => post.ask('ready', port),
+    ready: () => post.ask('ready', null),
   }
 }

@@ -13,7 +13,7 @@ export type Services = {
 export type SupervisorOptions = {
   readonly program: string
   readonly args: readonly string[]
-  /** Settings the workers start with. */
+  /** Settings the workers start with, the port among them. */
   readonly env: Readonly<Record<string, string>>
   readonly assignments: readonly Assignment[]
   /** How long a worker may take to finish what runs when all are stopped. */
@@ -65,20 +65,15 @@ export function startSupervisor(options: SupervisorOptions) {
   const { program, args, env, assignments, services, onDeath, drainMs } = options
   cluster.setupPrimary({ exec: program, args: [...args] })
   const locks = createLocks()
-  const started = Promise.withResolvers<number>()
+  const started = Promise.withResolvers<void>()
   const slots = assignments.map(
     (assignment): Slot => ({ assignment, crew: undefined, staffed: Promise.withResolvers(), deaths: 0 }),
   )
-  let port: number | undefined
-  // Workers share a socket by the port they ask for. Where that is 0, whoever comes later must ask for 0 too while one of
-  // the others is there, and for the port they got when they are all gone and their socket with them.
-  let askedPort = env.PORT ?? '0'
   let isStopping = false
   let tickedMs = performance.now()
 
   function staff(slot: Slot): void {
-    if (port !== undefined && !slots.some(({ crew }) => crew)) askedPort = String(port)
-    const worker = cluster.fork({ ...env, PORT: askedPort })
+    const worker = cluster.fork(env)
     const service = services()
     const post = createPost<ToWorker, ToSupervisor>(
       {
@@ -87,17 +82,10 @@ export function startSupervisor(options: SupervisorOptions) {
       },
       {
         hello: async () => slot.assignment,
-        ready: async given => {
-          if (given !== (port ?? given)) {
-            // The others ended while it started, and it got a socket of its own: the next one asks for theirs.
-            askedPort = String(port)
-            worker.process.kill('SIGKILL')
-            return
-          }
+        ready: async () => {
           crew.isReady = true
           crew.heardMs = performance.now()
-          port ??= given
-          if (slots.every(each => each.crew?.isReady)) started.resolve(given)
+          if (slots.every(each => each.crew?.isReady)) started.resolve()
         },
         others: broadcast => tellAll(broadcast, slot),
         enter: name => locks.enter(name, crew),
@@ -121,8 +109,7 @@ export function startSupervisor(options: SupervisorOptions) {
       const how = signal ?? `exit ${code}`
       onDeath(slot.assignment.slot, how)
       // Before the first start is through, what is wrong with one is wrong with all.
-      if (port === undefined || !crew.isReady)
-        started.reject(new WorkerStartError(slot.assignment.slot, code ?? 1))
+      if (!crew.isReady) started.reject(new WorkerStartError(slot.assignment.slot, code ?? 1))
       slot.deaths = performance.now() - crew.startedMs < CALM_MS ? slot.deaths + 1 : 0
       const wait = slot.deaths <= 1 ? 0 : Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (slot.deaths - 2))
       setTimeout(() => (isStopping ? undefined : staff(slot)), wait)
@@ -176,7 +163,7 @@ export function startSupervisor(options: SupervisorOptions) {
     worker.isDead() ? Promise.resolve() : new Promise<void>(resolve => worker.once('exit', () => resolve()))
 
   return {
-    /** The port, when every worker listens. */
+    /** When every worker listens. */
     ready: started.promise,
     tellAll,
     async stop(): Promise<void> {

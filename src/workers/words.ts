@@ -31,7 +31,7 @@ export type Broadcast = {
 /** What a worker asks its supervisor, who counts what is limited for all of them together. */
 export type ToSupervisor = {
   hello(input: null): Promise<Assignment>
-  ready(port: number): Promise<void>
+  ready(input: null): Promise<void>
   others(broadcast: Broadcast): Promise<void>
   enter(name: string): Promise<void>
   leave(name: string): void
