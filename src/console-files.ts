@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { glob, readFile } from 'node:fs/promises'
+import { glob, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
@@ -30,7 +30,10 @@ async function digestOfSources(): Promise<string> {
   const files: string[] = []
   for await (const file of glob(SOURCES, { cwd: ROOT })) files.push(file)
   const hash = createHash('sha256')
-  for (const file of files.sort()) hash.update(`${file}\0`).update(await readFile(join(ROOT, file)))
+  for (const file of files.sort()) {
+    const { size, mtimeMs } = await stat(join(ROOT, file))
+    hash.update(`${file}\0${size}\0${mtimeMs}\0`)
+  }
   return hash.digest('hex')
 }
 

@@ -1,5 +1,8 @@
+import { stdout } from 'node:process'
 import pino from 'pino'
-import pretty from 'pino-pretty'
+
+// Only a terminal needs it, and it takes its time to load.
+const pretty = stdout.isTTY ? (await import('pino-pretty')).default : undefined
 
 /** Credentials by their shape, wherever they turn up: in a message, an upstream's error, a stack. */
 const SECRETS =
@@ -16,7 +19,7 @@ export const scrub = (line: string) =>
   )
 
 /** JSON lines on stdout, pretty on a terminal. No bodies, no headers; what slips through is scrubbed by shape. */
-export function createLog(level: string, isTerminal: boolean): pino.Logger {
+export function createLog(level: string): pino.Logger {
   return pino(
     {
       level,
@@ -40,6 +43,6 @@ export function createLog(level: string, isTerminal: boolean): pino.Logger {
       },
       hooks: { streamWrite: scrub },
     },
-    isTerminal ? pretty({ colorize: true, ignore: 'pid,hostname' }) : pino.destination(1),
+    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : pino.destination(1),
   )
 }

@@ -1,4 +1,3 @@
-import { stdout } from 'node:process'
 import { buildServer, openGround } from './build.ts'
 import { EXIT } from './cli/cli.ts'
 import type { Config } from './config.ts'
@@ -11,7 +10,7 @@ export async function serveAsWorker(config: Config): Promise<number> {
   // An interrupt from the terminal reaches every process of the group.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopped.resolve())
   const peers = await joinSupervisor(stopped.resolve)
-  const log = createLog(config.logLevel, stdout.isTTY).child({ worker: peers.assignment.slot })
+  const log = createLog(config.logLevel).child({ worker: peers.assignment.slot })
   const ground = await openGround(config, { isLocked: true })
   const server = await buildServer(config, log, ground, peers)
   await server.listen()

@@ -1,4 +1,3 @@
-import { stdout } from 'node:process'
 import type { Logger } from 'pino'
 import { buildServer, type Ground, openGround, operationsOf } from './build.ts'
 import { EXIT, type StartOptions } from './cli/cli.ts'
@@ -61,7 +60,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   const config = { ...given, dataDir: demo?.dataDir ?? given.dataDir }
   // A demo's words are for a person: the lines of its own set-up would bury them.
   const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel
-  const log = createLog(level, stdout.isTTY)
+  const log = createLog(level)
   const ground = await openGround(config)
   const rootPassword = ground.printed?.rootPassword
   // Before anything else that can fail: it is not told a second time.

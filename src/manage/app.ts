@@ -14,7 +14,7 @@ import { JsonError, parseJson } from '../wire/json.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { serveEverything } from './routes.ts'
+import { refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -105,9 +105,11 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   await app.register(cookie)
   await serveReference(app, deps)
   const { sendPage } = await serveConsole(app, deps)
-  app.setNotFoundHandler((request, reply) =>
-    isPage(request) ? sendPage(reply) : send(reply, managementError(nothingAt(request))),
-  )
+  app.setNotFoundHandler(async (request, reply) => {
+    refuseOtherMethod(request, reply)
+    if (isPage(request)) return sendPage(reply)
+    throw nothingAt(request)
+  })
   serveEverything(app, deps)
 
   await app.ready()

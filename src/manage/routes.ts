@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../domain/errors.ts'
 import { createAliasHandlers } from './aliases.ts'
 import { createAuditHandlers } from './audit.ts'
@@ -54,6 +54,8 @@ export const contract = {
   ...videoContract,
 } as const satisfies Contract
 
+const DOCUMENT_PATH = '/api/openapi.json'
+
 export function serveEverything(app: FastifyInstance, deps: Deps): void {
   serveContract(
     app,
@@ -78,29 +80,55 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
     },
     deps,
   )
-  app.get('/api/openapi.json', { schema: { hide: true } }, async () => app.swagger())
-  refuseOtherMethods(app)
+  app.get(DOCUMENT_PATH, { schema: { hide: true } }, async () => app.swagger())
+  keepNamesApart(app)
 }
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+type KnownPath = { readonly path: string; readonly pattern: RegExp; readonly methods: ReadonlySet<string> }
+
+const paramsIn = (path: string) => path.split('/:').length
+
+/** What each path takes, those with fewer parameters first: a name of ours stands before somebody's id. */
+function knownPaths(): KnownPath[] {
+  const served = new Map<string, Set<string>>([[DOCUMENT_PATH, new Set(['GET'])]])
+  for (const { path, method } of Object.values(contract))
+    served.set(path, (served.get(path) ?? new Set()).add(method))
+  return [...served]
+    .sort(([a], [b]) => paramsIn(a) - paramsIn(b))
+    .map(([path, methods]) => ({
+      path,
+      pattern: new RegExp(`^${path.replace(/\/$/, '').replaceAll(/:[^/]+/g, '[^/]+')}/?$`),
+      methods,
+    }))
+}
+
+const KNOWN = knownPaths()
+
+function refuseMethod({ path, methods }: KnownPath, { method }: FastifyRequest, reply: FastifyReply): never {
+  const allow = [...methods].sort().join(', ')
+  reply.header('allow', allow)
+  throw new Refusal('method_not_allowed', `${path} takes ${allow}, not ${method}`)
+}
 
 /** A known path asked in another way is 405, not 404. */
-function refuseOtherMethods(app: FastifyInstance): void {
-  const served = new Map<string, Set<string>>([['/api/openapi.json', new Set(['GET'])]])
-  for (const { path, method } of Object.values(contract)) {
-    const methods = served.get(path) ?? new Set()
-    served.set(path, methods.add(method))
-  }
-  for (const [path, methods] of served) {
-    const allow = [...methods].sort().join(', ')
+export function refuseOtherMethod(request: FastifyRequest, reply: FastifyReply): void {
+  const asked = (request.url.split('?')[0] ?? '').replaceAll(/\/{2,}/g, '/')
+  const known = KNOWN.find(({ pattern }) => pattern.test(asked))
+  if (known) refuseMethod(known, request, reply)
+}
+
+/** Where a path with a parameter takes what a name of ours does not, the name would be taken for somebody's id. */
+function keepNamesApart(app: FastifyInstance): void {
+  for (const known of KNOWN) {
+    const { path, methods } = known
+    const wider = KNOWN.filter(other => other.path !== path && other.pattern.test(path))
+    const others = new Set(wider.flatMap(other => [...other.methods])).difference(methods)
+    if (others.size === 0) continue
     app.route({
-      method: METHODS.filter(method => !methods.has(method)),
+      method: [...others],
       url: path,
       schema: { hide: true },
-      handler: async (request, reply) => {
-        reply.header('allow', allow)
-        throw new Refusal('method_not_allowed', `${path} takes ${allow}, not ${request.method}`)
-      },
+      handler: async (request, reply) => refuseMethod(known, request, reply),
     })
   }
 }

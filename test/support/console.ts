@@ -7,7 +7,7 @@ import { newDirectory, startServer } from './process.ts'
 export async function startConsole(env: Readonly<Record<string, string>> = {}) {
   const simulator = await startSimulator()
   // As the program itself would: a console that is made anew under a running test would pull its files away.
-  await createConsoleFiles(createLog('silent', false)).prepare()
+  await createConsoleFiles(createLog('silent')).prepare()
   const server = await startServer({ dataDir: newDirectory(), env })
   return {
     ...server,

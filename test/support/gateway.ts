@@ -79,7 +79,7 @@ export async function startGateway({ engine, env = {} }: GatewayOptions) {
     ...env,
   })
   const ground = await openGround(config)
-  const server = await buildServer(config, createLog(config.logLevel, false), ground)
+  const server = await buildServer(config, createLog(config.logLevel), ground)
   const url = `http://127.0.0.1:${await server.listen()}${config.basePath}`
   const api = createApi(url, config.rootAccessToken ?? ROOT_TOKEN)
   const closing: (() => Promise<void>)[] = []

@@ -43,12 +43,18 @@ export function typed(body: JsonObject, numbers: readonly string[], flags: reado
   return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, read(name, value)]))
 }
 
-const languages = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
+/** Made when it is first asked: it reads megabytes of names. */
+let languages: Intl.DisplayNames | undefined
+
+function isLanguage(code: string): boolean {
+  languages ??= new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
+  return languages.of(code) !== undefined
+}
 
 function readLanguage(fields: Fields): string | undefined {
   const language = fields.text('language')
   if (language === undefined || language === '') return undefined
-  const isKnown = /^[a-z]{2}$/i.test(language) && languages.of(language.toLowerCase()) !== undefined
+  const isKnown = /^[a-z]{2}$/i.test(language) && isLanguage(language.toLowerCase())
   if (!isKnown && !LONG_CODES.includes(language))
     fields.refuse('language', 'must be a code of ISO 639-1, such as en')
   return language
