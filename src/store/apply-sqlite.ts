@@ -1,4 +1,5 @@
-import { applying, type Change, type Met, type Settled } from './apply.ts'
+import type { Settled } from '../domain/settled.ts'
+import { applying, type Change, type Met } from './apply.ts'
 import type { SQLInputValue, StatementSync } from './sqlite-open.ts'
 
 /** Called like a statement, with node, last and oldest open number, and settled requests as JSON. */

@@ -1,44 +1,10 @@
 import { link } from '../domain/chain.ts'
 import { LOG_TYPE } from '../domain/log.ts'
+import type { Settled } from '../domain/settled.ts'
 import { entryFields } from './entry.ts'
 import type { AccountKind, EntryRow } from './schema.ts'
 
 // SQLite's own thread runs this file, so it leans on nothing heavy: no query builder, no other room's tables.
-
-/** A settled request, as the store writes it down. */
-export type Settled = {
-  readonly rid: string
-  readonly timeMs: number
-  readonly userId: number
-  readonly tokenId: number
-  readonly channelId: number
-  readonly cost: number
-  readonly overrun: number
-  readonly userLeased: number
-  readonly tokenLeased: number
-  readonly doubts: readonly { readonly channelId: number; readonly amount: number; readonly reason: string }[]
-  readonly log: {
-    readonly tokenName: string
-    readonly model: string
-    readonly promptTokens: number
-    readonly completionTokens: number
-    readonly useTimeMs: number
-    readonly isStream: boolean
-    readonly address: string
-    readonly isError: boolean
-    readonly content: string
-    readonly upstreamRequestId: string
-    readonly other: Readonly<Record<string, unknown>>
-  }
-  readonly video?: VideoNote
-}
-
-/** What the end of a hold means to the video job it was for. */
-type VideoNote = { readonly id: string } & (
-  | { readonly outcome: 'accepted'; readonly upstreamIds: readonly string[] }
-  | { readonly outcome: 'doubt' }
-  | { readonly outcome: 'lost'; readonly code: string; readonly message: string }
-)
 
 type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']

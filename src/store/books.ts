@@ -1,5 +1,6 @@
 import { CompiledQuery, sql } from 'kysely'
-import { applying, type Change, chainOf, type Met, type Settled } from './apply.ts'
+import type { Settled } from '../domain/settled.ts'
+import { applying, type Change, chainOf, type Met } from './apply.ts'
 import { APPLY_SETTLED } from './apply-sqlite.ts'
 import { startChain } from './chains.ts'
 import { chunksOf } from './chunks.ts'
