@@ -18,6 +18,15 @@ const PEOPLES_QUOTA = 50_000_000
 const TOKEN = 'demo'
 /** Names that people know and that have a price, so that the demo shows real figures. */
 const MODELS = ['gpt-4o-mini', 'gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash', 'deepseek-chat']
+/** For the other things a person may try. */
+const OTHER_MODELS = [
+  'text-embedding-3-small',
+  'gpt-4o-mini-tts',
+  'whisper-1',
+  'omni-moderation-latest',
+  'gpt-image-1',
+  'sora-2',
+]
 const OPENAI_TYPE = 1
 
 type Furnishing = {
@@ -25,6 +34,7 @@ type Furnishing = {
   readonly operations: Operations
   readonly rootPassword: string | undefined
   readonly store: Store
+  announce(targets: readonly string[]): Promise<void>
   print(line: string): void
 }
 
@@ -76,7 +86,7 @@ async function furnishChannel(call: Client, name: string, baseUrl: string, prior
     type: OPENAI_TYPE,
     key: 'simulated-key',
     base_url: baseUrl,
-    models: MODELS,
+    models: [...MODELS, ...OTHER_MODELS],
     priority,
   }
   const made = await call<{ id: number }>('POST', '/api/channel/', { mode: 'single', channel })
@@ -94,7 +104,7 @@ async function furnishToken(call: Client): Promise<Token> {
 
 /** A day of requests by several people, a channel that took over and one that was given up: something to look at. */
 async function furnishHistory(
-  { address, operations, store }: Pick<Furnishing, 'address' | 'operations' | 'store'>,
+  { address, operations, store, announce }: Omit<Furnishing, 'rootPassword' | 'print'>,
   call: Client,
   { first, demoToken }: { readonly first: number; readonly demoToken: Token },
 ): Promise<void> {
@@ -134,8 +144,21 @@ async function furnishHistory(
     reason,
     time: Math.floor(nowMs / 1000),
   })
-  // The relay hears of what the store was told behind its back.
-  await call('PUT', '/api/channel/', { id: broken.id, priority: -2 })
+  await announce([`channel:${broken.id}`])
+}
+
+/** A video that is being made while somebody looks. */
+async function furnishVideo(address: string, key: string): Promise<void> {
+  const response = await fetch(`${address}/v1/videos`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'sora-2',
+      prompt: 'A river at dawn, seen from a small boat.',
+      seconds: '4',
+    }),
+  })
+  if (!response.ok) throw new Error(`the demo could not make a video: ${await response.text()}`)
 }
 
 const baseUrlOf = async (call: Client, id: number) =>
@@ -156,7 +179,8 @@ export function createDemo(givenDataDir: string | undefined) {
 
   return {
     dataDir,
-    async furnish({ address, operations, rootPassword, store, print }: Furnishing): Promise<void> {
+    async furnish({ rootPassword, print, ...gateway }: Furnishing): Promise<void> {
+      const { address, operations } = gateway
       const { url, child } = await startSimulator()
       simulator = child
       const { token } = await operations.accessToken({ username: 'root', name: SET_UP })
@@ -164,8 +188,10 @@ export function createDemo(givenDataDir: string | undefined) {
       const first = await furnishChannel(call, CHANNEL, url, 0)
       const demoToken = await furnishToken(call)
       const { key } = demoToken
-      if (first.isNew)
-        await furnishHistory({ address, operations, store }, call, { first: first.id, demoToken })
+      if (first.isNew) {
+        await furnishHistory(gateway, call, { first: first.id, demoToken })
+        await furnishVideo(address, key)
+      }
       await endSetUp(call)
 
       const question = `{"model":"${MODELS[0]}","messages":[{"role":"user","content":"Hello!"}]}`

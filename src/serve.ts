@@ -75,7 +75,11 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   void consoleFiles.prepare()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
-  if (demo) await demo.furnish({ address, operations, rootPassword, store: ground.store, print })
+  if (demo) {
+    const { store } = ground
+    const { announce } = gateway
+    await demo.furnish({ address, operations, rootPassword, store, announce, print })
+  }
   log.info({ address, version, engine: ground.store.engine, workers: config.workers }, 'sluice is ready')
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')

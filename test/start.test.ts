@@ -945,9 +945,10 @@ describe('the demo', () => {
     const channels = await ask('/api/channel/')
     assert.deepEqual(channels.items.map((each: { status: number }) => each.status).sort(), [1, 1, 3])
     const channel = channels.items.find((each: { name: string }) => each.name === 'Simulated provider')
-    // A day of requests to look at, in books that hold.
+    // A day of requests and a video to look at, in books that hold.
     const day = `from=${Math.floor(Date.now() / 1000) - 90_000}&to=${Math.floor(Date.now() / 1000) + 900}`
-    assert.equal((await ask(`/api/usage/series?${day}`)).totals.requests, 900)
+    assert.equal((await ask(`/api/usage/series?${day}`)).totals.requests, 901)
+    assert.equal((await ask('/api/video/')).total, 1)
     assert.equal((await ask('/api/ledger/verify')).ok, true)
     assert.equal(
       (await fetch(`${channel.base_url}/v1/models`, { headers: { authorization: 'Bearer simulated-key' } }))
