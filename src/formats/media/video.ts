@@ -181,15 +181,13 @@ const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
 function readSides(fields: Fields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
   const width = fields.integer('width', MAX_SIDE)
   const height = fields.integer('height', MAX_SIDE)
-  if ((width === undefined) !== (height === undefined))
-    fields.refuse(width === undefined ? 'width' : 'height', 'is needed beside the other side')
   const size = given(body, 'size')
   if (size === undefined || size === '' || size === 'auto') return { width, height }
   const [, wide, high] = SIZE.exec(typeof size === 'string' ? size : '') ?? []
   const sides = { width: Number(wide), height: Number(high) }
   if (!(sides.width >= 1 && sides.width <= MAX_SIDE && sides.height >= 1 && sides.height <= MAX_SIDE))
     fields.refuse('size', `must be two sides of 1 to ${MAX_SIDE} pixels, such as 1280x720`)
-  else if (width !== undefined && height !== undefined && (width !== sides.width || height !== sides.height))
+  else if ((width ?? sides.width) !== sides.width || (height ?? sides.height) !== sides.height)
     fields.refuse('size', 'says something else than width and height')
   return sides
 }
@@ -264,13 +262,10 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
     const prompt = fields.text('prompt')
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
-    const stills = readStills(fields, asked, files)
-    // Something has to be said of what is to be made.
-    if (!prompt && stills.length === 0) fields.required('prompt')
     return {
       model,
       prompt: prompt === '' ? undefined : prompt,
-      stills,
+      stills: readStills(fields, asked, files),
       seconds: readSeconds(fields, asked),
       ...readSides(fields, asked),
       fps: fields.integer('fps', MAX_FPS),
@@ -339,6 +334,8 @@ export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): 
   ]
   const lost = named.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
   const words = lost.map(([, word]) => `${word} is not taken by this provider`)
+  if ((ask.width === undefined) !== (ask.height === undefined))
+    words.push('width and height are taken only together')
   if (ask.responseFormat !== undefined && ask.responseFormat !== 'url')
     words.push('response_format is not taken by this provider')
   return words
