@@ -5,6 +5,7 @@ import type { Part, StoredFile } from '../../wire/multipart.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { readStill, type Still } from './still.ts'
+import { extentOf } from './video-extent.ts'
 
 /** What a request for a video says (spec 4.6). */
 export type VideoAsk = {
@@ -176,6 +177,23 @@ function readSeconds(fields: Fields, body: JsonObject): number | undefined {
   return values[0]
 }
 
+/** What a vendor's own fields say of length and number: they are asked for like any other, and paid like any other. */
+function readExtent(fields: Fields, own: JsonObject, { seconds, fps }: Pick<VideoAsk, 'seconds' | 'fps'>) {
+  let longest = seconds
+  for (const [name, value] of Object.entries(own)) {
+    const told = extentOf({ [name]: value }, fps)
+    if ((told.videos ?? 1) !== 1) fields.refuse(name, 'says how many videos there are: n does')
+    if (told.seconds === undefined) continue
+    if (told.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && told.seconds > seconds))
+      fields.refuse(
+        name,
+        `makes a longer video than ${seconds === undefined ? 'can be had' : 'duration says'}`,
+      )
+    if (seconds === undefined) longest = Math.max(longest ?? 0, told.seconds)
+  }
+  return longest === 0 ? undefined : longest
+}
+
 const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
 
 function readSides(fields: Fields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
@@ -262,19 +280,22 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
     const prompt = fields.text('prompt')
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
+    const fps = fields.integer('fps', MAX_FPS)
+    const metadata = readMetadata(fields, asked)
+    const more = Object.fromEntries(Object.entries(asked).filter(([name]) => !KNOWN.has(name)))
     return {
       model,
       prompt: prompt === '' ? undefined : prompt,
       stills: readStills(fields, asked, files),
-      seconds: readSeconds(fields, asked),
+      seconds: readExtent(fields, { ...more, metadata }, { seconds: readSeconds(fields, asked), fps }),
       ...readSides(fields, asked),
-      fps: fields.integer('fps', MAX_FPS),
+      fps,
       n: fields.integer('n', MAX_VIDEOS) ?? 1,
       seed: readSeed(fields, asked),
-      metadata: readMetadata(fields, asked),
+      metadata,
       user: shortText(fields, 'user'),
       responseFormat: shortText(fields, 'response_format'),
-      more: Object.fromEntries(Object.entries(asked).filter(([name]) => !KNOWN.has(name))),
+      more,
     }
   })
 }

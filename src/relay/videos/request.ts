@@ -3,6 +3,7 @@ import { Refusal } from '../../domain/errors.ts'
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { MAX_STILL_BYTES } from '../../formats/media/still.ts'
 import { readVideoRequest, type VideoAsk, whenOf } from '../../formats/media/video.ts'
+import { extentOf } from '../../formats/media/video-extent.ts'
 import { bodyOfForm } from '../../formats/openai/transcription-request.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Form, FormFile } from '../form.ts'
@@ -24,9 +25,15 @@ const unused = (): never => {
   throw new Error('a video job is submitted by itself')
 }
 
-/** Seconds of one video: as asked, else what the vendor makes by itself. */
-export const secondsOn = (ask: VideoAsk, { provider }: RelayChannel, sent: string): number | undefined =>
-  ask.seconds ?? videoDialect(provider, sent)?.secondsOf?.(sent)
+/** Seconds of one video: as the channel has it, else as asked, else what the vendor makes by itself. */
+export const secondsOn = (
+  ask: VideoAsk,
+  { provider, override }: RelayChannel,
+  sent: string,
+): number | undefined =>
+  extentOf(override.members, ask.fps).seconds ??
+  ask.seconds ??
+  videoDialect(provider, sent)?.secondsOf?.(sent)
 
 export const usageOf = (videos: number, seconds: number | undefined): Usage => ({
   ...EMPTY,
