@@ -4,6 +4,7 @@ import { type Options, readOptions, UsageError } from './options.ts'
 /** Figures of this machine, one table a subject. `npm run bench` runs all; a name runs one. */
 const BENCHES = {
   relay: async options => (await import('./relay.ts')).benchRelay(options),
+  media: async options => (await import('./media.ts')).benchMedia(options),
   growth: async options => (await import('./growth.ts')).benchGrowth(options),
   failover: async options => (await import('./failover.ts')).benchFailover(options),
   'slow-readers': async options => (await import('./slow-readers.ts')).benchSlowReaders(options),

@@ -11,10 +11,14 @@ const BEHAVIOURS = {
   answer: (socket: Socket, body: Buffer) => (body.includes(STREAMED) ? stream(socket) : socket.write(WHOLE)),
   /** As much as the reader takes, up to a bound. */
   flood: (socket: Socket) => flood(socket),
+  /** A megabyte of sound where a voice is asked for, else what was heard. */
+  media: (socket: Socket, body: Buffer) => socket.write(body.includes(VOICE) ? SOUND : HEARD),
   reset: (socket: Socket) => socket.resetAndDestroy(),
   refuse: (socket: Socket) => socket.write(REFUSAL),
 } as const satisfies Record<string, (socket: Socket, body: Buffer) => unknown>
 
+const VOICE = '"voice"'
+const SOUND_BYTES = 1_048_576
 const STREAMED = '"stream":true'
 const FLOOD_BYTES = 16 * 1_048_576
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -26,6 +30,11 @@ const whole = (status: string, text: string) =>
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
 const WHOLE = whole('200 OK', ANSWER)
+const HEARD = whole('200 OK', '{"text":"Hello","usage":{"type":"duration","seconds":65}}')
+const SOUND = Buffer.concat([
+  Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\ncontent-length: ${SOUND_BYTES}\r\n\r\n`),
+  Buffer.alloc(SOUND_BYTES, 0x55),
+])
 const REFUSAL = whole('500 Internal Server Error', '{"error":{"message":"broken","type":"server_error"}}')
 const STREAM_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 const WORD = Buffer.from(chunk(wordEvent(' word')))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { request as httpRequest } from 'node:http'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ENGINES } from './support/gateway.ts'
@@ -45,6 +46,38 @@ for (const engine of ENGINES) {
       }
       const usual = await sdk.audio.speech.create({ model, input: 'Hello', voice: 'nova' })
       assert.equal(usual.headers.get('content-type'), 'audio/mpeg')
+    })
+
+    it('has the type of its format where the provider tells none', async () => {
+      const provider = createServer((request, response) => {
+        request.resume().on('end', () => {
+          const isNamed = request.url?.includes('named')
+          response.writeHead(200, isNamed ? { 'content-type': 'application/octet-stream' } : {}).end('sound')
+        })
+      })
+      await new Promise<void>(resolve => provider.listen(0, '127.0.0.1', resolve))
+      const { port } = provider.address() as AddressInfo
+      try {
+        for (const path of ['named', 'bare']) {
+          const base_url = `http://127.0.0.1:${port}/${path}`
+          const { model } = await media.offer('tts-1', PER_CHARACTER, { base_url })
+          const { sdk } = await media.open()
+          for (const [format, type] of [
+            [undefined, 'audio/mpeg'],
+            ['flac', 'audio/flac'],
+            ['opus', 'audio/ogg'],
+          ] as const) {
+            const asked = { model, input: 'Hello', voice: 'alloy' }
+            const answer = await sdk.audio.speech.create(
+              format ? { ...asked, response_format: format } : asked,
+            )
+            assert.equal(answer.headers.get('content-type'), type, path)
+            assert.equal(await answer.text(), 'sound')
+          }
+        }
+      } finally {
+        provider.close()
+      }
     })
 
     it('is paid by the character, counted as people count them', async () => {

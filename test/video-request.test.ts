@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ratioOf, readVideoRequest, resolutionOf, whenOf } from '../src/formats/media/video.ts'
+import { ratioOf, readVideoRequest, resolutionOf, uncarried, whenOf } from '../src/formats/media/video.ts'
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=='
 
@@ -32,6 +32,12 @@ describe('a request for a video (spec 4.6)', () => {
       { image: 'https://h.example/a.png' },
       { stills: [{ kind: 'url', url: 'https://h.example/a.png' }] },
     ],
+    ['one side alone', { width: 1280 }, { width: 1280, height: undefined }],
+    [
+      'a picture in base64, broken into lines',
+      { image: `${PNG.slice(0, 76)}\n${PNG.slice(76)}\n` },
+      { stills: [{ kind: 'data', type: 'image/png', base64: PNG }] },
+    ],
     ['a picture in base64', { image: PNG }, { stills: [{ kind: 'data', type: 'image/png', base64: PNG }] }],
     [
       'a data address',
@@ -39,6 +45,10 @@ describe('a request for a video (spec 4.6)', () => {
       { stills: [{ kind: 'data', type: 'image/webp', base64: PNG }] },
     ],
     ['null for what is not set', { seed: null, fps: null, metadata: null, image: null }, { seed: undefined }],
+    ['a length in the words of a vendor', { metadata: { durationSeconds: 6 } }, { seconds: 6 }],
+    ['a length deep in them', { metadata: { settings: { duration: '10s' } } }, { seconds: 10 }],
+    ['frames as a length', { fps: 24, metadata: { num_frames: 121 } }, { seconds: 5 }],
+    ['a length said twice', { duration: 6, metadata: { duration: '6' } }, { seconds: 6 }],
     ['fields that nobody knows', { style_preset: 'x' }, { more: { style_preset: 'x' } }],
   ]
   for (const [name, body, expected] of good)
@@ -47,14 +57,23 @@ describe('a request for a video (spec 4.6)', () => {
       for (const [field, value] of Object.entries(expected)) assert.deepEqual(request[field], value, field)
     })
 
-  it('takes a picture without words, and no model', () => {
-    const reading = read({ image: PNG })
-    assert.ok('request' in reading)
-    assert.equal(reading.request.model, '')
+  it('takes a picture without words, no model, and nothing at all: no parameter is required', () => {
+    for (const body of [{ image: PNG }, {}, { model: null, prompt: '' }]) {
+      const reading = read(body)
+      assert.ok('request' in reading)
+      assert.equal(reading.request.model, '')
+      assert.equal(reading.request.prompt, undefined)
+    }
+  })
+
+  it('names a side that has no use without the other', () => {
+    assert.deepEqual(uncarried(taken({ width: 1280 }), ['width']), [
+      'width and height are taken only together',
+    ])
+    assert.deepEqual(uncarried(taken({ width: 1280, height: 720 }), ['width']), [])
   })
 
   const bad: readonly (readonly [object, string])[] = [
-    [{ prompt: '' }, 'prompt'],
     [{ prompt: 5 }, 'prompt'],
     [{ prompt: 'x'.repeat(32_001) }, 'prompt'],
     [{ model: 5 }, 'model'],
@@ -63,8 +82,10 @@ describe('a request for a video (spec 4.6)', () => {
     [{ duration: 3_601 }, 'duration'],
     [{ duration: 'long' }, 'duration'],
     [{ seconds: '8', duration: 4 }, 'seconds'],
-    [{ width: 1280 }, 'height'],
-    [{ height: 720 }, 'width'],
+    [{ width: -1 }, 'width'],
+    [{ height: 0 }, 'height'],
+    [{ height: 'tall' }, 'height'],
+    [{ size: '1280x720', width: 720 }, 'size'],
     [{ width: 0, height: 720 }, 'width'],
     [{ width: 12.5, height: 720 }, 'width'],
     [{ width: 8_193, height: 720 }, 'width'],
@@ -81,7 +102,15 @@ describe('a request for a video (spec 4.6)', () => {
     [{ metadata: 'not an object' }, 'metadata'],
     [{ metadata: ['a'] }, 'metadata'],
     [{ metadata: { a: 'x'.repeat(65_536) } }, 'metadata'],
+    [{ duration: 5, metadata: { duration: 10 } }, 'metadata'],
+    [{ duration: 5, metadata: { settings: { duration: '60s' } } }, 'metadata'],
+    [{ duration: 5, metadata: { frames: 289 } }, 'metadata'],
+    [{ duration: 5, durationSeconds: 60 }, 'durationSeconds'],
+    [{ metadata: { duration: 3_601 } }, 'metadata'],
+    [{ metadata: { sampleCount: 4 } }, 'metadata'],
+    [{ num_outputs: 2 }, 'num_outputs'],
     [{ image: 'not a picture!' }, 'image'],
+    [{ image: 5 }, 'image'],
     [{ image: 'ftp://h.example/a.png' }, 'image'],
     [{ image: 'file:///etc/passwd' }, 'image'],
     [{ images: Array.from({ length: 9 }, () => PNG) }, 'images'],

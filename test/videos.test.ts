@@ -84,6 +84,14 @@ for (const engine of ENGINES) {
       assert.equal(ended.error?.code, 'moderation_blocked')
       const used = await relay.usedBy(tokenId)
       assert.equal(used, 125_000)
+      const needed = async (token?: string) => {
+        const asked = relay.gateway.api('GET', '/api/attention', undefined, token ? { token } : {})
+        const needs: { kind: string; name: string }[] = await relay.must(asked)
+        return needs.find(({ kind }) => kind === 'video_unrefunded')?.name
+      }
+      assert.equal(await needed(), '1')
+      const { accessToken } = await relay.gateway.createUser()
+      assert.equal(await needed(accessToken), undefined)
       const refunds = await Promise.all(
         Array.from({ length: 20 }, () =>
           relay.api('POST', `/api/video/${id}/refund`, { reason: 'it failed' }),
@@ -92,6 +100,7 @@ for (const engine of ENGINES) {
       assert.equal(refunds.filter(({ status }) => status === 200).length, 1)
       assert.equal(refunds.filter(({ status }) => status === 409).length, 19)
       assert.equal(await relay.usedBy(tokenId), 0)
+      assert.equal(await needed(), undefined)
       const told = await relay.must(relay.gateway.api('GET', `/api/video/${id}`))
       assert.equal(told.refund.reason, 'it failed')
       assert.match(told.refund.by, /^user:\d+$/)

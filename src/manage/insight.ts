@@ -6,6 +6,7 @@ import {
   rejectedKeys,
   singleChannelModels,
   tokensInNeed,
+  unrefundedVideos,
 } from '../store/attention.ts'
 import { countListings, listChannelStates } from '../store/channel-lists.ts'
 import { namesOf } from '../store/names.ts'
@@ -25,6 +26,8 @@ const DAY_S = 24 * HOUR_S
 const WEEK_S = 7 * DAY_S
 const MAX_MODELS = 10_000
 const MAX_NEEDS = 50
+/** As long as usage is kept by default. */
+const UNREFUNDED_S = 90 * DAY_S
 const NOTHING: Sums = { requests: 0, failures: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0 }
 
 type Need = Answer<(typeof insightContract)['attention']>[number]
@@ -46,11 +49,12 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
 
   /** Of the channels themselves; only for administrators. */
   async function needsOfChannels(): Promise<Need[]> {
-    const [off, keys, single, doubts] = await Promise.all([
+    const [off, keys, single, doubts, videos] = await Promise.all([
       disabledByGateway(db),
       rejectedKeys(db),
       singleChannelModels(db),
       openDoubts(db),
+      unrefundedVideos(db, now() - UNREFUNDED_S),
     ])
     const resting = channels.conditions().filter(({ channel }) => channel.state === 'resting')
     const restingIds = resting.map(({ id }) => id)
@@ -89,6 +93,18 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
               name: String(doubts.count),
               detail: 'a provider may have billed for what nobody received',
               since: doubts.oldest,
+            },
+          ]
+        : []),
+      ...(videos.count > 0
+        ? [
+            {
+              kind: 'video_unrefunded' as const,
+              level: 'warning' as const,
+              target: 'video:unrefunded',
+              name: String(videos.count),
+              detail: 'failed, paid, and not given back',
+              since: videos.oldest,
             },
           ]
         : []),

@@ -1,4 +1,4 @@
-import { type RerankDialect, readCommonRanking, textOf } from '../formats/media/rerank.ts'
+import { type RerankDialect, readCommonRanking } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { ollamaModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
@@ -20,8 +20,9 @@ export const cohere = {
   keyHint: '40 letters and digits',
 } satisfies Provider
 
-/** Texts only, and no word of documents to give back: the second version refuses both. */
-function encodeRerank({ body, documents }: Parameters<RerankDialect['encode']>[0], model: string) {
-  const { return_documents: _, ...rest } = body
-  return { json: { ...rest, model, documents: documents.map(textOf) } }
+/** The second version takes texts only, gives no document back, and knows no fields or pieces of one. */
+function encodeRerank({ body, texts }: Parameters<RerankDialect['encode']>[0], model: string) {
+  const { return_documents: _, rank_fields: __, max_chunks_per_doc: pieces, ...rest } = body
+  const warnings = (pieces ?? null) === null ? [] : ['max_chunks_per_doc is not taken']
+  return { json: { ...rest, model, documents: texts }, warnings }
 }

@@ -1,6 +1,6 @@
 import { given } from '../formats/media/dialect.ts'
 import { addressesOnly, type ImageDialect, pixelsOf } from '../formats/media/image.ts'
-import { type RerankDialect, readRanked, textOf } from '../formats/media/rerank.ts'
+import { type RerankDialect, readRanked } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
@@ -50,7 +50,7 @@ function encodeRerank(ask: Parameters<RerankDialect['encode']>[0], model: string
   return {
     json: {
       model,
-      input: { query: ask.query, documents: ask.documents.map(textOf) },
+      input: { query: ask.query, documents: ask.texts },
       parameters: given({ top_n: ask.topN, return_documents: false }),
     },
   }

@@ -58,6 +58,7 @@ import { zai, zhipu, zhipuV4 } from './zhipu.ts'
 
 export { headersOf, signerOf } from './auth.ts'
 export * from './endpoint.ts'
+export * from './offers.ts'
 export * from './provider.ts'
 export * from './type-entry.ts'
 

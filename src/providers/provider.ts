@@ -162,14 +162,9 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly keyHint: string
 }
 
-/** The operations a vendor offers, in the order of `OPERATIONS`. */
+/** The operations a vendor has a path for, in the order of `OPERATIONS`; `offersOf` tells what is spoken. */
 export function operationsOf(provider: Provider): Operation[] {
   return OPERATIONS.filter(operation => provider[operation] !== undefined)
-}
-
-/** Every format a vendor speaks in any operation, each once. */
-export function formatsOf(provider: Provider): Format[] {
-  return [...new Set(operationsOf(provider).flatMap(operation => formatsIn(provider[operation])))]
 }
 
 /** The formats in which this model can be asked for this operation, preferred first; none: it cannot. */

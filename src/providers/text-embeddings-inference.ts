@@ -1,4 +1,4 @@
-import { readRanked, textOf } from '../formats/media/rerank.ts'
+import { readRanked } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import type { Provider } from './provider.ts'
@@ -13,7 +13,7 @@ export const textEmbeddingsInference = {
   dialects: {
     rerank: {
       native: {
-        encode: ({ query, documents }) => ({ json: { query, texts: documents.map(textOf), truncate: true } }),
+        encode: ({ query, texts }) => ({ json: { query, texts, truncate: true } }),
         decode: answer => ({ ranked: readRanked(answer, 'score') }),
       },
     },

@@ -1,5 +1,6 @@
 import { baseUrlField } from './fields.ts'
-import { type Format, formatsOf, type Operation, operationsOf, type Provider } from './provider.ts'
+import { formatsOf, offersOf } from './offers.ts'
+import type { Format, Operation, Provider } from './provider.ts'
 
 /** One entry of `/api/channel/types`. */
 export type TypeEntry = {
@@ -26,7 +27,7 @@ export function typeEntry(provider: Provider): TypeEntry {
     type: provider.type,
     name: provider.name,
     base_url: provider.baseUrl ?? '',
-    operations: operationsOf(provider),
+    operations: offersOf(provider),
     formats: formatsOf(provider),
     fields: fieldsOf(provider),
     lists_models: provider.models !== undefined,

@@ -1,4 +1,4 @@
-import { type RerankDialect, readRanked, textOf } from '../formats/media/rerank.ts'
+import { type RerankDialect, readRanked } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { memberOf } from './member.ts'
 import type { Provider } from './provider.ts'
@@ -17,13 +17,13 @@ export const voyage = {
 } satisfies Provider
 
 function encodeRerank(ask: Parameters<RerankDialect['encode']>[0], model: string) {
-  const { query, documents, topN, body } = ask
+  const { query, texts, topN, body } = ask
   const truncation = memberOf(body, 'truncation')
   return {
     json: {
       model,
       query,
-      documents: documents.map(textOf),
+      documents: texts,
       return_documents: false,
       ...(topN === undefined ? {} : { top_k: topN }),
       ...(truncation === undefined ? {} : { truncation }),

@@ -291,6 +291,9 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
 const isFile = ({ work }: Errand, { step, streamed }: Of<'stream'>): boolean =>
   work.passes?.(String(streamed.headers['content-type'] ?? ''), step.channel) ?? false
 
+/** Says nothing of what a file is. */
+const UNTYPED = /^(?:$|(?:application|binary)\/octet-stream)/i
+
 const FILE_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges'] as const
 
 function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> {
@@ -298,7 +301,9 @@ function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> 
   if (!isFile(errand, answered)) return { ...streamHeaders(errand.requestId, errand.spec.voice), ...common }
   const given = answered.streamed.headers
   const told = FILE_HEADERS.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name]]] : []))
-  return { ...common, ...Object.fromEntries(told) }
+  const head = { ...common, ...Object.fromEntries(told) }
+  const isTyped = !UNTYPED.test(head['content-type'] ?? '')
+  return isTyped || !errand.work.fileType ? head : { ...head, 'content-type': errand.work.fileType }
 }
 
 function streamFault(delivery: Delivery, meter: StreamMeter): Refusal | undefined {

@@ -21,7 +21,7 @@ const MAX_NAME_BYTES = 100
 const MAX_FILE_NAME = 255
 const MAX_BOUNDARY = 70
 const MAX_HEADER_BYTES = 2_048
-/** A file up to this size stays in memory while all of them together have room; any other goes to disk. */
+/** A file up to this size stays in memory while all of them together have room; one of a larger body goes to disk at once. */
 const MEMORY_BYTES = 2 * 1_048_576
 const ALL_MEMORY_BYTES = 64 * 1_048_576
 const PIECE_BYTES = 262_144
@@ -97,7 +97,7 @@ async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<
 }
 
 /** Takes a file's bytes: in memory while it is small, then on disk. */
-function createStored(space: Space) {
+function createStored(space: Space, memoryBytes: number) {
   const chunks: Buffer[] = []
   let size = 0
   let handle: FileHandle | undefined
@@ -121,7 +121,7 @@ function createStored(space: Space) {
   }
 
   const hasRoomFor = ({ length }: Buffer) =>
-    size + length <= MEMORY_BYTES && space.inMemory + length <= ALL_MEMORY_BYTES
+    size + length <= memoryBytes && space.inMemory + length <= ALL_MEMORY_BYTES
 
   function joined(): Buffer {
     const [only = Buffer.alloc(0)] = chunks
@@ -221,6 +221,7 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
   if (request.destroyed) return Promise.reject(left())
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES)
     return Promise.reject(tooLarge('the body is', MAX_BODY_BYTES))
+  const isLarge = Number(request.headers['content-length'] ?? 0) > MEMORY_BYTES + MAX_FIELDS_BYTES
   const source = inflated(request)
   const { promise, resolve, reject } = Promise.withResolvers<Form>()
   const fields: (readonly [string, string])[] = []
@@ -279,7 +280,7 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
   }
 
   async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
-    const file = createStored(space)
+    const file = createStored(space, isLarge ? 0 : MEMORY_BYTES)
     stored.push(file)
     stream.once('limit', () => fail(tooLarge(`${field} is`, MAX_FILE_BYTES)))
     for await (const chunk of stream as AsyncIterable<Buffer>) {

@@ -84,3 +84,16 @@ export const openDoubts = (db: Db) =>
     .select([sql<number>`count(*)`.as('count'), sql<number | null>`min(time)`.as('oldest')])
     .where('closed_time', 'is', null)
     .executeTakeFirstOrThrow()
+
+/** Video jobs since then that failed, were paid and have not been given back: how many, and the oldest. */
+export const unrefundedVideos = (db: Db, since: number) =>
+  db
+    .selectFrom('videos')
+    .select([sql<number>`count(*)`.as('count'), sql<number | null>`min(created_time)`.as('oldest')])
+    // By the order of jobs, which has an index; it begins with milliseconds.
+    .where('seq', '>=', since * 1_000_000)
+    .where('status', '=', 'failed')
+    .where('cost', '>', 0)
+    .where('refunded_time', 'is', null)
+    .where('deleted_time', 'is', null)
+    .executeTakeFirstOrThrow()

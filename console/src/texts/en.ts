@@ -343,6 +343,7 @@ export const en = {
     title: 'Needs you',
     token_expiring: 'Token {{name}} expires soon.',
     token_low: 'Token {{name}} is nearly used up.',
+    video_unrefunded: 'Failed videos that are paid and not given back: {{name}}',
   },
   not_found: { title: 'Not found', words: 'There is no such page.' },
   overview: {

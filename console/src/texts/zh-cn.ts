@@ -332,6 +332,7 @@ export const zhCN: Texts = {
     title: '需要您处理',
     token_expiring: '令牌 {{name}} 即将过期。',
     token_low: '令牌 {{name}} 的额度即将用尽。',
+    video_unrefunded: '已付费但失败且未退款的视频：{{name}}',
   },
   not_found: { title: '未找到', words: '没有这个页面。' },
   overview: {

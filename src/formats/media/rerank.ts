@@ -1,5 +1,5 @@
 import { EMPTY, type Usage } from '../../domain/usage.ts'
-import { type RequestReading, readRequest } from '../openai/request-fields.ts'
+import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
@@ -9,6 +9,8 @@ export type RerankAsk = {
   readonly query: string
   /** As the client gave them: texts, or objects of any shape. */
   readonly documents: readonly (string | JsonObject)[]
+  /** What of each of them is ranked. */
+  readonly texts: readonly string[]
   readonly topN: number | undefined
   readonly returnDocuments: boolean
   readonly body: JsonObject
@@ -43,30 +45,62 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
       fields.refuse('documents', 'must be a list of texts or objects')
     if (isList && (documents.length === 0 || documents.length > MAX_DOCUMENTS))
       fields.refuse('documents', `must be 1 to ${MAX_DOCUMENTS}`)
-    if (isList && documents.length <= MAX_DOCUMENTS) {
-      const wrong = documents.findIndex(each => typeof each !== 'string' && !isObject(each))
-      if (wrong >= 0) fields.refuse(`documents.${wrong}`, 'must be a text or an object')
-    }
+    const rankFields = readRankFields(fields, body)
+    const texts: string[] = []
+    if (isList && documents.length <= MAX_DOCUMENTS)
+      for (const [index, document] of documents.entries()) {
+        const text = textIn(document, rankFields)
+        if (text === undefined)
+          fields.refuse(`documents.${index}`, 'must be a text or an object with a field text')
+        else texts.push(text)
+      }
     const topN = fields.integer('top_n')
     const returnDocuments = fields.flag('return_documents')
     if (typeof query !== 'string' || !isList) return undefined
-    return { model, query, documents: documents as RerankAsk['documents'], topN, returnDocuments, body }
+    return {
+      model,
+      query,
+      documents: documents as RerankAsk['documents'],
+      texts,
+      topN,
+      returnDocuments,
+      body,
+    }
   })
 }
 
-/** What of a document is ranked: its text, or all of it where it has none. */
-export function textOf(document: string | JsonObject): string {
+/** The members of objects that are ranked, in this order, where a client names them. */
+function readRankFields(fields: Fields, body: JsonObject): readonly string[] {
+  const named = member(body, 'rank_fields') ?? []
+  if (Array.isArray(named) && named.every(each => typeof each === 'string')) return named
+  fields.refuse('rank_fields', 'must be a list of texts')
+  return []
+}
+
+/** What of a document is ranked: the fields named for it, else its text, else the address of its picture. */
+function textIn(document: unknown, rankFields: readonly string[]): string | undefined {
   if (typeof document === 'string') return document
-  const text = member(document, 'text')
-  return typeof text === 'string' ? text : JSON.stringify(document)
+  if (!isObject(document)) return undefined
+  const told = rankFields.filter(name => (member(document, name) ?? null) !== null)
+  if (told.length > 0) return told.map(name => `${name}: ${wordsOf(member(document, name))}`).join('\n')
+  const text = member(document, 'text') ?? member(document, 'image')
+  return typeof text === 'string' ? text : undefined
+}
+
+const wordsOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Objects as their texts, for servers that read nothing else; undefined where a document is no text. */
+export function plainDocuments({ documents, texts }: RerankAsk): readonly string[] | undefined {
+  const isText = (each: string | JsonObject, index: number) =>
+    typeof each === 'string' || member(each, 'image') !== texts[index]
+  return documents.some(isObject) && documents.every(isText) ? texts : undefined
 }
 
 /** No vendor counts more searches for these documents. */
-export const searchesBound = ({ query, documents }: RerankAsk): number => {
+export const searchesBound = ({ query, texts }: RerankAsk): number => {
   const room = Math.max(LEAST_PIECE, BYTES_PER_PIECE - Buffer.byteLength(query))
-  const piecesOf = (document: string | JsonObject) =>
-    Math.max(1, Math.ceil(Buffer.byteLength(textOf(document)) / room))
-  const pieces = documents.reduce((sum, each) => sum + piecesOf(each), 0)
+  const piecesOf = (text: string) => Math.max(1, Math.ceil(Buffer.byteLength(text) / room))
+  const pieces = texts.reduce((sum, each) => sum + piecesOf(each), 0)
   return Math.ceil(pieces / DOCUMENTS_PER_SEARCH)
 }
 
@@ -111,7 +145,7 @@ export function readCommonRanking(answer: unknown): RerankAnswer {
 
 /** The answer of the specification (2.7): sorted, cut, with the client's own documents where it wants them back. */
 export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => string) {
-  const { documents, topN = documents.length, returnDocuments } = ask
+  const { documents, texts, topN = documents.length, returnDocuments } = ask
   const seen = new Set<number>()
   for (const { index } of answer.ranked) {
     if (index >= documents.length || seen.has(index))
@@ -126,7 +160,7 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
     .map(({ index, score }) => ({
       index,
       relevance_score: score,
-      ...(returnDocuments && { document: backOf(documents[index] ?? '') }),
+      ...(returnDocuments && { document: backOf(documents[index] ?? '', texts[index] ?? '') }),
     }))
   const { tokens, searches } = answer
   const units = member(answer.meta, 'billed_units')
@@ -146,8 +180,9 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
   }
 }
 
-const backOf = (document: string | JsonObject): JsonObject =>
-  typeof document === 'string' ? { text: document } : { text: textOf(document), ...document }
+/** A document as it came, and always with a text (spec 2.7). */
+const backOf = (document: string | JsonObject, text: string): JsonObject =>
+  typeof document === 'string' ? { text } : { text, ...document }
 
 /** One search where a vendor tells none: whoever is charged by the search has made at least one. */
 export function rankingUsage({ tokens, searches }: RerankAnswer): Usage | undefined {

@@ -14,6 +14,9 @@ const DATA = /^data:(image\/[\w.+-]+);base64,/i
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 /** Enough to tell base64 from words; the vendor reads the rest. */
 const GLANCE = 1_024
+/** Tools that write base64 break it into lines. */
+const BREAKS = /[\r\n]+/g
+const USUAL_TYPE = 'image/png'
 
 const MAGIC: readonly (readonly [start: string, type: string])[] = [
   ['iVBORw0KGgo', 'image/png'],
@@ -31,10 +34,12 @@ export function readStill(value: unknown): Still | undefined {
   if (typeof value !== 'string') return undefined
   if (/^https?:\/\//i.test(value)) return URL.canParse(value) ? { kind: 'url', url: value } : undefined
   const data = DATA.exec(value)
-  const base64 = data ? value.slice(data[0].length) : value
-  if (base64.length > (MAX_STILL_BYTES * 4) / 3 + 4 || !BASE64.test(base64.slice(0, GLANCE))) return undefined
-  const type = data?.[1] ?? MAGIC.find(([start]) => base64.startsWith(start))?.[1]
-  return type === undefined ? undefined : { kind: 'data', type, base64 }
+  const told = data ? value.slice(data[0].length) : value
+  const base64 = told.slice(0, GLANCE).includes('\n') ? told.replace(BREAKS, '') : told
+  if (base64.length > (MAX_STILL_BYTES * 4) / 3 + 4 || base64.length % 4 !== 0) return undefined
+  if (!BASE64.test(base64.slice(0, GLANCE))) return undefined
+  const type = data?.[1] ?? MAGIC.find(([start]) => base64.startsWith(start))?.[1] ?? USUAL_TYPE
+  return { kind: 'data', type, base64 }
 }
 
 /** The picture itself; undefined for an address, which nobody fetches. */

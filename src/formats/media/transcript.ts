@@ -97,20 +97,16 @@ const vttOf = (transcript: Transcript) =>
     .map(({ text, start, end }) => `${stamp(start, '.')} --> ${stamp(end, '.')}\n${text.trim()}\n`)
     .join('\n')}\n`
 
-/** `words` where they were asked for, `segments` where they were or nothing was. */
-function verboseOf(transcript: Transcript, ask: Pick<TranscriptionAsk, 'task' | 'granularities'>) {
-  const { text, language = '', duration = 0, words } = transcript
-  const wantsWords = ask.granularities.includes('word')
-  const wantsSegments = ask.granularities.length === 0 || ask.granularities.includes('segment')
+/** Always with words and segments (spec 2.8); words only where their times were asked for. */
+export function verboseOf(transcript: Transcript, ask: Pick<TranscriptionAsk, 'task' | 'granularities'>) {
+  const { text, language = '', duration = 0, words = [] } = transcript
   return {
     task: ask.task,
     language: ask.task === 'translate' ? 'english' : language,
     duration,
     text,
-    ...(wantsWords && { words: words ?? [] }),
-    ...(wantsSegments && {
-      segments: segmentsOf(transcript).map((segment, id) => ({ id, ...segment })),
-    }),
+    words: ask.granularities.includes('word') ? words : [],
+    segments: segmentsOf(transcript).map((segment, id) => ({ id, ...segment })),
   }
 }
 

@@ -5,6 +5,7 @@ import type { Part, StoredFile } from '../../wire/multipart.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { readStill, type Still } from './still.ts'
+import { extentOf } from './video-extent.ts'
 
 /** What a request for a video says (spec 4.6). */
 export type VideoAsk = {
@@ -176,20 +177,35 @@ function readSeconds(fields: Fields, body: JsonObject): number | undefined {
   return values[0]
 }
 
+/** What a vendor's own fields say of length and number: they are asked for like any other, and paid like any other. */
+function readExtent(fields: Fields, own: JsonObject, { seconds, fps }: Pick<VideoAsk, 'seconds' | 'fps'>) {
+  let longest = seconds
+  for (const [name, value] of Object.entries(own)) {
+    const told = extentOf({ [name]: value }, fps)
+    if ((told.videos ?? 1) !== 1) fields.refuse(name, 'says how many videos there are: n does')
+    if (told.seconds === undefined) continue
+    if (told.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && told.seconds > seconds))
+      fields.refuse(
+        name,
+        `makes a longer video than ${seconds === undefined ? 'can be had' : 'duration says'}`,
+      )
+    if (seconds === undefined) longest = Math.max(longest ?? 0, told.seconds)
+  }
+  return longest === 0 ? undefined : longest
+}
+
 const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
 
 function readSides(fields: Fields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
   const width = fields.integer('width', MAX_SIDE)
   const height = fields.integer('height', MAX_SIDE)
-  if ((width === undefined) !== (height === undefined))
-    fields.refuse(width === undefined ? 'width' : 'height', 'is needed beside the other side')
   const size = given(body, 'size')
   if (size === undefined || size === '' || size === 'auto') return { width, height }
   const [, wide, high] = SIZE.exec(typeof size === 'string' ? size : '') ?? []
   const sides = { width: Number(wide), height: Number(high) }
   if (!(sides.width >= 1 && sides.width <= MAX_SIDE && sides.height >= 1 && sides.height <= MAX_SIDE))
     fields.refuse('size', `must be two sides of 1 to ${MAX_SIDE} pixels, such as 1280x720`)
-  else if (width !== undefined && height !== undefined && (width !== sides.width || height !== sides.height))
+  else if ((width ?? sides.width) !== sides.width || (height ?? sides.height) !== sides.height)
     fields.refuse('size', 'says something else than width and height')
   return sides
 }
@@ -264,22 +280,22 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
     const prompt = fields.text('prompt')
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
-    const stills = readStills(fields, asked, files)
-    // Something has to be said of what is to be made.
-    if (!prompt && stills.length === 0) fields.required('prompt')
+    const fps = fields.integer('fps', MAX_FPS)
+    const metadata = readMetadata(fields, asked)
+    const more = Object.fromEntries(Object.entries(asked).filter(([name]) => !KNOWN.has(name)))
     return {
       model,
       prompt: prompt === '' ? undefined : prompt,
-      stills,
-      seconds: readSeconds(fields, asked),
+      stills: readStills(fields, asked, files),
+      seconds: readExtent(fields, { ...more, metadata }, { seconds: readSeconds(fields, asked), fps }),
       ...readSides(fields, asked),
-      fps: fields.integer('fps', MAX_FPS),
+      fps,
       n: fields.integer('n', MAX_VIDEOS) ?? 1,
       seed: readSeed(fields, asked),
-      metadata: readMetadata(fields, asked),
+      metadata,
       user: shortText(fields, 'user'),
       responseFormat: shortText(fields, 'response_format'),
-      more: Object.fromEntries(Object.entries(asked).filter(([name]) => !KNOWN.has(name))),
+      more,
     }
   })
 }
@@ -339,6 +355,8 @@ export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): 
   ]
   const lost = named.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
   const words = lost.map(([, word]) => `${word} is not taken by this provider`)
+  if ((ask.width === undefined) !== (ask.height === undefined))
+    words.push('width and height are taken only together')
   if (ask.responseFormat !== undefined && ask.responseFormat !== 'url')
     words.push('response_format is not taken by this provider')
   return words

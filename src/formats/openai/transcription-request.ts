@@ -17,12 +17,15 @@ const LONG_CODES = ['haw', 'yue']
 
 export type FormFields = readonly (readonly [name: string, value: string])[]
 
+/** A place in a list, which some clients number. */
+const LISTED = /\[\d{0,3}\]$/
+
 /** Fields of a form as a body: what is repeated or named `…[]` is a list, whose members need no brackets elsewhere. */
 export function bodyOfForm(fields: FormFields): JsonObject {
   const body: Record<string, unknown> = Object.create(null)
   for (const [written, value] of fields) {
-    const isList = written.endsWith('[]')
-    const name = isList ? written.slice(0, -2) : written
+    const name = written.replace(LISTED, '')
+    const isList = name !== written
     const known = body[name]
     if (isList || known !== undefined)
       body[name] = [...(Array.isArray(known) ? known : known === undefined ? [] : [known]), value]
@@ -31,7 +34,7 @@ export function bodyOfForm(fields: FormFields): JsonObject {
   return { ...body }
 }
 
-const NUMBER = /^-?\d+(\.\d+)?$/
+const NUMBER = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i
 
 /** Everything in a form is text; these are meant as something else. */
 export function typed(body: JsonObject, numbers: readonly string[], flags: readonly string[]): JsonObject {

@@ -124,6 +124,7 @@ export const insightContract = {
           'token_low',
           'token_expiring',
           'suspense_open',
+          'video_unrefunded',
         ]),
         level: z.enum(['error', 'warning', 'info']),
         target: z.string().describe('`channel:7`, `token:3`, `model:gpt-x` …'),

@@ -35,8 +35,19 @@ async function contentOf({ prompt, stills }: VideoAsk) {
   return [...(prompt === undefined ? [] : [{ type: 'text', text: prompt }]), ...pictures]
 }
 
+/** Older models read flags in the words; what they cost must be said where it is counted. */
+const FLAG = /(?:^|\s)--(duration|dur|frames)\b/i
+
+function flagged({ prompt }: VideoAsk) {
+  const [, flag] = FLAG.exec(prompt ?? '') ?? []
+  return flag === undefined
+    ? undefined
+    : { path: 'prompt', message: `must not have --${flag}: the length is said by duration` }
+}
+
 export const seedanceVideos: VideoDialect = {
   secondsOf: () => SECONDS,
+  unfit: flagged,
   submit: async (ask, model) => ({
     method: 'POST',
     path: root,

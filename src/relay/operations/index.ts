@@ -26,6 +26,9 @@ const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
   '/v1/images/variations': imageVariations,
 }
 
+/** The paths themselves; those behind a model's name are not among them. */
+export const PATHS: readonly string[] = Object.keys(OPERATIONS)
+
 export const SPECS: readonly OperationSpec[] = [...new Set(Object.values(OPERATIONS))]
 
 const METHOD = /^\/v1(?:beta)?\/models\/(.+):(\w+)$/

@@ -89,6 +89,8 @@ export type Work = {
   meter(channel: RelayChannel, length?: number): StreamMeter
   /** For answers that are bytes, not documents: whether one of this type passes as it comes. */
   passes?(contentType: string, channel: RelayChannel): boolean
+  /** What such bytes are where their provider does not say. */
+  readonly fileType?: string
   /** A stream was asked for, and an answer in one piece is taken as well. */
   readonly isWholeTaken?: boolean
   /** The longest answer that is received whole; absent: 32 MiB. */

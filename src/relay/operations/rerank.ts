@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { EMPTY } from '../../domain/usage.ts'
 import {
+  plainDocuments,
   rankingUsage,
   readCommonRanking,
   readRerankRequest,
   searchesBound,
-  textOf,
   writeRanking,
 } from '../../formats/media/rerank.ts'
 import { carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
@@ -26,10 +26,7 @@ export const rerank = {
     const ask = mustRead(readRerankRequest(parsed))
     const query = Buffer.byteLength(ask.query)
     // Every document is read with the query beside it.
-    const textBytes = ask.documents.reduce(
-      (sum, each) => sum + query + MARKERS + Buffer.byteLength(textOf(each)),
-      0,
-    )
+    const textBytes = ask.texts.reduce((sum, each) => sum + query + MARKERS + Buffer.byteLength(each), 0)
     const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
     return {
       model: ask.model,
@@ -41,9 +38,9 @@ export const rerank = {
       counted: () => ({ ...EMPTY, input: countedInput, searches: 1, calls: 1 }),
       dress(channel, sent) {
         const dialect = dialectOf('rerank', 'cohere', channel, sent)
-        return dialect
-          ? carry(dialect.encode(ask, sent), channel)
-          : dressed({ bytes }, ask.model, sent, channel)
+        if (dialect) return carry(dialect.encode(ask, sent), channel)
+        const documents = plainDocuments(ask)
+        return dressed({ bytes }, ask.model, sent, channel, documents && { documents })
       },
       readWhole: (body, channel, { sent }) =>
         reading(() => {

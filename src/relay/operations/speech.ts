@@ -99,6 +99,7 @@ export const speech = {
       unfit: (channel, sent) => unfit(ask, channel, sent),
       placeholders: channel => ({ voice: voiceOn(channel, ask.voice) }),
       dress: (channel, sent) => dress(ask, bytes, channel, sent),
+      fileType: SPEECH_TYPES[ask.format ?? 'mp3'],
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),
       meter(_channel, length) {
         const units = { characters: ask.characters }

@@ -6,14 +6,16 @@ import {
   TRANSCRIPT_FORMATS,
   type Transcript,
   type TranscriptionAsk,
+  verboseOf,
   writeTranscript,
 } from '../../formats/media/transcript.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
 import { readCommonTranscript } from '../../formats/openai/transcript-answer.ts'
 import { readTranscriptionRequest } from '../../formats/openai/transcription-request.ts'
+import type { JsonObject } from '../../formats/openai/value.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Form } from '../form.ts'
-import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
+import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
 import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
 import { mustRead } from './written.ts'
 
@@ -41,21 +43,24 @@ function formOn({ provider }: RelayChannel, sent: string, { format }: Transcript
   return format !== 'text' && written.includes('verbose_json') ? 'verbose_json' : 'json'
 }
 
+/** Said in our words, however the client wrote them. */
+const REWORDED = /^(?:model|response_format|timestamp_granularities(?:\[\d*\])?)$/
+
 const WITHOUT_TIMES = 'the provider tells no times: one segment lasts from beginning to end'
 
 /** The client's own form, with the model's name and the form of the answer set for the vendor. */
 function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   const form = formOn(channel, sent, ask)
-  const own = ask.fields.filter(([name]) => name !== 'model' && name !== 'response_format')
+  const isOwn = ([name, value]: readonly [string, string]) => value !== '' && !REWORDED.test(name)
   // Times are of use only in the form that has them.
-  const kept =
-    form === 'verbose_json' ? own : own.filter(([name]) => !name.startsWith('timestamp_granularities'))
+  const times = form === 'verbose_json' ? ask.granularities : []
   const hasNoTimes = form === 'json' && ask.format !== 'json' && ask.format !== 'text'
   return carry(
     {
       parts: [
         { name: 'model', value: sent },
-        ...kept.map(([name, value]) => ({ name, value })),
+        ...ask.fields.filter(isOwn).map(([name, value]) => ({ name, value })),
+        ...times.map(value => ({ name: 'timestamp_granularities[]', value })),
         ...(ask.fields.some(([name]) => name === 'response_format')
           ? [{ name: 'response_format', value: form }]
           : []),
@@ -66,6 +71,12 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
     channel,
   )
 }
+
+/** What a verbose answer must have (spec 2.8) and this one has not. */
+const missingIn = (answer: JsonObject, transcript: Transcript, ask: TranscriptionAsk): JsonObject =>
+  Object.fromEntries(
+    Object.entries(verboseOf(transcript, ask)).filter(([name]) => (answer[name] ?? undefined) === undefined),
+  )
 
 function read(
   ask: TranscriptionAsk,
@@ -87,11 +98,12 @@ function read(
     duration: told.duration ?? ask.seconds,
   }
   const outputBytes = Buffer.byteLength(told.text)
+  const read = { usage: told.usage, outputBytes }
+  if (!isAsked || isText(ask.format)) return { ...read, answer: writeTranscript(transcript, ask) }
   // The vendor's own answer stays as it is, with fields we do not know, unless the specification wants more.
-  const isWhole =
-    ask.format !== 'verbose_json' || (told.duration !== undefined && told.language !== undefined)
-  if (isAsked && !isText(ask.format) && isWhole) return { usage: told.usage, outputBytes }
-  return { usage: told.usage, outputBytes, answer: writeTranscript(transcript, ask) }
+  const missing = ask.format === 'verbose_json' ? missingIn(parsed as JsonObject, transcript, ask) : {}
+  const isWhole = Object.keys(missing).length === 0
+  return isWhole ? read : { ...read, answer: jsonAnswer({ ...(parsed as JsonObject), ...missing }) }
 }
 
 const TASKS = { transcribe: 'transcription', translate: 'translation' } as const

@@ -9,6 +9,7 @@ import type { Errand, Trace } from '../errand.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../failure.ts'
 import type { Outcome, Whole } from '../upstream.ts'
 import type { VideoDeps } from './deps.ts'
+import { overrideSubmission } from './override.ts'
 import type { VideoPrice } from './price.ts'
 import { type Access, accessOf, parsedBody, VendorError, videoDialect } from './vendor.ts'
 
@@ -131,6 +132,14 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
     if (!turn) continue
     try {
       const prepared = await prepare(errand, step)
+      if ('isRetryable' in prepared) {
+        turn.end(prepared.health)
+        trace.attempts.push({ channel: channel.id, status: prepared.status || prepared.message, ms: 0 })
+        trace.failures.push(prepared)
+        last = { channel, failure: prepared }
+        if (!prepared.isRetryable) break
+        continue
+      }
       await aim({
         channel,
         sentModel: step.sentModel,
@@ -192,22 +201,27 @@ type Prepared = {
   /** How many videos one call asks for. */
   readonly most: number
   readonly first: Submission
-  more(videos: number, reference?: string): Promise<Submission>
+  more(videos: number, reference?: string): Promise<Submission | AttemptFailure>
 }
 
-async function prepare(
-  errand: VideoErrand,
-  { channel, key, sentModel }: Step<RelayChannel>,
-): Promise<Prepared> {
+/** What is sent to a channel, or why its own overrides keep it from going there. */
+async function prepare(errand: VideoErrand, step: Step<RelayChannel>): Promise<Prepared | AttemptFailure> {
   const { source, priced } = errand
+  const { channel, key, sentModel } = step
   const dialect = videoDialect(channel.provider, sentModel)
   if (!dialect) throw new Error('a channel without video jobs was chosen')
   const access = source?.access ?? accessOf(channel, key)
   const ask = { ...errand.ask, seconds: priced.secondsOn(channel) }
   const most = dialect.most ?? 1
-  const more = async (n: number, reference?: string): Promise<Submission> =>
-    source ? source.submit(ask.prompt ?? '') : dialect.submit({ ...ask, n }, sentModel, reference)
+  const more = async (n: number, reference?: string): Promise<Submission | AttemptFailure> => {
+    const submission = source
+      ? source.submit(ask.prompt ?? '')
+      : await dialect.submit({ ...ask, n }, sentModel, reference)
+    const seconds = priced.isByLength(channel) ? ask.seconds : undefined
+    return overrideSubmission(submission, errand, step, { seconds, videos: n })
+  }
   const first = await more(Math.min(most, ask.n), errand.videoId)
+  if ('isRetryable' in first) return first
   const [lost] = first.warnings ?? []
   if (errand.work.isStrict && lost !== undefined) throw new Refusal('invalid_parameter', lost)
   return { dialect, access, most, more, first }
@@ -223,7 +237,6 @@ async function sendOne(
     const exchange = await deps.vendor.send(submission, {
       access,
       model: sentModel,
-      override: channel.override.members,
       headers: { 'x-client-request-id': requestId },
     })
     return judge(dialect, channel, await exchange.outcome, deps.nowMs())
@@ -251,7 +264,11 @@ async function submitRest(
   let refused = 0
   async function lane(): Promise<void> {
     for (let count = counts.shift(); count !== undefined; count = counts.shift()) {
-      const judged = await sendOne(errand, step, prepared, await prepared.more(count))
+      const submission = await prepared.more(count)
+      const isKept = 'isRetryable' in submission
+      const judged = isKept
+        ? ({ kind: 'refused', failure: submission } as const)
+        : await sendOne(errand, step, prepared, submission)
       if (judged.kind === 'accepted') {
         ids.push(judged.id)
         videos += count

@@ -10,6 +10,8 @@ export type VideoPrice = Priced & {
   /** What so many videos of this request use up on a channel. */
   usageOn(channel: RelayChannel, videos: number): Usage
   secondsOn(channel: RelayChannel): number | undefined
+  /** Whether a longer video costs more there. */
+  isByLength(channel: RelayChannel): boolean
 }
 
 const UNITS = ['per_call', 'per_second', 'per_minute', 'image'] as const
@@ -59,6 +61,10 @@ export function priceVideo(catalog: Catalog, route: Route<RelayChannel>, work: V
     priceFor,
     usageOn,
     secondsOn: secondsFor,
+    isByLength(channel) {
+      const found = priced.priceFor(channel)
+      return found !== undefined && isByLength(found)
+    },
     estimate: channel => priced.costOf(channel, usageOn(channel, ask.n)),
   }
 }

@@ -1,15 +1,16 @@
-import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { MAX_STILL_BYTES } from '../../formats/media/still.ts'
 import { readVideoRequest, type VideoAsk, whenOf } from '../../formats/media/video.ts'
+import { extentOf } from '../../formats/media/video-extent.ts'
 import { bodyOfForm } from '../../formats/openai/transcription-request.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Form, FormFile } from '../form.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { Desk, OperationSpec, Work } from '../operations/operation.ts'
 import { mustRead } from '../operations/written.ts'
+import { digestOfBytes, digestOfForm } from '../repeat.ts'
 import { videoDialect } from './vendor.ts'
 
 /** A request for a video, and what tells it from another one with the same `Idempotency-Key`. */
@@ -24,9 +25,15 @@ const unused = (): never => {
   throw new Error('a video job is submitted by itself')
 }
 
-/** Seconds of one video: as asked, else what the vendor makes by itself. */
-export const secondsOn = (ask: VideoAsk, { provider }: RelayChannel, sent: string): number | undefined =>
-  ask.seconds ?? videoDialect(provider, sent)?.secondsOf?.(sent)
+/** Seconds of one video: as the channel has it, else as asked, else what the vendor makes by itself. */
+export const secondsOn = (
+  ask: VideoAsk,
+  { provider, override }: RelayChannel,
+  sent: string,
+): number | undefined =>
+  extentOf(override.members, ask.fps).seconds ??
+  ask.seconds ??
+  videoDialect(provider, sent)?.secondsOf?.(sent)
 
 export const usageOf = (videos: number, seconds: number | undefined): Usage => ({
   ...EMPTY,
@@ -64,24 +71,24 @@ export function workOf(asked: VideoAsk, desk: Desk, digest: VideoWork['digest'])
   }
 }
 
-const digestOf = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
+const PICTURE_MEMBER = /^(input_reference|image)\[(?:image_url|url)\]$/
+const METADATA_MEMBER = /^metadata\[([^[\]]+)\]$/
+const LITERAL = /^(?:-?\d+(?:\.\d+)?|true|false)$/
 
-/** Of a form the fields and the files count, not the marks between them, which are new each time. */
-async function digestOfForm(form: Form): Promise<string> {
-  const hash = createHash('sha256').update(JSON.stringify(form.fields))
-  for (const file of form.files) {
-    hash.update(`\n${file.field} ${file.name} ${file.size}\n`)
-    for await (const piece of file.open()) hash.update(piece as Buffer)
+/** A form can say an object by naming its members, as SDKs do; what is left empty is not said. */
+function bodyIn(form: Form): Readonly<Record<string, unknown>> {
+  const metadata: [string, unknown][] = []
+  const fields: [string, string][] = []
+  for (const [name, value] of form.fields) {
+    const [, member] = METADATA_MEMBER.exec(name) ?? []
+    const [, picture] = PICTURE_MEMBER.exec(name) ?? []
+    // A form knows only texts, a vendor's own fields are numbers and flags as well.
+    if (member !== undefined) metadata.push([member, LITERAL.test(value) ? JSON.parse(value) : value])
+    else if (value !== '') fields.push([picture ?? name, value])
   }
-  return hash.digest('hex')
+  const body = bodyOfForm(fields)
+  return metadata.length === 0 ? body : { metadata: Object.fromEntries(metadata), ...body }
 }
-
-/** A form can say an object by naming its members. */
-const unbracketed = (form: Form): Form['fields'] =>
-  form.fields.map(([name, value]) => {
-    const [, outer] = /^(input_reference|image)\[(?:image_url|url)\]$/.exec(name) ?? []
-    return [outer ?? name, value] as const
-  })
 
 function picturesOf(form: Form): readonly FormFile[] {
   const other = form.files.find(({ field }) => !PICTURE.test(field))
@@ -98,9 +105,9 @@ export const videoSpec = {
   operation: 'videos' as const,
   format: 'openai' as const,
   read: (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork =>
-    workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOf(bytes)),
+    workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOfBytes(bytes)),
   readForm(form: Form, desk: Desk): VideoWork {
-    const ask = mustRead(readVideoRequest(bodyOfForm(unbracketed(form)), picturesOf(form)))
+    const ask = mustRead(readVideoRequest(bodyIn(form), picturesOf(form)))
     return workOf(ask, desk, () => digestOfForm(form))
   },
 } satisfies OperationSpec
@@ -110,14 +117,22 @@ export const remixSpec = (source: { readonly model: string; readonly ask: Omit<V
   operation: 'videos' as const,
   format: 'openai' as const,
   read(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork {
-    const { prompt } = mustRead(readVideoRequest({ prompt: parsed.prompt ?? null }, []))
-    return workOf({ ...source.ask, model: source.model, prompt }, desk, async () => digestOf(bytes))
+    const prompt = remixPrompt(parsed)
+    return workOf({ ...source.ask, model: source.model, prompt }, desk, async () => digestOfBytes(bytes))
   },
   readForm(form: Form, desk: Desk): VideoWork {
-    const { prompt } = mustRead(readVideoRequest({ prompt: bodyOfForm(form.fields).prompt ?? null }, []))
+    const prompt = remixPrompt(bodyOfForm(form.fields))
     return workOf({ ...source.ask, model: source.model, prompt }, desk, () => digestOfForm(form))
   },
 })
+
+/** Without words a remix would be the film there is already. */
+function remixPrompt({ prompt: given }: Readonly<Record<string, unknown>>): string {
+  const { prompt } = mustRead(readVideoRequest({ prompt: given ?? null }, []))
+  if (prompt !== undefined) return prompt
+  const message = 'is missing'
+  throw new Refusal('missing_parameter', `prompt ${message}`, { errors: [{ path: 'prompt', message }] })
+}
 
 const MAX_KEY = 255
 

@@ -62,8 +62,6 @@ type Sending = {
   readonly access: Access
   readonly model: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Laid over a JSON body. */
-  readonly override?: Readonly<Record<string, unknown>>
   passes?(contentType: string): boolean
   readonly timeouts?: Timeouts
 }
@@ -79,11 +77,9 @@ export const parsedBody = ({ body }: Whole): unknown => {
   }
 }
 
-function bodyOf({ json, parts }: VideoCall, override: Readonly<Record<string, unknown>> = {}) {
-  if (json) {
-    const body = Buffer.from(JSON.stringify({ ...json, ...override }))
-    return { body, headers: { 'content-type': 'application/json' } }
-  }
+function bodyOf({ json, parts }: VideoCall) {
+  if (json)
+    return { body: Buffer.from(JSON.stringify(json)), headers: { 'content-type': 'application/json' } }
   if (!parts) return { headers: {} }
   const form = encodeMultipart(parts)
   return { body: form, headers: { 'content-type': form.contentType } }
@@ -93,7 +89,7 @@ function bodyOf({ json, parts }: VideoCall, override: Readonly<Record<string, un
 export function createVendor({ upstream, keys }: { upstream: Upstream; keys: KeyExchange }) {
   /** Throws VendorError where the channel has no address for the call, or its key yields no credential. */
   async function send(call: VideoCall, sending: Sending): Promise<Exchange> {
-    const { access, model, override, passes, timeouts = access.timeouts } = sending
+    const { access, model, passes, timeouts = access.timeouts } = sending
     const address = addressAt(access, call.path, access.key, { model })
     if (!address) throw new VendorError('the channel has no address for this')
     const exchanged = await keys(access.provider, access.key).catch(error => {
@@ -101,7 +97,7 @@ export function createVendor({ upstream, keys }: { upstream: Upstream; keys: Key
     })
     const { url } = address
     for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value)
-    const { body, headers } = bodyOf(call, override)
+    const { body, headers } = bodyOf(call)
     return upstream.exchange({
       method: call.method,
       url,

@@ -21,6 +21,7 @@ const SAID: ReadonlySet<Attention['kind']> = new Set([
   'model_unpriced',
   'model_single_channel',
   'suspense_open',
+  'video_unrefunded',
 ])
 
 /** Where the thing is that needs somebody. */
@@ -30,6 +31,7 @@ function linkOf({ kind, target, name }: Attention): LinkProps {
   if (what === 'token') return { to: '/tokens/$id', params: { id } }
   if (kind === 'model_unpriced') return { to: '/prices', search: { edit: name } }
   if (what === 'model') return { to: '/models', search: { tab: 'route', route: name } }
+  if (what === 'video') return { to: '/usage' }
   return { to: '/ledger' }
 }
 

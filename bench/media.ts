@@ -1,0 +1,125 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Pool } from 'undici'
+import { hasNginx, startPlainNginx } from './nginx.ts'
+import type { Options } from './options.ts'
+import { cpuMsOf, startTold, untilQuiet } from './process.ts'
+import { startSluice } from './sluice.ts'
+import { median, printTable } from './table.ts'
+
+/** What a megabyte costs a gateway on its way through: as speech to a client, and as an upload to a provider. */
+const CONNECTIONS = 8
+const SECONDS = 4
+const MEGABYTE = 1_048_576
+
+const UPSTREAM = fileURLToPath(new URL('upstream.ts', import.meta.url))
+
+type Asked = { readonly path: string; readonly type: string; readonly body: Buffer }
+
+const part = (name: string, value: string | Buffer, more = '') =>
+  Buffer.concat([
+    Buffer.from(`--b\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`),
+    Buffer.from(value),
+    Buffer.from('\r\n'),
+  ])
+
+/** A header that says what it is, and a megabyte of nothing. */
+function wavOfMegabyte(): Buffer {
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0)
+  head.writeUInt32LE(36 + MEGABYTE, 4)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(8_000, 24)
+  head.writeUInt32LE(16_000, 28)
+  head.writeUInt16LE(2, 32)
+  head.writeUInt16LE(16, 34)
+  head.write('data', 36)
+  head.writeUInt32LE(MEGABYTE, 40)
+  return Buffer.concat([head, Buffer.alloc(MEGABYTE)])
+}
+
+const ASKED = {
+  'speech of 1 MB': {
+    path: '/v1/audio/speech',
+    type: 'application/json',
+    body: Buffer.from(JSON.stringify({ model: 'tts-1', input: 'Hello', voice: 'alloy' })),
+  },
+  'an upload of 1 MB': {
+    path: '/v1/audio/transcriptions',
+    type: 'multipart/form-data; boundary=b',
+    body: Buffer.concat([
+      part('model', 'whisper-1'),
+      part('file', wavOfMegabyte(), '; filename="a.wav"'),
+      Buffer.from('--b--\r\n'),
+    ]),
+  },
+} as const satisfies Record<string, Asked>
+
+type Contender = { readonly pid: number; readonly url: string; readonly headers: Record<string, string> }
+
+async function load({ url, headers }: Contender, { path, type, body }: Asked, seconds: number) {
+  const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1, allowH2: false })
+  const end = performance.now() + seconds * 1_000
+  let requests = 0
+  async function lane(): Promise<void> {
+    while (performance.now() < end) {
+      const answer = await pool.request({
+        path,
+        method: 'POST',
+        headers: { 'content-type': type, ...headers },
+        body,
+      })
+      await answer.body.dump({ limit: 4 * MEGABYTE })
+      if (answer.statusCode !== 200) throw new Error(`${path} was answered ${answer.statusCode}`)
+      requests += 1
+    }
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, lane))
+  await pool.close()
+  return requests
+}
+
+async function costUs(contender: Contender, asked: Asked): Promise<number> {
+  await untilQuiet(contender.pid)
+  const before = cpuMsOf(contender.pid)
+  const requests = await load(contender, asked, SECONDS)
+  await untilQuiet(contender.pid)
+  return ((cpuMsOf(contender.pid) - before) * 1_000) / requests
+}
+
+export async function benchMedia({ runs, engine }: Options): Promise<void> {
+  if (!hasNginx())
+    throw new Error('nginx is not installed (Debian: nginx-light): there is nothing to compare with')
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-media-'))
+  const upstream = await startTold<[string]>([UPSTREAM, '--does', 'media'])
+  const [url] = upstream.told
+  const nginx = await startPlainNginx(folder, { whole: url, stream: url })
+  const sluice = await startSluice({ engine })
+  try {
+    await sluice.addChannel(url, ['tts-1', 'whisper-1'])
+    const contenders = {
+      nginx: { pid: nginx.pid, url: nginx.wholeUrl, headers: { authorization: 'Bearer k' } },
+      Sluice: { pid: sluice.pid, url: sluice.url, headers: sluice.headers },
+    }
+    const rows: string[][] = []
+    for (const [name, asked] of Object.entries(ASKED)) {
+      const costs: Record<keyof typeof contenders, number[]> = { nginx: [], Sluice: [] }
+      for (const contender of Object.values(contenders)) await load(contender, asked, 1)
+      for (let run = 0; run < runs; run++)
+        for (const which of ['nginx', 'Sluice'] as const)
+          costs[which].push(await costUs(contenders[which], asked))
+      const [limit, ours] = [median(costs.nginx), median(costs.Sluice)]
+      rows.push([name, limit.toFixed(0), ours.toFixed(0), (ours / limit).toFixed(1)])
+    }
+    console.log(`media: median of ${runs} runs of ${SECONDS} s with ${CONNECTIONS} connections\n`)
+    printTable(['', 'nginx, CPU µs', 'Sluice, CPU µs', '× nginx'], rows)
+  } finally {
+    await Promise.all([upstream, nginx, sluice].map(({ stop }) => stop()))
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,37 @@
+import { OUTBOUND } from '../formats/index.ts'
+import { type DialectOf, type Format, OPERATIONS, type Operation, type Provider } from './provider.ts'
+
+/** What is spoken without a word from a vendor's own file, by operation. */
+const COMMON: Readonly<Record<Operation, readonly string[]>> = {
+  chat: OUTBOUND.map(({ name }) => name),
+  completions: ['openai'],
+  embeddings: ['openai'],
+  speech: ['openai'],
+  transcription: ['openai'],
+  translation: ['openai'],
+  moderation: ['openai'],
+  rerank: ['cohere'],
+  images: ['openai'],
+  videos: [],
+}
+
+/** Video jobs have hands of their own for keys that are traded for a token. */
+const reaches = ({ exchange }: Provider, operation: Operation) =>
+  operation === 'videos' || exchange === undefined || exchange.sign !== undefined
+
+/** The formats in which a vendor is asked for an operation, preferred first; a path alone is not enough. */
+export function spokenFor(provider: Provider, operation: Operation): Format[] {
+  if (!reaches(provider, operation)) return []
+  const dialects = provider.dialects?.[operation as keyof DialectOf]
+  const isSpoken = (format: Format) => COMMON[operation].includes(format) || dialects?.[format] !== undefined
+  return (Object.keys(provider[operation] ?? {}) as Format[]).filter(isSpoken)
+}
+
+/** What a vendor's channels can be asked for here, in the order of the specification. */
+export const offersOf = (provider: Provider): Operation[] =>
+  OPERATIONS.filter(operation => spokenFor(provider, operation).length > 0)
+
+/** Every format that is spoken with a vendor in any operation, each once. */
+export const formatsOf = (provider: Provider): Format[] => [
+  ...new Set(offersOf(provider).flatMap(operation => spokenFor(provider, operation))),
+]

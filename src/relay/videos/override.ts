@@ -1,0 +1,61 @@
+import type { Submission } from '../../formats/media/video.ts'
+import { extentOf, type VideoExtent } from '../../formats/media/video-extent.ts'
+import { isEmpty } from '../../formats/override/override.ts'
+import type { Step } from '../../routing/plan.ts'
+import type { Part } from '../../wire/multipart.ts'
+import type { RelayChannel } from '../catalog.ts'
+import { dress } from '../dress.ts'
+import type { Errand } from '../errand.ts'
+import { type AttemptFailure, overrideFailure } from '../failure.ts'
+
+type Document = Readonly<Record<string, unknown>>
+
+const isText = (part: Part): part is Extract<Part, { value: string }> => 'value' in part
+
+/** Of a form, the texts that stand alone under their names. */
+function documentOf({ json, parts = [] }: Submission): Document {
+  if (json) return json
+  const texts = parts.filter(isText)
+  const isAlone = ({ name }: Part) => parts.filter(part => part.name === name).length === 1
+  return Object.fromEntries(texts.filter(isAlone).map(({ name, value }) => [name, value]))
+}
+
+const textOf = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value))
+
+/** The same submission with another document in it: files, and names that stand there twice, stay as they were. */
+function withDocument(submission: Submission, before: Document, after: Document): Submission {
+  if (submission.json) return { ...submission, json: after }
+  const kept = (submission.parts ?? []).filter(({ name }) => !Object.hasOwn(before, name))
+  const said = Object.entries(after).filter(([, value]) => value !== undefined && value !== null)
+  return { ...submission, parts: [...said.map(([name, value]) => ({ name, value: textOf(value) })), ...kept] }
+}
+
+/** More than is paid for, where an operation has made it so; what plain members say is in the price already. */
+const exceeds = (made: VideoExtent, { seconds = Number.POSITIVE_INFINITY, videos = 1 }: VideoExtent) =>
+  (made.videos ?? 0) > videos || (made.seconds ?? 0) > seconds
+
+/** Lays a channel's overrides over a submission, in the vendor's words, as over any other request. */
+export function overrideSubmission(
+  submission: Submission,
+  errand: Errand & { readonly ask: { readonly fps: number | undefined } },
+  { channel, key, sentModel }: Step<RelayChannel>,
+  paid: VideoExtent,
+): Submission | AttemptFailure {
+  if (isEmpty(channel.override) && channel.headerOverride.templates.length === 0) return submission
+  const { deps, spec, work, response, ask } = errand
+  const plain = documentOf(submission)
+  const body = Buffer.from(JSON.stringify({ ...plain, ...channel.override.members }))
+  const ready = dress(
+    { channel, key, asked: work.model, sent: sentModel, client: response.req.headers },
+    { spec, desk: deps.desk },
+    submission.headers ?? {},
+    { body },
+  )
+  if ('isRetryable' in ready) return ready
+  const { dressed, headers } = ready
+  const bytes = Buffer.isBuffer(dressed) ? dressed : (dressed.body as Buffer)
+  const document = JSON.parse(bytes.toString('utf8')) as Document
+  if (exceeds(extentOf(document, ask.fps), paid))
+    return overrideFailure(channel, 'the override makes more of a video than is paid for')
+  return { ...withDocument(submission, plain, document), headers }
+}

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { after, before, describe, it } from 'node:test'
+import { wavFile } from '../support/media.ts'
+import { newGround, type Server, type ServerOptions, startServer, until } from '../support/process.ts'
+
+const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
+const AT_ONCE = isCampaign ? 50 : 10
+const MEGABYTES = isCampaign ? 99 : 20
+const MOST_GROWTH_MIB = 150
+const LOOK_MS = 20
+
+const PATH = '/v1/audio/transcriptions'
+const megabyte = Buffer.alloc(1_048_576)
+const tail = Buffer.from('\r\n--b--\r\n')
+const headFor = (model: string) =>
+  Buffer.concat([
+    Buffer.from(
+      `--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n${model}\r\n` +
+        '--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n',
+    ),
+    wavFile(1),
+  ])
+
+const rssMibOf = (pid: number) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+
+/** A provider that counts what it is sent and keeps nothing. */
+async function startSink() {
+  const server = createServer((request, response) => {
+    let bytes = 0
+    request.on('data', chunk => {
+      bytes += chunk.length
+    })
+    request.on('end', () => {
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ text: String(bytes) }))
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() }
+}
+
+describe('large uploads, many at once', () => {
+  const model = 'whisper-1'
+  let ground: ServerOptions
+  let server: Server
+  let sink: Awaited<ReturnType<typeof startSink>>
+  let token: { id: number; key: string }
+  before(async () => {
+    ground = await newGround('sqlite')
+    server = await startServer(ground)
+    sink = await startSink()
+    const channel = { name: 'sink', type: 1, key: 'a-key-0001', base_url: sink.url, models: [model] }
+    const { status, text } = await server.api('POST', '/api/channel/', { mode: 'single', channel })
+    assert.equal(status, 200, text)
+    const asked = { name: 'app', remain_quota: 4_000_000_000 }
+    token = (await server.api('POST', '/api/token/', asked)).body.data
+  })
+  after(async () => {
+    sink.close()
+    await server.kill()
+  })
+
+  /** Sends a form of so many megabytes; `leaveAfter` of them the client is gone. */
+  function upload(megabytes: number, leaveAfter = Number.POSITIVE_INFINITY): Promise<string> {
+    const head = headFor(model)
+    const { promise, resolve, reject } = Promise.withResolvers<string>()
+    const request = httpRequest(
+      `${server.url}${PATH}`,
+      {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${token.key}`,
+          'content-type': 'multipart/form-data; boundary=b',
+          'content-length': head.length + megabytes * megabyte.length + tail.length,
+        },
+      },
+      response => {
+        let text = ''
+        response.on('data', chunk => {
+          text += chunk
+        })
+        response.on('end', () => resolve(text))
+      },
+    )
+    request.on('error', reject)
+    const pieces = function* () {
+      yield head
+      for (let at = 0; at < megabytes; at += 1) {
+        if (at === leaveAfter) request.destroy(new Error('left'))
+        yield megabyte
+      }
+      yield tail
+    }
+    Readable.from(pieces(), { objectMode: false }).pipe(request)
+    return promise
+  }
+
+  const tempFiles = () => readdirSync(join(ground.dataDir, 'tmp'))
+  const openFiles = () => readdirSync(`/proc/${server.pid}/fd`).length
+
+  it('stay out of the memory, and arrive whole', async t => {
+    // What the first request brings along stays, and is not theirs.
+    await upload(2)
+    const before = rssMibOf(server.pid)
+    let most = 0
+    const watch = setInterval(() => {
+      most = Math.max(most, rssMibOf(server.pid) - before)
+    }, LOOK_MS)
+    try {
+      const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => upload(MEGABYTES)))
+      for (const answer of answers)
+        assert.ok(Number(JSON.parse(answer).text) > MEGABYTES * megabyte.length, answer)
+    } finally {
+      clearInterval(watch)
+    }
+    const line = `${AT_ONCE} uploads of ${MEGABYTES} MB at once: + ${most.toFixed(0)} MiB`
+    t.diagnostic(line)
+    if (isCampaign) console.log(line)
+    assert.ok(most < MOST_GROWTH_MIB, line)
+  })
+
+  it('that stop in the middle leave no file, no descriptor and no hold', async () => {
+    const before = openFiles()
+    const half = Math.floor(MEGABYTES / 2)
+    const left = await Promise.allSettled(Array.from({ length: AT_ONCE }, () => upload(MEGABYTES, half)))
+    assert.ok(left.every(({ status }) => status === 'rejected'))
+    await until('what they opened to be closed', () => (openFiles() <= before ? true : undefined))
+    assert.deepEqual(tempFiles(), [])
+    const { body } = await server.api('GET', `/api/token/${token.id}`)
+    assert.equal(body.data.held_quota, 0)
+  })
+})
