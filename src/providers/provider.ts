@@ -1,4 +1,5 @@
 import type { EncodeOptions } from '../formats/format.ts'
+import type { EmbeddingDialect } from '../formats/media/embedding.ts'
 import type { ImageDialect } from '../formats/media/image.ts'
 import type { ModerationDialect } from '../formats/media/moderation.ts'
 import type { RerankDialect } from '../formats/media/rerank.ts'
@@ -40,7 +41,7 @@ export type Format =
  * Where an operation is asked for: one path, or two where a streamed answer has a path of its own.
  *
  * Placeholders, filled by `fill`: `{model}` is the model's name as one segment, `{+model}` the same with its
- * slashes kept, `{voice}` the voice a speech request names; every other one is a field of the channel
+ * slashes kept, `{voice}` the voice a speech request names, `{method}` how many texts vectors are asked for; every other one is a field of the channel
  * (`fields`), or worked out from the fields and the key (`placeholders`).
  *
  * In the `openai` format the path of `images` is that of generations, whose siblings are `edits` and
@@ -114,6 +115,7 @@ export type Values = Readonly<Record<string, string>>
 
 /** How an operation is worded that a vendor does not speak in the common shape. */
 export type DialectOf = {
+  readonly embeddings: EmbeddingDialect
   readonly speech: SpeechDialect
   readonly transcription: TranscriptionDialect
   readonly translation: TranscriptionDialect
