@@ -337,7 +337,7 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<v
   const { voice = COMMON_VOICE } = errand.spec
   const { channel, refusal, answer, trace, early } = answered
   early.close()
-  const passed = answer && passedError(answer, channel)
+  const passed = answer && passedError(answer, channel, answered.error)
   const error = passed?.message ?? refusal.message
   // What a provider has judged itself it would judge the same again; a failure may pass.
   const isFinal = passed !== undefined && passed.status < 500
