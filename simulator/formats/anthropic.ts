@@ -77,7 +77,7 @@ function check(request: JsonObject, { headers }: Inquiry): void {
   }
 }
 
-function answerMessages(inquiry: Inquiry): Reply {
+export function answerMessages(inquiry: Inquiry): Reply {
   const { id, headers, body } = inquiry
   const { request, model } = decodeRequest(body)
   check(request, inquiry)

@@ -65,7 +65,7 @@ export type Exchange = {
   readonly scheme: 'aws-sigv4' | 'google-service-account' | 'access-secret-jwt'
   /** Whether a key is of this kind; any other key goes through `auth`. */
   readonly takes: (key: string) => boolean
-  /** The headers that prove a request made with such a key. Absent: the scheme is not spoken yet. */
+  /** The headers that prove a request made with such a key; absent: it is traded for what travels in its place. */
   readonly sign?: (
     key: string,
     values: Values,
@@ -153,6 +153,8 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly usage?: { readonly reasoningOutside: boolean }
   /** What of a chat its hosts take or refuse beyond the format, where one is translated for them. */
   readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks' | 'dialect'>
+  /** Members that a body of this format has here and nowhere else; one that is undefined it must not have. */
+  readonly bodies?: { readonly [format in Format]?: Readonly<Record<string, unknown>> }
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices

@@ -261,12 +261,13 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
           headers,
           timeouts: channel.timeouts,
           isStream: work.isStream,
-          ...signing(address, deps.nowMs),
+          ...signing(address, deps),
           ...(work.isWholeTaken && { isWholeTaken: true }),
           ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
           ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
         }),
       end(outcome: Parameters<Attempt['end']>[0]): void {
+        if (outcome.kind === 'auth' && address.traded) deps.keys.forget(address.traded.key)
         health.end(outcome)
         ticket.end(0)
       },

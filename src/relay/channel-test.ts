@@ -5,6 +5,7 @@ import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing }
 import { deliverNowhere } from './drain.ts'
 import { dress } from './dress.ts'
 import { errorIn } from './failure.ts'
+import type { KeyExchange } from './key-exchange.ts'
 import type { Desk, Work } from './operations/operation.ts'
 import { passedError } from './passed.ts'
 import { send } from './send.ts'
@@ -43,10 +44,12 @@ type Judging = {
 export function createChannelTest({
   catalog,
   upstream,
+  keys,
   nowMs,
 }: {
   catalog: Catalog
   upstream: Upstream
+  keys: KeyExchange
   nowMs(): number
 }) {
   const addressOf = createAddressBook()
@@ -129,7 +132,7 @@ export function createChannelTest({
       headers: ready.headers,
       timeouts: channel.timeouts,
       isStream: work.isStream,
-      ...signing(address, nowMs),
+      ...signing(address, { nowMs, keys }),
       ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
     })
     const found = await judge(await exchange.outcome, work, { channel, sent, format, startedMs })

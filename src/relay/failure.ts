@@ -9,7 +9,7 @@ import type { Failure, Whole } from './upstream.ts'
 /** Why an attempt did not answer the request. */
 export type AttemptFailure = {
   readonly channel: RelayChannel
-  readonly kind: 'connect' | 'timeout' | 'cut' | 'invalid' | 'status'
+  readonly kind: Failure['reason'] | 'status'
   readonly status: number
   readonly message: string
   readonly retryAfterS: number | undefined
@@ -48,10 +48,15 @@ export function connectionFailure(
     message,
     retryAfterS: undefined,
     isInDoubt: wasSent && reason !== 'connect',
-    health: { kind: reason === 'connect' ? 'connect' : reason === 'timeout' ? 'timeout' : '5xx' },
+    health: connectionHealth(reason, message),
     isRetryable: true,
     answer: undefined,
   }
+}
+
+function connectionHealth(reason: Failure['reason'], message: string): HealthOutcome {
+  if (reason === 'connect' || reason === 'timeout') return { kind: reason }
+  return reason === 'key' ? { kind: 'auth', detail: message } : { kind: '5xx' }
 }
 
 /** An answer that says it is good and is not. */

@@ -82,8 +82,9 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       { ...request(), model: sent },
       { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
     )
+    const special = channel.provider.bodies?.[upstream.name as FormatName]
     return {
-      body: Buffer.from(JSON.stringify({ ...body, ...channel.override.members })),
+      body: Buffer.from(JSON.stringify({ ...body, ...special, ...channel.override.members })),
       ...(headers && { headers }),
       ...(warnings.length > 0 && { warnings: [warningsHeader(warnings)] }),
       boundsOf,
