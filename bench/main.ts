@@ -9,6 +9,7 @@ const BENCHES = {
   failover: async options => (await import('./failover.ts')).benchFailover(options),
   'slow-readers': async options => (await import('./slow-readers.ts')).benchSlowReaders(options),
   hostile: async options => (await import('./hostile.ts')).benchHostile(options),
+  translate: async options => (await import('./translate.ts')).benchTranslate(options),
   lists: async () => (await import('./lists.ts')).benchLists(),
 } as const satisfies Record<string, (options: Options) => Promise<void>>
 

@@ -141,3 +141,17 @@ export async function untilQuiet(pid: number): Promise<void> {
     quiet = cpuMsOf(pid) - before <= QUIET.mostCpuMs ? quiet + 1 : 0
   }
 }
+
+export type Costed<F> = F & { readonly cpuUs: number }
+
+/** Runs a load and adds what it cost the tree, the work it left behind included. */
+export async function costOf<F>(
+  pid: number,
+  { load, units }: { load: () => Promise<F>; units: (figures: F) => number },
+): Promise<Costed<F>> {
+  await untilQuiet(pid)
+  const before = cpuMsOf(pid)
+  const figures = await load()
+  await untilQuiet(pid)
+  return { ...figures, cpuUs: ((cpuMsOf(pid) - before) * 1_000) / units(figures) }
+}

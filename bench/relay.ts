@@ -7,7 +7,7 @@ import { type Figures, LOAD_GENERATOR, putLoad } from './load.ts'
 import { hasNginx, startPlainNginx, startStaticAnswer } from './nginx.ts'
 import type { Options } from './options.ts'
 import { startPortkey } from './portkey.ts'
-import { childrenOf, cpuMsOf, rssMibOf, run, startTold, untilQuiet } from './process.ts'
+import { type Costed, childrenOf, costOf, cpuMsOf, rssMibOf, run, startTold } from './process.ts'
 import { startSluice } from './sluice.ts'
 import type { StreamFigures, StreamLoad } from './stream-client.ts'
 import { median, printTable } from './table.ts'
@@ -85,20 +85,6 @@ async function assemble(upstreams: Upstreams, { engine }: Options, folder: strin
   }
   contenders.push(await sluice(upstreams, engine))
   return contenders
-}
-
-type Costed<F> = F & { readonly cpuUs: number }
-
-/** Runs a load and adds what it cost the tree, the work it left behind included. */
-async function costOf<F>(
-  pid: number,
-  { load, units }: { load: () => Promise<F>; units: (figures: F) => number },
-): Promise<Costed<F>> {
-  await untilQuiet(pid)
-  const before = cpuMsOf(pid)
-  const figures = await load()
-  await untilQuiet(pid)
-  return { ...figures, cpuUs: ((cpuMsOf(pid) - before) * 1_000) / units(figures) }
 }
 
 const ask = (target: Target, how: typeof BUSY) => putLoad({ ...target, body: QUESTION, ...how })

@@ -11,6 +11,8 @@ export type StreamLoad = {
   readonly rounds: number
   /** How long one stream lasts: the first of each connection begin evenly spread over it. */
   readonly streamMs: number
+  /** What stands in a stream that came to its end; absent: what chat completions end with. */
+  readonly last?: string
 }
 
 export type StreamFigures = {
@@ -22,9 +24,8 @@ export type StreamFigures = {
 }
 
 const EVENT = Buffer.from('data: ')
-const LAST = Buffer.from('data: [DONE]')
-
 const load = JSON.parse(process.argv[2] ?? '{}') as StreamLoad
+const LAST = Buffer.from(load.last ?? 'data: [DONE]')
 const url = new URL(load.url)
 const pool = new Pool(url.origin, { connections: load.connections, pipelining: 1, allowH2: false })
 const firsts: number[] = []
@@ -41,7 +42,7 @@ async function ask(): Promise<void> {
   let isFirst = true
   try {
     const { statusCode, body } = await pool.request({
-      path: url.pathname,
+      path: url.pathname + url.search,
       method: 'POST',
       headers: { 'content-type': 'application/json', ...load.headers },
       body: load.body,

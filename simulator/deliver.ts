@@ -52,8 +52,14 @@ export async function deliver(
   await stop(response, { out, ending, client })
 }
 
-export function sendJson(response: ServerResponse, status: number, body: string): void {
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   response.writeHead(status, {
+    ...headers,
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
   })

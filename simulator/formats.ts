@@ -14,6 +14,7 @@ import { ollama } from './formats/ollama.ts'
 import { openai } from './formats/openai.ts'
 import { siliconflow, volcengine } from './formats/picture-hosts.ts'
 import { tei, voyage } from './formats/rankers.ts'
+import { googleTokens, vertexClaude, vertexGemini } from './formats/vertex.ts'
 import { xaiMedia } from './formats/xai-media.ts'
 
 /** Every protocol the simulator speaks. The first route that fits a path answers it. */
@@ -36,6 +37,9 @@ export const formats: readonly [Format, ...Format[]] = [
   cohere,
   mistralChat,
   ollama,
+  googleTokens,
+  vertexGemini,
+  vertexClaude,
 ]
 
 /** Paths that nobody knows are refused in the words of the first format. */

@@ -161,7 +161,13 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
     const isOurs = !(error instanceof Refusal)
     const refusal = isOurs ? new Refusal('broken', 'The simulator itself failed.') : error
     if (response.headersSent) response.destroy()
-    else if (!response.destroyed) sendJson(response, refusal.status, format.encodeRefusal(refusal))
+    else if (!response.destroyed)
+      sendJson(
+        response,
+        refusal.status,
+        format.encodeRefusal(refusal),
+        format.failureHeaders?.(refusal.status),
+      )
     if (isOurs) onFailure(error)
   }
 }

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { ClientAddress } from './http/address.ts'
-import { createGuardedLookup } from './http/upstream-address.ts'
+import { createGuardedLookup, refuseUrl } from './http/upstream-address.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
 import type { AccountName } from './ledger/books.ts'
@@ -23,11 +23,11 @@ import type { RelayDeps } from './relay/errand.ts'
 import { createExplain } from './relay/explain.ts'
 import { openForms } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
+import { createKeyExchange } from './relay/key-exchange.ts'
 import { createRepeats } from './relay/repeat.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createTokenCounter } from './relay/token-count.ts'
 import { createUpstream } from './relay/upstream.ts'
-import { createKeyExchange } from './relay/videos/key-exchange.ts'
 import { createVendor } from './relay/videos/vendor.ts'
 import { createVideos } from './relay/videos/videos.ts'
 import { createHealth } from './routing/health.ts'
@@ -173,13 +173,13 @@ export async function buildRelay({
     onRecover: ({ channelId, key }) => decide(channelId, key, 1, ''),
   })
   const rates = ratesOf(peers)
-  const upstream = createUpstream({
-    lookup: createGuardedLookup({ allowPrivate: config.privateUpstreams === 'allow' }),
-  })
+  const policy = { allowPrivate: config.privateUpstreams === 'allow' }
+  const upstream = createUpstream({ lookup: createGuardedLookup(policy) })
+  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: url => refuseUrl(url, policy) })
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })
-  const testChannel = createChannelTest({ catalog, upstream, nowMs: Date.now })
+  const testChannel = createChannelTest({ catalog, upstream, keys, nowMs: Date.now })
   async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
     const result = await testChannel(id, options)
     await recordTest(db, id, Math.floor(Date.now() / 1000), result.latencyMs)
@@ -211,6 +211,7 @@ export async function buildRelay({
     health,
     rates,
     upstream,
+    keys,
     counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
@@ -303,7 +304,7 @@ export async function buildRelay({
     engine,
     keyring,
     nodeId,
-    vendor: createVendor({ upstream, keys: createKeyExchange({ nowMs: Date.now }) }),
+    vendor: createVendor({ upstream, keys }),
     surrender,
     doubtMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,

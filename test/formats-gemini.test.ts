@@ -4,12 +4,7 @@ import { answerOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
 import { decodeCount, encodeCount } from '../src/formats/gemini/count.ts'
-import {
-  decodeEmbedding,
-  decodeVectors,
-  encodeEmbedding,
-  encodeVectors,
-} from '../src/formats/gemini/embedding.ts'
+import { decodeEmbedding, encodeVectors, geminiEmbedding } from '../src/formats/gemini/embedding.ts'
 import { gemini } from '../src/formats/gemini/format.ts'
 import type { ChatRequest } from '../src/formats/hub.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
@@ -400,14 +395,15 @@ describe('vectors in Gemini’s format', () => {
 
   it('have the length of 1 also where they were shortened', () => {
     const asked = { model: 'e', inputs: ['a'], dimensions: 2 }
-    assert.deepEqual(encodeEmbedding(asked), {
+    assert.deepEqual(geminiEmbedding.encode(asked, 'e').json, {
       requests: [{ model: 'models/e', content: { parts: [{ text: 'a' }] }, outputDimensionality: 2 }],
     })
     const answer = { embeddings: [{ values: [3, 4] }] }
-    assert.deepEqual(decodeVectors(answer, asked), [[0.6, 0.8]])
-    assert.deepEqual(decodeVectors(answer, {}), [[3, 4]])
-    assert.equal(decodeVectors({ embeddings: [{ values: 'x' }] }, {}), undefined)
-    assert.equal(decodeVectors({}, {}), undefined)
+    const { dimensions: _, ...plain } = asked
+    assert.deepEqual(geminiEmbedding.decode(answer, asked).vectors, [[0.6, 0.8]])
+    assert.deepEqual(geminiEmbedding.decode(answer, plain).vectors, [[3, 4]])
+    for (const none of [{}, { embeddings: [{ values: 'x' }] }, { embeddings: [] }])
+      assert.throws(() => geminiEmbedding.decode(none, plain), { name: 'AnswerError' })
   })
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { chat, embeddings } from '../src/relay/operations/openai.ts'
+import { embeddings } from '../src/relay/operations/embeddings.ts'
+import { chat } from '../src/relay/operations/openai.ts'
 import { JsonError, parseJson } from '../src/wire/json.ts'
 import { topLevel } from '../src/wire/json-edit.ts'
 import { createJsonScanner, SCAN_LIMITS } from '../src/wire/json-scan.ts'

@@ -151,4 +151,26 @@ describe('recorded answers of vendors beside chat', {
     assert.equal(spoken.audio.toString('latin1', 0, 4), 'RIFF')
     assert.deepEqual([spoken.usage?.input, spoken.usage?.audioOutput], [11, 111])
   })
+
+  it('are vectors of vendors with words of their own', () => {
+    const asked = { model: 'm', inputs: ['a', 'b'] }
+    const recorded = (path: string) => read(path).interactions.at(-1).response.body
+    const made = voyage.dialects.embeddings.openai.decode(
+      recorded('voyage/test_voyageai_embed_async_legacy.cassette.json'),
+      asked,
+    )
+    assert.deepEqual(
+      made.vectors.map(vector => vector.length),
+      [512, 512],
+    )
+    assert.equal(made.tokens, 12)
+    const { vectors, tokens } = gemini.dialects.embeddings.gemini.decode(
+      recorded(
+        'gemini/embedding_basic_functionality_gemini_gemini-embedding-001_can_handle_multiple_texts_with_custom_dimensions.cassette.json',
+      ),
+      { ...asked, inputs: ['a', 'b', 'c'], dimensions: 8 },
+    )
+    assert.equal(tokens, undefined)
+    for (const vector of vectors) assert.ok(Math.abs(Math.hypot(...vector) - 1) < 1e-9)
+  })
 })

@@ -36,7 +36,7 @@ const plain: Provider = {
 const distinct = (values: readonly unknown[]) => new Set(values).size
 
 /** Placeholders of a path that a request, not a channel, gives a value. */
-const REQUEST_VALUES = { model: 'm', voice: 'v' }
+const REQUEST_VALUES = { model: 'm', voice: 'v', method: 'x' }
 
 describe('the list of providers', () => {
   it('gives no number and no name twice', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
+import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import { fetchPatiently, openRelay, type Relay } from './support/relay.ts'
@@ -17,6 +18,9 @@ const serveClaude = (sent: string | readonly string[] = 'sim-claude', fields: Fi
   relay.serve(sent, { type: 14, base_url: `${relay.upstream}/anthropic`, ...fields })
 const serveGpt = (sent: string | readonly string[] = 'sim-small', fields: Fields = {}) =>
   relay.serve(sent, fields)
+
+const serveAt = (path: string, fields: Fields, sent = 'sim-small') =>
+  relay.serve(sent, { base_url: `${relay.upstream}${path}`, ...fields })
 
 const ask = (
   path: string,
@@ -112,6 +116,40 @@ describe('the same format in and out', () => {
   })
 })
 
+describe('hosts of chat completions with words of their own', () => {
+  const history = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: 'Hello', reasoning_content: 'They greet me.' },
+    { role: 'user', content: 'and now?' },
+  ]
+
+  it('are told nothing of thoughts that they refuse', async () => {
+    const { model } = await serveGpt('sim-small', { type: 1001 })
+    const { key } = await relay.newToken()
+    const { status, headers } = await ask('/v1/chat/completions', key, say(model, { messages: history }))
+    assert.equal(status, 200)
+    assert.match(headers.get('x-sluice-warnings') ?? '', /^messages\.reasoning_content: /)
+    const plain = await ask('/v1/chat/completions', key, say(model))
+    assert.equal(plain.headers.get('x-sluice-warnings'), null)
+  })
+
+  it('get what they know under their own names, and answer in the client’s', async () => {
+    const { model } = await serveAt('/mistral', { type: 42 })
+    const { key } = await relay.newToken()
+    const wishes = { messages: history, seed: 1, max_completion_tokens: 50, tool_choice: 'required' }
+    const tools = [{ type: 'function', function: { name: 'get_time', parameters: { type: 'object' } } }]
+    for (const stream of [false, true]) {
+      const body = { model, ...wishes, tools, stream }
+      const { status, text, headers } = await ask('/v1/chat/completions', key, body)
+      assert.equal(status, 200, text)
+      assert.match(text, /"name":"get_time"/)
+      assert.equal(headers.get('x-sluice-warnings'), null)
+    }
+    const lost = await ask('/v1/chat/completions', key, say(model, { user: 'me' }))
+    assert.match(lost.headers.get('x-sluice-warnings') ?? '', /^user: /)
+  })
+})
+
 describe('an override of a channel', () => {
   it('changes the body in the provider’s own format, and is held for', async () => {
     const { model } = await serveClaude('sim-words-400', { param_override: { max_tokens: 20 } })
@@ -169,6 +207,31 @@ describe('errors in the client’s own shape', () => {
     const responses = await ask('/v1/responses', key, { model, input: 'x', stream: true })
     assert.match(responses.text, /event: error\n/)
     assert.doesNotMatch(responses.text, /response\.completed/)
+  })
+
+  it('by the class that Bedrock puts in a header, and nowhere else', async () => {
+    const key = 'AKIAEXAMPLE|secret-canary-5512|eu-west-1'
+    const { key: token } = await relay.newToken()
+    for (const [sent, status, type] of [
+      ['sim-status-424', 424, 'api_error'],
+      ['sim-status-422', 422, 'invalid_request_error'],
+      ['sim-status-404', 404, 'not_found_error'],
+    ] as const) {
+      const { model } = await serveAt('/bedrock', { type: 33, key }, sent)
+      const answer = await ask('/v1/messages', token, say(model))
+      assert.equal(answer.status, status)
+      assert.equal(answer.body.error.type, type)
+      assert.doesNotMatch(answer.text, /secret-canary|AKIA/)
+    }
+  })
+
+  it('after as long as a provider says in its body only', async () => {
+    const { model, channels } = await serveGpt('sim-status-429', { type: 24 })
+    const { key } = await relay.newToken()
+    const { status, headers } = await ask('/v1/chat/completions', key, say(model))
+    assert.equal(status, 429)
+    assert.equal(headers.get('retry-after'), '1')
+    assert.equal(channels.length, 1)
   })
 
   it('never with the key or the address of a provider', async () => {
@@ -278,12 +341,18 @@ describe('the AI SDK', () => {
       createOpenAI({ apiKey: key, baseURL: `${relay.gateway.url}/v1`, fetch }).responses(model),
     messages: (key: string, model: string) =>
       createAnthropic({ apiKey: key, baseURL: `${relay.gateway.url}/v1`, fetch })(model),
+    'Gemini’s format': (key: string, model: string) =>
+      createGoogle({ apiKey: key, baseURL: `${relay.gateway.url}/v1beta`, fetch })(model),
   }
   const PROVIDERS = {
     'OpenAI chat': () => serveGpt('sim-small', { setting: { chat_formats: ['openai-chat'] } }),
     'OpenAI Responses': () => serveGpt('sim-small', { setting: { chat_formats: ['responses'] } }),
     Anthropic: () => serveClaude(),
     Gemini: () => serveGpt('sim-small', { type: 24 }),
+    Bedrock: () => serveAt('/bedrock', { type: 33, key: 'AKIAEXAMPLE|secret-canary|eu-west-1' }),
+    Cohere: () => serveAt('/cohere', { type: 34, setting: { chat_formats: ['cohere'] } }),
+    Ollama: () => serveAt('/ollama', { type: 4, setting: { chat_formats: ['ollama'] } }),
+    Mistral: () => serveAt('/mistral', { type: 42 }),
   }
   for (const [language, open] of Object.entries(LANGUAGES))
     for (const [provider, serve] of Object.entries(PROVIDERS))

@@ -10,8 +10,18 @@ const FAMILIES = {
   anthropic: { fields: { type: 14 }, base: '/anthropic' },
   responses: { fields: { type: 1, setting: { chat_formats: ['responses'] } }, base: '' },
   gemini: { fields: { type: 24 }, base: '' },
+  bedrock: { fields: { type: 33, key: 'AKIAEXAMPLE|bedrock-secret-canary|eu-west-1' }, base: '/bedrock' },
+  cohere: { fields: { type: 34, setting: { chat_formats: ['cohere'] } }, base: '/cohere' },
+  ollama: { fields: { type: 4, setting: { chat_formats: ['ollama'] } }, base: '/ollama' },
+  mistral: { fields: { type: 42 }, base: '/mistral' },
 } as const
 type Family = keyof typeof FAMILIES
+
+/** Those that tell what came from a cache. */
+const CACHING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock']
+/** Those whose models think aloud, and those that want the proofs of it back. */
+const PROVING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock']
+const THINKING: readonly Family[] = [...PROVING, 'cohere', 'ollama']
 
 /** Of a generation that takes schemas and is told a budget of thought. */
 const SENT = 'sim-claude-opus-4-5'
@@ -64,8 +74,8 @@ for (const engine of ENGINES) {
             const plain = input - cached - written
             const nanos = plain * INPUT_NANOS + cached * 500 + written * 1_250 + output * OUTPUT_NANOS
             assert.equal(row.cost, nanos)
-            assert.equal(cached > 0, family !== 'openai-chat')
-            assert.equal(written > 0, family === 'anthropic')
+            assert.equal(cached > 0, CACHING.includes(family))
+            assert.equal(written > 0, family === 'anthropic' || family === 'bedrock')
           }
           assert.equal(await relay.usedBy(id), relay.units(rows.reduce((sum, { cost }) => sum + cost, 0)))
         })
@@ -129,7 +139,7 @@ describe('chats in every format before every family', () => {
           assert.equal(input - without.input, 85)
         })
 
-        if (family !== 'openai-chat')
+        if (THINKING.includes(family))
           it('carries thoughts, and their proofs back to where they were made', () =>
             both(async (way, api, model) => {
               const question = { model, text: 'use the tools', tools: TOOLS, isThinking: true }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { ENGINES } from './support/gateway.ts'
 import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from './support/relay.ts'
@@ -63,6 +64,29 @@ for (const engine of ENGINES) {
       const result = { role: 'tool' as const, tool_call_id: call.id, content: 'rain' }
       const answer = await chat.create({ ...asked, messages: [question, choice?.message as never, result] })
       assert.match(answer.choices[0]?.message.content ?? '', /rain/)
+    })
+
+    it('and one of Gemini’s get as many answers as they ask for, whoever gives them', async () => {
+      for (const type of [GEMINI, 1]) {
+        const { model } = await relay.serve('sim-small', { type, setting: {} })
+        const { id, key } = await relay.newToken()
+        const { models } = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: relay.gateway.url } })
+        const asked = { model, contents: 'How are you?', config: { candidateCount: 2, maxOutputTokens: 90 } }
+        const whole = await models.generateContent(asked)
+        assert.equal(whole.candidates?.length, 2)
+        const finished = new Set<number>()
+        const words = ['', '']
+        for await (const { candidates = [] } of await models.generateContentStream(asked))
+          for (const { index = 0, content, finishReason } of candidates) {
+            words[index] += (content?.parts ?? []).map(({ text }) => text ?? '').join('')
+            if (finishReason === 'STOP') finished.add(index)
+          }
+        assert.deepEqual([...finished].toSorted(), [0, 1])
+        for (const said of words) assert.match(said, /How are you\?/)
+        const [first, second] = await relay.rowsOf(id, 2)
+        assert.equal(second?.type, 2)
+        assert.equal(second?.cost, first?.cost)
+      }
     })
 
     it('is told of a failure before and inside of the stream', async () => {

@@ -61,6 +61,9 @@ export const redirect: Spoil = (script, { headers, url }) => {
 function failure(script: Script, { format, numbers: [code = 500] }: Scene, retryAfter?: string): Script {
   const body = format.encodeFailure({ status: code, message: `The simulator was told to fail with ${code}.` })
   const told = instead(script, { status: code, type: JSON_TYPE, body })
-  if (retryAfter === undefined) return told
-  return { ...told, head: withHeaders(told.head, { 'retry-after': retryAfter }) }
+  const headers = {
+    ...format.failureHeaders?.(code),
+    ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
+  }
+  return { ...told, head: withHeaders(told.head, headers) }
 }

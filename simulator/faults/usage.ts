@@ -1,7 +1,7 @@
-import type { Frame } from '../formats/format.ts'
+import type { Frame, Framing } from '../formats/format.ts'
 import { isObject, type JsonObject } from '../json.ts'
 import type { Script } from '../script.ts'
-import type { Spoil } from './fault.ts'
+import type { Scene, Spoil } from './fault.ts'
 import { bodyOf, withBody } from './frames.ts'
 
 // Answers that are right but for what they say they cost. The count file keeps telling the truth.
@@ -9,15 +9,17 @@ import { bodyOf, withBody } from './frames.ts'
 /** What `badusage` puts in the place of every number, one after the other from request to request. */
 export const BAD_NUMBERS: readonly unknown[] = [-7, 2.5, 1e18, '12']
 
-export const noUsage: Spoil = script => edit(script, json => withoutUsage(json))
+export const noUsage: Spoil = (script, scene) => edit(script, scene, json => withoutUsage(json))
 
-export const zeroUsage: Spoil = script => edit(script, json => renumber(json, () => 0))
+export const zeroUsage: Spoil = (script, scene) => edit(script, scene, json => renumber(json, () => 0))
 
-export const badUsage: Spoil = (script, { turn }) =>
-  edit(script, json => renumber(json, () => BAD_NUMBERS[turn % BAD_NUMBERS.length]))
+export const badUsage: Spoil = (script, scene) =>
+  edit(script, scene, json => renumber(json, () => BAD_NUMBERS[scene.turn % BAD_NUMBERS.length]))
 
-export const overuse: Spoil = (script, { numbers: [times = 1] }) =>
-  edit(script, json => renumber(json, value => value * times))
+export const overuse: Spoil = (script, scene) => {
+  const [times = 1] = scene.numbers
+  return edit(script, scene, json => renumber(json, value => value * times))
+}
 
 /** Every chunk tells what was used until then; a whole answer has the member twice, and the last one is right. */
 export const dupUsage: Spoil = script => {
@@ -34,22 +36,22 @@ export const dupUsage: Spoil = script => {
 type Edit = (json: JsonObject) => JsonObject | undefined
 
 /** Changes every JSON object of the answer that speaks of usage; one that becomes nothing is left out. */
-function edit(script: Script, change: Edit): Script {
-  if (script.isStream) return { ...script, frames: editFrames(script.frames, change) }
+function edit(script: Script, { format: { framing = EVENTS } }: Scene, change: Edit): Script {
+  if (script.isStream) return { ...script, frames: editFrames(script.frames, framing, change) }
   const body = bodyOf(script).toString('utf8')
   const changed = change(JSON.parse(body) as JsonObject)
   return withBody(script, changed === undefined ? body : JSON.stringify(changed))
 }
 
-function* editFrames(frames: Iterable<Frame>, change: Edit): Generator<Frame> {
+function* editFrames(frames: Iterable<Frame>, framing: Framing, change: Edit): Generator<Frame> {
   for (const frame of frames) {
-    const json = eventOf(frame)
+    const json = framing.read(frame.data)
     if (json === undefined || !hasUsage(json)) {
       yield frame
       continue
     }
     const changed = change(json)
-    if (changed !== undefined) yield { data: nameOf(frame) + encodeEvent(changed), tokens: frame.tokens }
+    if (changed !== undefined) yield { data: framing.write(changed, frame.data), tokens: frame.tokens }
   }
 }
 
@@ -58,19 +60,20 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
   let tokens = 0
   for (const frame of frames) {
     tokens += frame.tokens
-    const json = eventOf(frame)
+    const json = EVENTS.read(frame.data)
     const usage = { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens }
     // Gemini does so anyhow.
     yield json === undefined || 'usageMetadata' in json
       ? frame
       : {
-          data: nameOf(frame) + encodeEvent({ ...json, usage: isObject(json.usage) ? json.usage : usage }),
+          data: EVENTS.write({ ...json, usage: isObject(json.usage) ? json.usage : usage }, frame.data),
           tokens: frame.tokens,
         }
   }
 }
 
-function withoutUsage({ usage, usageMetadata: _, ...rest }: JsonObject): JsonObject | undefined {
+function withoutUsage(json: JsonObject): JsonObject | undefined {
+  const { usage, usageMetadata: _, prompt_eval_count: __, eval_count: ___, ...rest } = json
   // Some formats tell it inside of the message that begins or ends.
   const inner = Object.entries(rest).find(([, value]) => isObject(value) && 'usage' in value)
   if (inner !== undefined) return { ...rest, [inner[0]]: withoutUsage(inner[1] as JsonObject) }
@@ -93,22 +96,18 @@ function renumber(json: JsonObject, change: (value: number) => unknown): JsonObj
 }
 
 /** What formats call it. */
-const USAGES = ['usage', 'usageMetadata'] as const
+const USAGES = ['usage', 'usageMetadata', 'prompt_eval_count', 'eval_count'] as const
 
 const hasUsage = (json: JsonObject): boolean =>
   USAGES.some(name => name in json) || Object.values(json).some(value => isObject(value) && 'usage' in value)
 
-const EVENT_START = /^(event: \w[\w.]*\n)?data: (?=\{)/
+const EVENT_START = /^(event: \w[\w.-]*\n)?data: (?=\{)/
 
-/** The line that names an event, where the format has one. */
-const nameOf = ({ data }: Frame): string => EVENT_START.exec(String(data))?.[1] ?? ''
-
-function eventOf({ data }: Frame): JsonObject | undefined {
-  const start = typeof data === 'string' ? EVENT_START.exec(data) : null
-  if (start === null) return undefined
-  return JSON.parse(String(data).slice(start[0].length)) as JsonObject
-}
-
-function encodeEvent(json: JsonObject): string {
-  return `data: ${JSON.stringify(json)}\n\n`
+/** Server-sent events, with the line that names one where the format has it. */
+const EVENTS: Framing = {
+  read(data) {
+    const start = typeof data === 'string' ? EVENT_START.exec(data) : null
+    return start === null ? undefined : (JSON.parse(String(data).slice(start[0].length)) as JsonObject)
+  },
+  write: (json, before) => `${EVENT_START.exec(String(before))?.[1] ?? ''}data: ${JSON.stringify(json)}\n\n`,
 }

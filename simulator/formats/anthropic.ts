@@ -66,7 +66,7 @@ function check(request: JsonObject, { headers }: Inquiry): void {
     for (const block of blocks) {
       if (block.type === 'text' && block.text === '')
         throw new Refusal('bad_value', 'messages: text content blocks must be non-empty', 'messages')
-      if (block.type === 'thinking' && !isOwnProof(block.signature))
+      if (block.type === 'thinking' && block.signature !== proofOf(textOf(block.thinking) ?? ''))
         throw new Refusal('bad_value', 'messages: Invalid `signature` in `thinking` block', 'messages')
       if (block.type === 'tool_result' && !open.delete(block.tool_use_id))
         throw new Refusal('bad_value', 'messages: unexpected `tool_use_id` in `tool_result`', 'messages')
@@ -77,10 +77,7 @@ function check(request: JsonObject, { headers }: Inquiry): void {
   }
 }
 
-const isOwnProof = (signature: unknown) =>
-  typeof signature === 'string' && signature.startsWith('sim-signature-')
-
-function answerMessages(inquiry: Inquiry): Reply {
+export function answerMessages(inquiry: Inquiry): Reply {
   const { id, headers, body } = inquiry
   const { request, model } = decodeRequest(body)
   check(request, inquiry)

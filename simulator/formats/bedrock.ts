@@ -4,9 +4,11 @@ import { isObject, type JsonObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { Refusal } from '../refusal.ts'
 import { steer } from '../steering.ts'
+import { splitTokens } from '../tokens.ts'
 import type { Format, Frame, Inquiry, Reply } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
+import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 
 const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
@@ -46,8 +48,10 @@ function choiceOf({ any, tool }: JsonObject) {
 }
 
 /** A turn with results is the tool's; what this vendor refuses and others do not is refused. */
-function turnsOf({ messages, toolConfig }: JsonObject): readonly JsonObject[] {
+function turnsOf(request: JsonObject): readonly JsonObject[] {
+  const { messages, toolConfig } = request
   const turns = listOf(messages).map(objectOf)
+  checkThought(turns.at(-2), isThinking(request))
   if (turns[0]?.role !== 'user')
     throw new Refusal('bad_value', 'A conversation must start with a user message.', 'messages')
   return turns.map(({ role, content }) => {
@@ -60,13 +64,31 @@ function turnsOf({ messages, toolConfig }: JsonObject): readonly JsonObject[] {
       throw new Refusal('bad_value', 'The text field in the ContentBlock object is blank.', 'messages')
     if (results.length + calls.length > 0 && toolConfig === undefined)
       throw new Refusal('missing_field', 'The toolConfig field must be defined.', 'toolConfig')
-    const said = blocks.filter(block => !('toolResult' in block || 'toolUse' in block))
+    const said = blocks.filter(block => !ASIDE.some(name => name in block))
     return {
       role: results.length > 0 ? 'tool' : role,
       content: [...results.flatMap(result => listOf(result.content)), ...said],
       tool_calls: calls.map(({ name, input }) => ({ function: { name, arguments: JSON.stringify(input) } })),
     }
   })
+}
+
+/** What is told otherwise in the common format, or not at all. */
+const ASIDE = ['toolResult', 'toolUse', 'reasoningContent', 'cachePoint']
+
+const isThinking = ({ additionalModelRequestFields }: JsonObject): boolean =>
+  ['enabled', 'adaptive'].includes(String(objectOf(objectOf(additionalModelRequestFields).thinking).type))
+
+/** Calls come back with the proven thought they were made with, or not at all. */
+function checkThought(calling: JsonObject | undefined, isNeeded: boolean): void {
+  const blocks = listOf(calling?.content).map(objectOf)
+  const proofs = blocks.flatMap(({ reasoningContent }) =>
+    reasoningContent === undefined ? [] : [objectOf(objectOf(reasoningContent).reasoningText)],
+  )
+  if (proofs.some(({ text, signature }) => signature !== proofOf(String(text))))
+    throw new Refusal('bad_value', 'Invalid signature in thinking block', 'messages')
+  if (isNeeded && blocks.some(block => 'toolUse' in block) && proofs.length === 0)
+    throw new Refusal('bad_value', 'Expected thinking, but found tool_use', 'messages')
 }
 
 function modelOf({ params: [id = ''] }: Inquiry): string {
@@ -89,20 +111,23 @@ function withModel(body: string, model: string): string {
 }
 
 function converse(inquiry: Inquiry): Reply {
-  const { model, choice, bill, usage } = answered(inquiry)
-  const content =
+  const { model, choice, bill, usage, thought } = answered(inquiry)
+  const text = thought.join('')
+  const reasoningContent = { reasoningText: { text, signature: proofOf(text) } }
+  const said =
     choice.calls.length > 0
       ? choice.calls.map(({ tool, tokens }, at) => ({
           toolUse: { toolUseId: `tooluse_${at}`, name: tool.name, input: objectIn(tokens.join('')) },
         }))
       : [{ text: choice.text.join('') }]
+  const content = thought.length > 0 ? [{ reasoningContent }, ...said] : said
   const body = JSON.stringify({
     output: { message: { role: 'assistant', content } },
     stopReason: stopOf(choice),
     usage,
     metrics: { latencyMs: model.length },
   })
-  return { kind: 'whole', body, tokens: choice.tokenCount, bill }
+  return { kind: 'whole', body, tokens: choice.tokenCount + thought.length, bill }
 }
 
 function objectIn(json: string): unknown {
@@ -115,9 +140,9 @@ function objectIn(json: string): unknown {
 }
 
 function converseStream(inquiry: Inquiry): Reply {
-  const { choice, bill, usage } = answered(inquiry)
+  const said = answered(inquiry)
   const contentType = 'application/vnd.amazon.eventstream'
-  return { kind: 'stream', contentType, frames: stream(choice, usage), bill }
+  return { kind: 'stream', contentType, frames: stream(said), bill: said.bill }
 }
 
 function answered(inquiry: Inquiry) {
@@ -126,14 +151,17 @@ function answered(inquiry: Inquiry) {
   const ask = askOf(request, model, inquiry.headers)
   const choice = answer(ask, 0)
   const bill = { id: inquiry.id, model, promptTokens: ask.promptTokens }
+  const thought = isThinking(request) ? splitTokens(thoughtFor(ask)) : []
+  const { cached, written, rest } = cacheShares(ask.promptTokens)
+  const outputTokens = choice.tokenCount + thought.length
   const usage = {
-    inputTokens: ask.promptTokens,
-    outputTokens: choice.tokenCount,
-    totalTokens: ask.promptTokens + choice.tokenCount,
-    cacheReadInputTokens: 0,
-    cacheWriteInputTokens: 0,
+    inputTokens: rest,
+    outputTokens,
+    totalTokens: ask.promptTokens + outputTokens,
+    cacheReadInputTokens: cached,
+    cacheWriteInputTokens: written,
   }
-  return { model, choice, bill, usage }
+  return { model, choice, bill, usage, thought }
 }
 
 function stopOf({ isCut, calls }: Choice): string {
@@ -142,16 +170,23 @@ function stopOf({ isCut, calls }: Choice): string {
 }
 
 /** Only calls have a beginning of their own; the usage comes after the end. */
-function* stream(choice: Choice, usage: JsonObject): Generator<Frame> {
+function* stream({ choice, usage, thought }: ReturnType<typeof answered>): Generator<Frame> {
   yield frame('messageStart', { role: 'assistant' })
-  for (const text of choice.text)
-    yield frame('contentBlockDelta', { contentBlockIndex: 0, delta: { text } }, 1)
-  if (choice.calls.length === 0) yield frame('contentBlockStop', { contentBlockIndex: 0 })
-  for (const [at, call] of choice.calls.entries()) {
+  const grown = (contentBlockIndex: number, delta: JsonObject, tokens = 1) =>
+    frame('contentBlockDelta', { contentBlockIndex, delta }, tokens)
+  for (const text of thought) yield grown(0, { reasoningContent: { text } })
+  if (thought.length > 0) {
+    yield grown(0, { reasoningContent: { signature: proofOf(thought.join('')) } }, 0)
+    yield frame('contentBlockStop', { contentBlockIndex: 0 })
+  }
+  const first = thought.length > 0 ? 1 : 0
+  for (const text of choice.text) yield grown(first, { text })
+  if (choice.calls.length === 0) yield frame('contentBlockStop', { contentBlockIndex: first })
+  for (const [index, call] of choice.calls.entries()) {
+    const at = first + index
     const toolUse = { toolUseId: `tooluse_${at}`, name: call.tool.name }
     yield frame('contentBlockStart', { contentBlockIndex: at, start: { toolUse } }, countOpening(call))
-    for (const input of call.tokens)
-      yield frame('contentBlockDelta', { contentBlockIndex: at, delta: { toolUse: { input } } }, 1)
+    for (const input of call.tokens) yield grown(at, { toolUse: { input } })
     yield frame('contentBlockStop', { contentBlockIndex: at })
   }
   yield frame('messageStop', { stopReason: stopOf(choice) })
@@ -197,4 +232,33 @@ export const bedrock = {
   ],
   encodeRefusal: ({ message }) => JSON.stringify({ message }),
   encodeFailure: ({ message }) => JSON.stringify({ message }),
+  failureHeaders: status => ({
+    'x-amzn-errortype': `${CLASSES[status] ?? 'ValidationException'}:http://internal.amazon.com/coral/`,
+  }),
+  errorEvent: body => {
+    const headers = {
+      ':message-type': header('exception'),
+      ':exception-type': header('modelStreamErrorException'),
+    }
+    return codec.encode({ headers, body: Buffer.from(body) })
+  },
+  framing: {
+    read: data => JSON.parse(Buffer.from(codec.decode(Buffer.from(data)).body).toString()) as JsonObject,
+    write: (json, before) => {
+      const { headers } = codec.decode(Buffer.from(before))
+      return codec.encode({ headers, body: Buffer.from(JSON.stringify(json)) })
+    },
+  },
 } satisfies Format
+
+/** The class of an error stands in a header only. */
+const CLASSES: Readonly<Record<number, string>> = {
+  401: 'UnrecognizedClientException',
+  403: 'AccessDeniedException',
+  404: 'ResourceNotFoundException',
+  408: 'ModelTimeoutException',
+  424: 'ModelErrorException',
+  429: 'ThrottlingException',
+  500: 'InternalServerException',
+  503: 'ServiceUnavailableException',
+}

@@ -1,10 +1,12 @@
 import { type Ask, answer, type Choice, countOpening } from '../answer.ts'
 import { isObject, type JsonObject } from '../json.ts'
 import { steer } from '../steering.ts'
+import { splitTokens } from '../tokens.ts'
 import type { Frame, Inquiry, Reply } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
+import { thoughtFor } from './thought.ts'
 import { behind, vendor } from './vendor.ts'
 
 /** Instructions of the vendor's own are counted as tokens and billed to nobody. */
@@ -30,16 +32,37 @@ function chat({ id, headers, body }: Inquiry): Reply {
   const choice = answer(ask, 0)
   const { promptTokens } = ask
   const bill = { id, model, promptTokens }
-  const usage = usageOf(promptTokens, choice.tokenCount)
-  if (request.stream === true) {
-    return { kind: 'stream', contentType: EVENT_STREAM, frames: stream(id, choice, usage), bill }
+  const isThinking = isObject(request.thinking) && request.thinking.type === 'enabled'
+  const thought = isThinking ? splitTokens(thoughtFor(ask)) : []
+  const tokens = choice.tokenCount + thought.length
+  const said: Said = { id, choice, thought, usage: usageOf(promptTokens, tokens) }
+  if (request.stream === true)
+    return { kind: 'stream', contentType: EVENT_STREAM, frames: stream(said), bill }
+  return { kind: 'whole', body: whole(said), tokens, bill }
+}
+
+type Said = {
+  readonly id: string
+  readonly choice: Choice
+  readonly thought: readonly string[]
+  readonly usage: JsonObject
+}
+
+/** A model that thinks makes no plan beside. */
+function whole({ id, choice, thought, usage }: Said): string {
+  const content = [
+    ...(thought.length > 0 ? [{ type: 'thinking', thinking: thought.join('') }] : []),
+    ...(choice.calls.length === 0 ? [{ type: 'text', text: choice.text.join('') }] : []),
+  ]
+  const message = {
+    role: 'assistant',
+    ...(content.length > 0 && { content }),
+    ...(choice.calls.length > 0 && {
+      ...(thought.length === 0 && { tool_plan: PLAN }),
+      tool_calls: choice.calls.map((_, at) => callOf(choice, at)),
+    }),
   }
-  const message =
-    choice.calls.length > 0
-      ? { role: 'assistant', tool_plan: PLAN, tool_calls: choice.calls.map((_, at) => callOf(choice, at)) }
-      : { role: 'assistant', content: [{ type: 'text', text: choice.text.join('') }] }
-  const whole = JSON.stringify({ id, message, finish_reason: finishOf(choice), usage })
-  return { kind: 'whole', body: whole, tokens: choice.tokenCount, bill }
+  return JSON.stringify({ id, message, finish_reason: finishOf(choice), usage })
 }
 
 const PLAN = 'I will use the tools.'
@@ -60,15 +83,12 @@ function callOf({ calls }: Choice, at: number, json = calls[at]?.tokens.join('')
   return { id: `${name}_${at}`, type: 'function', function: { name, arguments: json } }
 }
 
-function* stream(id: string, choice: Choice, usage: JsonObject): Generator<Frame> {
+function* stream({ id, choice, thought, usage }: Said): Generator<Frame> {
   const empty = { role: 'assistant', content: [], tool_plan: '', tool_calls: [], citations: [] }
   yield event('message-start', { id, delta: { message: empty } })
-  if (choice.calls.length === 0) {
-    yield event('content-start', { index: 0, ...told('content', { type: 'text', text: '' }) })
-    for (const text of choice.text)
-      yield event('content-delta', { index: 0, ...told('content', { text }) }, 1)
-    yield event('content-end', { index: 0 })
-  } else yield event('tool-plan-delta', told('tool_plan', PLAN))
+  if (thought.length > 0) yield* block(0, 'thinking', thought)
+  if (choice.calls.length === 0) yield* block(thought.length > 0 ? 1 : 0, 'text', choice.text)
+  else if (thought.length === 0) yield event('tool-plan-delta', told('tool_plan', PLAN))
   for (const [index, call] of choice.calls.entries()) {
     const begun = told('tool_calls', callOf(choice, index, ''))
     yield event('tool-call-start', { index, ...begun }, countOpening(call))
@@ -79,6 +99,13 @@ function* stream(id: string, choice: Choice, usage: JsonObject): Generator<Frame
   }
   yield event('message-end', { delta: { finish_reason: finishOf(choice), usage } })
   yield { data: 'data: [DONE]\n\n', tokens: 0 }
+}
+
+function* block(index: number, type: string, pieces: readonly string[]): Generator<Frame> {
+  yield event('content-start', { index, ...told('content', { type, [type]: '' }) })
+  for (const piece of pieces)
+    yield event('content-delta', { index, ...told('content', { [type]: piece }) }, 1)
+  yield event('content-end', { index })
 }
 
 const told = (name: string, value: unknown) => ({ delta: { message: { [name]: value } } })

@@ -77,6 +77,12 @@ export type Failure = {
   readonly isOutOfQuota?: boolean
 }
 
+/** Reads the JSON of a piece of a stream, and writes it again in the same place. */
+export type Framing = {
+  read(data: string | Uint8Array): Readonly<Record<string, unknown>> | undefined
+  write(json: Readonly<Record<string, unknown>>, before: string | Uint8Array): string | Uint8Array
+}
+
 /** A provider's protocol: where it carries the key, which paths it has, how it words a refusal and a failure. */
 export type Format = {
   readonly name: string
@@ -84,6 +90,10 @@ export type Format = {
   readonly routes: readonly Route[]
   readonly encodeRefusal: (refusal: Refusal) => string
   readonly encodeFailure: (failure: Failure) => string
+  /** Headers of a refusal or a failure beside the body's. */
+  readonly failureHeaders?: (status: number) => Readonly<Record<string, string>>
   /** A failure in the middle of a stream; absent: data like any other. */
-  readonly errorEvent?: (body: string) => string
+  readonly errorEvent?: (body: string) => string | Uint8Array
+  /** How the pieces of a stream hold their JSON; absent: as server-sent events. */
+  readonly framing?: Framing
 }

@@ -106,7 +106,7 @@ function callsOf({ calls }: Choice, isSigned: boolean): readonly JsonObject[] {
   })
 }
 
-function answerWhole(inquiry: Inquiry): Reply {
+export function answerWhole(inquiry: Inquiry): Reply {
   const said = say(inquiry)
   const { choices, thinking, thought, envelope } = said
   const candidates = choices.map((choice, index) => {
@@ -131,7 +131,7 @@ function answerWhole(inquiry: Inquiry): Reply {
 }
 
 /** Server-sent events on demand; otherwise the pieces are the entries of one list. */
-function answerStream(inquiry: Inquiry): Reply {
+export function answerStream(inquiry: Inquiry): Reply {
   const said = say(inquiry)
   const isEvents = inquiry.query.get('alt') === 'sse'
   const pieces = encodePieces(said)

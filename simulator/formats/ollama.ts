@@ -2,9 +2,11 @@ import { type Ask, answer, type Choice, countOpening } from '../answer.ts'
 import { isObject, type JsonObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { steer } from '../steering.ts'
+import { splitTokens } from '../tokens.ts'
 import type { Format, Frame, Inquiry, Reply } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
+import { thoughtFor } from './thought.ts'
 
 /** What the server keeps of a prompt that is longer than it was told to make room for. */
 const USUAL_CONTEXT = 4_096
@@ -45,23 +47,26 @@ function chat({ time, headers, body, id }: Inquiry): Reply {
   const choice = answer(ask, 0)
   const options = isObject(request.options) ? request.options : {}
   const room = typeof options.num_ctx === 'number' ? options.num_ctx : USUAL_CONTEXT
+  const thought = request.think ? splitTokens(thoughtFor(ask)) : []
+  const tokens = choice.tokenCount + thought.length
   const common = { model, created_at: time.toISOString() }
   const last = {
     done: true,
     done_reason: choice.isCut ? 'length' : 'stop',
     total_duration: 2_000_000,
     prompt_eval_count: Math.min(ask.promptTokens, room),
-    eval_count: choice.tokenCount,
+    eval_count: tokens,
   }
   const bill = { id, model, promptTokens: last.prompt_eval_count }
   // It streams unless it is told not to.
   if (request.stream !== false) {
-    const frames = stream(choice, common, last)
+    const frames = stream({ choice, thought }, common, last)
     return { kind: 'stream', contentType: 'application/x-ndjson', frames, bill }
   }
-  const message = { role: 'assistant', content: choice.text.join(''), ...callsOf(choice) }
+  const thinking = thought.length > 0 ? { thinking: thought.join('') } : {}
+  const message = { role: 'assistant', content: choice.text.join(''), ...thinking, ...callsOf(choice) }
   const whole = JSON.stringify({ ...common, message, ...last })
-  return { kind: 'whole', body: whole, tokens: choice.tokenCount, bill }
+  return { kind: 'whole', body: whole, tokens, bill }
 }
 
 /** Calls come whole; one that was cut has lost its arguments. */
@@ -82,9 +87,12 @@ function objectIn(json: string): unknown {
   }
 }
 
-function* stream(choice: Choice, common: JsonObject, last: JsonObject): Generator<Frame> {
+type Said = { readonly choice: Choice; readonly thought: readonly string[] }
+
+function* stream({ choice, thought }: Said, common: JsonObject, last: JsonObject): Generator<Frame> {
   const line = (message: JsonObject, rest: JsonObject = { done: false }) =>
     `${JSON.stringify({ ...common, message: { role: 'assistant', ...message }, ...rest })}\n`
+  for (const thinking of thought) yield { data: line({ content: '', thinking }), tokens: 1 }
   for (const content of choice.text) yield { data: line({ content }), tokens: 1 }
   if (choice.calls.length > 0) {
     const tokens = choice.calls.reduce((sum, call) => sum + countOpening(call) + call.tokens.length, 0)
@@ -108,4 +116,9 @@ export const ollama = {
   ],
   encodeRefusal: ({ message }) => JSON.stringify({ error: message }),
   encodeFailure: ({ message }) => JSON.stringify({ error: message }),
+  errorEvent: body => `${body}\n`,
+  framing: {
+    read: data => JSON.parse(String(data)) as JsonObject,
+    write: json => `${JSON.stringify(json)}\n`,
+  },
 } satisfies Format

@@ -8,7 +8,7 @@ import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
 import { dashscopeVideos } from './videos/dashscope.ts'
 
-// Later tool deltas repeat `id: ""`; `enable_thinking` needs a stream on some models; usage in streams must
+// Anthropic's cache marks are taken in every format. Later tool deltas repeat `id: ""`; `enable_thinking` needs a stream on some models; usage in streams must
 // be asked for. Jobs (images, videos) want the header `X-DashScope-Async: enable` and are polled at
 // /api/v1/tasks/{id}.
 export const dashscope = {
@@ -21,6 +21,7 @@ export const dashscope = {
     responses: '/compatible-mode/v1/responses',
     anthropic: '/apps/anthropic/v1/messages',
   },
+  encoding: { keepCacheMarks: true },
   completions: { openai: '/compatible-mode/v1/completions' },
   embeddings: { openai: '/compatible-mode/v1/embeddings' },
   speech: { native: '/api/v1/services/aigc/multimodal-generation/generation' },

@@ -1,3 +1,4 @@
+import { geminiEmbedding } from '../formats/gemini/embedding.ts'
 import { AnswerError, given } from '../formats/media/dialect.ts'
 import { type ImageDialect, ratioOf } from '../formats/media/image.ts'
 import { type SpeechDialect, wavOf } from '../formats/media/speech.ts'
@@ -19,11 +20,12 @@ export const gemini = {
   baseUrl: 'https://generativelanguage.googleapis.com',
   auth: keyHeader('x-goog-api-key'),
   chat: { gemini: { whole: generate, streamed: '/v1beta/models/{model}:streamGenerateContent?alt=sse' } },
-  embeddings: { gemini: '/v1beta/models/{model}:batchEmbedContents' },
+  embeddings: { gemini: '/v1beta/models/{model}:{method}' },
   speech: { gemini: generate },
   images: { gemini: generate, native: '/v1beta/models/{model}:predict' },
   videos: { native: '/v1beta/models/{model}:predictLongRunning' },
   dialects: {
+    embeddings: { gemini: geminiEmbedding },
     speech: { gemini: { formats: ['wav', 'pcm'], encode: encodeSpeech, decode: decodeSpeech } },
     images: {
       gemini: { encode: encodePictures, decode: decodePictures },

@@ -3,13 +3,15 @@ import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
 
 // Streams carry comment lines, may put an `error` inside a chunk of a 200, and end with a usage chunk that
-// still has one choice. `reasoning_details` must come back unchanged in tool loops.
+// still has one choice. `reasoning_details` must come back unchanged in tool loops. Anthropic's cache marks are
+// taken in every format.
 export const openrouter = {
   type: 20,
   name: 'OpenRouter',
   baseUrl: 'https://openrouter.ai/api',
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions', responses: '/v1/responses', anthropic: '/v1/messages' },
+  encoding: { keepCacheMarks: true },
   completions: { openai: '/v1/completions' },
   embeddings: { openai: '/v1/embeddings' },
   rerank: { cohere: '/v1/rerank' },

@@ -1,4 +1,5 @@
 import type { EncodeOptions } from '../formats/format.ts'
+import type { EmbeddingDialect } from '../formats/media/embedding.ts'
 import type { ImageDialect } from '../formats/media/image.ts'
 import type { ModerationDialect } from '../formats/media/moderation.ts'
 import type { RerankDialect } from '../formats/media/rerank.ts'
@@ -40,7 +41,7 @@ export type Format =
  * Where an operation is asked for: one path, or two where a streamed answer has a path of its own.
  *
  * Placeholders, filled by `fill`: `{model}` is the model's name as one segment, `{+model}` the same with its
- * slashes kept, `{voice}` the voice a speech request names; every other one is a field of the channel
+ * slashes kept, `{voice}` the voice a speech request names, `{method}` how many texts vectors are asked for; every other one is a field of the channel
  * (`fields`), or worked out from the fields and the key (`placeholders`).
  *
  * In the `openai` format the path of `images` is that of generations, whose siblings are `edits` and
@@ -64,7 +65,7 @@ export type Exchange = {
   readonly scheme: 'aws-sigv4' | 'google-service-account' | 'access-secret-jwt'
   /** Whether a key is of this kind; any other key goes through `auth`. */
   readonly takes: (key: string) => boolean
-  /** The headers that prove a request made with such a key. Absent: the scheme is not spoken yet. */
+  /** The headers that prove a request made with such a key; absent: it is traded for what travels in its place. */
   readonly sign?: (
     key: string,
     values: Values,
@@ -114,6 +115,7 @@ export type Values = Readonly<Record<string, string>>
 
 /** How an operation is worded that a vendor does not speak in the common shape. */
 export type DialectOf = {
+  readonly embeddings: EmbeddingDialect
   readonly speech: SpeechDialect
   readonly transcription: TranscriptionDialect
   readonly translation: TranscriptionDialect
@@ -151,6 +153,8 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly usage?: { readonly reasoningOutside: boolean }
   /** What of a chat its hosts take or refuse beyond the format, where one is translated for them. */
   readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks' | 'dialect'>
+  /** Members that a body of this format has here and nowhere else; one that is undefined it must not have. */
+  readonly bodies?: { readonly [format in Format]?: Readonly<Record<string, unknown>> }
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices

@@ -1,3 +1,4 @@
+import { type EmbeddingAsk, readCommonVectors } from '../formats/media/embedding.ts'
 import { type RerankDialect, readRanked } from '../formats/media/rerank.ts'
 import { bearer } from './auth.ts'
 import { memberOf } from './member.ts'
@@ -12,9 +13,23 @@ export const voyage = {
   auth: bearer,
   embeddings: { openai: '/v1/embeddings' },
   rerank: { native: '/v1/rerank' },
-  dialects: { rerank: { native: { encode: encodeRerank, decode: decodeRerank } } },
+  dialects: {
+    embeddings: { openai: { encode: encodeEmbedding, decode: readCommonVectors } },
+    rerank: { native: { encode: encodeRerank, decode: decodeRerank } },
+  },
   keyHint: 'pa-…',
 } satisfies Provider
+
+function encodeEmbedding({ inputs, dimensions, rest }: EmbeddingAsk, model: string) {
+  return {
+    json: {
+      ...rest,
+      model,
+      input: inputs,
+      ...(dimensions !== undefined && { output_dimension: dimensions }),
+    },
+  }
+}
 
 function encodeRerank(ask: Parameters<RerankDialect['encode']>[0], model: string) {
   const { query, texts, topN, body } = ask

@@ -1,5 +1,6 @@
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
+import type { ChatError } from '../formats/hub.ts'
 import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Admission, Ticket } from '../routing/rates.ts'
@@ -51,6 +52,8 @@ export type Answered =
       readonly channel: RelayChannel
       readonly refusal: Refusal
       readonly answer: Whole | undefined
+      /** What that answer says, where its format is known. */
+      readonly error: ChatError | undefined
       readonly trace: Trace
       readonly early: Early
     }
@@ -211,6 +214,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
     channel: last,
     refusal: refusalFor(trace.failures),
     answer: isPassed ? final.answer : undefined,
+    error: final?.error,
     trace,
     early,
   }
@@ -257,12 +261,13 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
           headers,
           timeouts: channel.timeouts,
           isStream: work.isStream,
-          ...signing(address, deps.nowMs),
+          ...signing(address, deps),
           ...(work.isWholeTaken && { isWholeTaken: true }),
           ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
           ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
         }),
       end(outcome: Parameters<Attempt['end']>[0]): void {
+        if (outcome.kind === 'auth' && address.traded) deps.keys.forget(address.traded.key)
         health.end(outcome)
         ticket.end(0)
       },
@@ -284,11 +289,15 @@ async function cover({ hold, priced }: Errand, channel: RelayChannel, { changed 
 
 /** A good answer, or what is wrong with it. */
 function judge(
-  { deps, work }: Errand,
+  { deps, spec, work }: Errand,
   { channel, sentModel: sent }: Step<RelayChannel>,
   answer: Whole,
 ): { reading: WholeReading } | AttemptFailure {
-  if (answer.status < 200 || answer.status >= 300) return statusFailure(channel, answer, deps.nowMs())
+  if (answer.status < 200 || answer.status >= 300)
+    return statusFailure(channel, answer, {
+      nowMs: deps.nowMs(),
+      format: formatOn(channel, spec, sent),
+    })
   if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
   const reading = work.readWhole(answer.body, channel, { answer, sent })
   return reading.fault === undefined ? { reading } : invalidAnswer(channel, reading.fault)

@@ -23,6 +23,7 @@ import {
   type Table,
 } from '../routing/table.ts'
 import type { HeaderOverride } from './header-override.ts'
+import type { KeyExchange } from './key-exchange.ts'
 import type { Ask, Timeouts } from './upstream.ts'
 
 /** A channel with everything an attempt needs, worked out once when it is loaded. */
@@ -124,8 +125,9 @@ export type Catalog = Awaited<ReturnType<typeof openCatalog>>
 export type Address = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** For a key that does not travel itself. */
+  /** For a key that does not travel itself: how a request is signed with it, or whose it is to be traded. */
   readonly sign?: Signer
+  readonly traded?: { readonly provider: Provider; readonly key: string }
 }
 
 type Asking = {
@@ -188,13 +190,17 @@ export function addressAt(
   return {
     url: new URL(address),
     headers: { ...headersOf(provider, key, values), ...Object.fromEntries(overrides) },
-    ...(sign && { sign }),
+    ...(sign ? { sign } : provider.exchange?.takes(key) && { traded: { provider, key } }),
   }
 }
 
-/** What signs a request to this address as it leaves; nothing where its key travels itself. */
-export const signing = ({ sign }: Address, nowMs: () => number): Pick<Ask, 'sign'> =>
-  sign === undefined ? {} : { sign: request => sign({ ...request, at: new Date(nowMs()) }) }
+type Proving = { nowMs(): number; readonly keys: Pick<KeyExchange, 'headersFor'> }
+
+/** What proves a request to this address as it leaves; nothing where its key travels itself. */
+export function signing({ sign, traded }: Address, { nowMs, keys }: Proving): Pick<Ask, 'sign'> {
+  if (sign) return { sign: request => sign({ ...request, at: new Date(nowMs()) }) }
+  return traded ? { sign: () => keys.headersFor(traded.provider, traded.key) } : {}
+}
 
 /** The same path with another last part; what it is asked with stays. */
 const siblingPath = (path: string, sibling: string | undefined) =>
@@ -209,7 +215,6 @@ type Asked = {
 
 /** The format in which a channel is asked this; undefined when it cannot be asked at all. */
 export function formatOn({ provider }: RelayChannel, spec: Asked, model: string): Format | undefined {
-  if (provider.exchange !== undefined && provider.exchange.sign === undefined) return undefined
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }

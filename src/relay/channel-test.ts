@@ -4,6 +4,8 @@ import { createAmbience } from './ambience.ts'
 import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
 import { deliverNowhere } from './drain.ts'
 import { dress } from './dress.ts'
+import { errorIn } from './failure.ts'
+import type { KeyExchange } from './key-exchange.ts'
 import type { Desk, Work } from './operations/operation.ts'
 import { passedError } from './passed.ts'
 import { send } from './send.ts'
@@ -31,16 +33,23 @@ export type TestResult = {
 
 const FALLBACK_MODEL = 'gpt-4o-mini'
 
-type Judging = { readonly channel: RelayChannel; readonly sent: string; readonly startedMs: number }
+type Judging = {
+  readonly channel: RelayChannel
+  readonly sent: string
+  readonly format: string
+  readonly startedMs: number
+}
 
 /** Asks a channel something small, the way a request would be asked: mapping, overrides, address and key included. */
 export function createChannelTest({
   catalog,
   upstream,
+  keys,
   nowMs,
 }: {
   catalog: Catalog
   upstream: Upstream
+  keys: KeyExchange
   nowMs(): number
 }) {
   const addressOf = createAddressBook()
@@ -50,7 +59,7 @@ export function createChannelTest({
     ambience: createAmbience(nowMs),
   }
 
-  async function judge(outcome: Outcome, work: Work, { channel, sent, startedMs }: Judging) {
+  async function judge(outcome: Outcome, work: Work, { channel, sent, startedMs, format }: Judging) {
     if (outcome.kind === 'failure')
       return { status: null, error: `${outcome.reason}: ${outcome.message}`, firstTokenMs: null }
     if (outcome.kind === 'stream') {
@@ -60,7 +69,11 @@ export function createChannelTest({
     }
     const { status, body } = outcome
     if (status < 200 || status >= 300)
-      return { status, error: passedError(outcome, channel).message, firstTokenMs: null }
+      return {
+        status,
+        error: passedError(outcome, channel, errorIn(outcome, format)).message,
+        firstTokenMs: null,
+      }
     if (work.isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
     return {
       status,
@@ -119,10 +132,10 @@ export function createChannelTest({
       headers: ready.headers,
       timeouts: channel.timeouts,
       isStream: work.isStream,
-      ...signing(address, nowMs),
+      ...signing(address, { nowMs, keys }),
       ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
     })
-    const found = await judge(await exchange.outcome, work, { channel, sent, startedMs })
+    const found = await judge(await exchange.outcome, work, { channel, sent, format, startedMs })
     return { ...named, ...found, isGood: found.error === null, latencyMs: nowMs() - startedMs }
   }
 }

@@ -163,9 +163,9 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   answered.health.end({ kind: 'ok' })
   answered.ticket.end(totalInput(usage) + totalOutput(usage))
   ticket.end(totalInput(usage) + totalOutput(usage))
-  const body = reading.answer?.body ?? work.undress?.(answer.body) ?? answer.body
-  const contentType =
-    reading.answer?.contentType ?? String(answer.headers['content-type'] ?? 'application/json')
+  const written = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
+  const body = written?.body ?? work.undress?.(answer.body) ?? answer.body
+  const contentType = written?.contentType ?? String(answer.headers['content-type'] ?? 'application/json')
   await errand.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(errand, {
     channel: step.channel,
@@ -342,7 +342,7 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<v
   const { voice = COMMON_VOICE } = errand.spec
   const { channel, refusal, answer, trace, early } = answered
   early.close()
-  const passed = answer && passedError(answer, channel)
+  const passed = answer && passedError(answer, channel, answered.error)
   const error = passed?.message ?? refusal.message
   // What a provider has judged itself it would judge the same again; a failure may pass.
   const isFinal = passed !== undefined && passed.status < 500

@@ -10,6 +10,7 @@ import type { Catalog, RelayChannel } from './catalog.ts'
 import type { Directory } from './directory.ts'
 import type { AttemptFailure } from './failure.ts'
 import type { Forms } from './form.ts'
+import type { KeyExchange } from './key-exchange.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 import type { Priced } from './price.ts'
 import type { Claim, Repeats } from './repeat.ts'
@@ -24,6 +25,7 @@ export type RelayDeps = {
   readonly health: Health
   readonly rates: Rates
   readonly upstream: Upstream
+  readonly keys: KeyExchange
   readonly counter: TokenCounter
   readonly clientAddress: ClientAddress
   readonly maxBodyBytes: number

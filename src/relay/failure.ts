@@ -1,4 +1,6 @@
 import { Refusal } from '../domain/errors.ts'
+import type { ChatError } from '../formats/hub.ts'
+import { outboundOf } from '../formats/index.ts'
 import type { Told } from '../formats/override/edit.ts'
 import type { Outcome as HealthOutcome } from '../routing/health.ts'
 import type { RelayChannel } from './catalog.ts'
@@ -7,7 +9,7 @@ import type { Failure, Whole } from './upstream.ts'
 /** Why an attempt did not answer the request. */
 export type AttemptFailure = {
   readonly channel: RelayChannel
-  readonly kind: 'connect' | 'timeout' | 'cut' | 'invalid' | 'status'
+  readonly kind: Failure['reason'] | 'status'
   readonly status: number
   readonly message: string
   readonly retryAfterS: number | undefined
@@ -18,6 +20,8 @@ export type AttemptFailure = {
   /** Goes to the next channel, or to the client as it is. */
   readonly isRetryable: boolean
   readonly answer: Whole | undefined
+  /** What the answer says, where the provider's format is known. */
+  readonly error?: ChatError | undefined
 }
 
 /** Contract 4, which failure: these go to the next channel, other 4xx pass at once. */
@@ -44,10 +48,15 @@ export function connectionFailure(
     message,
     retryAfterS: undefined,
     isInDoubt: wasSent && reason !== 'connect',
-    health: { kind: reason === 'connect' ? 'connect' : reason === 'timeout' ? 'timeout' : '5xx' },
+    health: connectionHealth(reason, message),
     isRetryable: true,
     answer: undefined,
   }
+}
+
+function connectionHealth(reason: Failure['reason'], message: string): HealthOutcome {
+  if (reason === 'connect' || reason === 'timeout') return { kind: reason }
+  return reason === 'key' ? { kind: 'auth', detail: message } : { kind: '5xx' }
 }
 
 /** An answer that says it is good and is not. */
@@ -62,13 +71,31 @@ function parsed(body: Buffer): unknown {
   }
 }
 
+/** An error in the words of the format that was asked in; undefined where nothing is known of that one's errors. */
+export function errorIn(
+  { status, headers, body }: Whole,
+  format: string | undefined,
+  told: unknown = parsed(body),
+): ChatError | undefined {
+  const header = (name: string) => {
+    const value = headers[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  return outboundOf(format ?? '')?.decodeError({ status, body: told, header })
+}
+
+type Asked = { readonly nowMs: number; readonly format: string | undefined }
+
 /** The channel's own reading of the status counts from here on: for what is tried next and for what is told. */
-export function statusFailure(channel: RelayChannel, given: Whole, nowMs: number): AttemptFailure {
+export function statusFailure(channel: RelayChannel, given: Whole, { nowMs, format }: Asked): AttemptFailure {
   const status = channel.statusMapping.get(given.status) ?? given.status
-  const retryAfterS = readRetryAfter(given.headers['retry-after'], nowMs)
+  const body = parsed(given.body)
+  const error = errorIn(given, format, body)
+  // Some vendors say in the body only how long to wait.
+  const retryAfterS = readRetryAfter(given.headers['retry-after'] ?? error?.retryAfterS?.toString(), nowMs)
   const isMapped = status !== given.status
   // Once an administrator has said what a status means, the provider's file is not asked any more.
-  const isKeyTrouble = !isMapped && (channel.provider.isKeyTrouble?.(status, parsed(given.body)) ?? false)
+  const isKeyTrouble = !isMapped && (channel.provider.isKeyTrouble?.(status, body) ?? false)
   return {
     channel,
     kind: 'status',
@@ -79,6 +106,7 @@ export function statusFailure(channel: RelayChannel, given: Whole, nowMs: number
     health: healthOf(status, isKeyTrouble, retryAfterS),
     isRetryable: isKeyTrouble || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
     answer: isMapped ? { ...given, status } : given,
+    error: isMapped ? undefined : error,
   }
 }
 

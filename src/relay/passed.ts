@@ -1,5 +1,5 @@
 import { ERROR_KINDS } from '../formats/error.ts'
-import type { ErrorKind } from '../formats/hub.ts'
+import type { ChatError, ErrorKind } from '../formats/hub.ts'
 import type { RelayChannel } from './catalog.ts'
 import type { Whole } from './upstream.ts'
 import type { Trouble } from './voice.ts'
@@ -34,9 +34,18 @@ function parse(body: Buffer): unknown {
   }
 }
 
-/** What a provider refused, in the common shape with the provider's own status, type and code (contract 3). */
-export const passedError = ({ status, body }: Whole, channel: RelayChannel): PassedError =>
-  told({ parsed: parse(body), status, otherwise: `the provider answered ${status}` }, channel)
+/**
+ * What a provider refused, in the common shape with the provider's own status, type and code (contract 3). `error` is the
+ * same as its format tells it: some say what it is where nobody else would look.
+ */
+export const passedError = (
+  { status, body }: Whole,
+  channel: RelayChannel,
+  error?: ChatError,
+): PassedError => ({
+  ...told({ parsed: parse(body), status, otherwise: `the provider answered ${status}`, error }, channel),
+  kind: error?.kind,
+})
 
 /** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
 export const passedEvent = (error: unknown, channel: RelayChannel): PassedError => ({
@@ -50,13 +59,23 @@ function kindOf(error: unknown): ErrorKind | undefined {
   return Object.hasOwn(ERROR_KINDS, kind) ? (kind as ErrorKind) : undefined
 }
 
-type Words = { readonly parsed: unknown; readonly status: number; readonly otherwise: string }
+type Words = {
+  readonly parsed: unknown
+  readonly status: number
+  readonly otherwise: string
+  readonly error?: ChatError | undefined
+}
 
-function told({ parsed, status, otherwise }: Words, channel: RelayChannel): PassedError {
+function told({ parsed, status, otherwise, error }: Words, channel: RelayChannel): PassedError {
   const outer = objectOf(parsed)
   const inner = objectOf(outer.error)
   const words =
-    textIn(inner.message) ?? textIn(outer.message) ?? textIn(outer.error) ?? textIn(outer.detail) ?? otherwise
+    textIn(inner.message) ??
+    textIn(outer.message) ??
+    textIn(outer.error) ??
+    textIn(outer.detail) ??
+    error?.message ??
+    otherwise
   const message = cleaned(words, channel)
   const clean = (value: unknown) => (typeof value === 'string' ? cleaned(value, channel) : undefined)
   const code = inner.code ?? outer.code ?? null
@@ -66,7 +85,7 @@ function told({ parsed, status, otherwise }: Words, channel: RelayChannel): Pass
     body: {
       error: {
         message,
-        type: clean(inner.type) ?? clean(outer.type) ?? 'invalid_request_error',
+        type: clean(inner.type) ?? clean(outer.type) ?? clean(error?.type) ?? 'invalid_request_error',
         param: clean(inner.param) ?? null,
         code: typeof code === 'number' ? code : (clean(code) ?? null),
       },

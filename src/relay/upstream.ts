@@ -3,6 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
 import type { Upload } from '../wire/multipart.ts'
 import { createDeadlines } from './deadlines.ts'
+import { KeyRefused } from './key-refused.ts'
 
 export type Timeouts = {
   readonly connectMs: number
@@ -43,7 +44,8 @@ export type Leaving = {
 /** What went wrong with the connection or the bytes on it; a status is never a failure here. */
 export type Failure = {
   readonly kind: 'failure'
-  readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid'
+  /** `key`: nobody takes the key, so that nothing could be sent. */
+  readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid' | 'key'
   readonly message: string
   /** False where no connection was had, so that the provider cannot have done the work. */
   readonly wasSent: boolean
@@ -285,7 +287,8 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
         const proof = await sign({ method, url, headers, body: bytes })
         if (!isOver) dispatch({ ...headers, ...proof })
       } catch (error) {
-        finish({ kind: 'failure', reason: 'invalid', message: (error as Error).message, wasSent: false })
+        const reason = error instanceof KeyRefused ? 'key' : 'invalid'
+        finish({ kind: 'failure', reason, message: (error as Error).message, wasSent: false })
       }
     }
 

@@ -1,6 +1,16 @@
 import { compact, decoding, extrasOf, type Fields, strictFields } from '../fields.ts'
 import type { Address, DecodedRequest } from '../format.ts'
-import type { ChatRequest, FunctionTool, Message, Output, Part, Reasoning, Tool, ToolChoice } from '../hub.ts'
+import type {
+  ChatRequest,
+  FunctionTool,
+  Message,
+  Output,
+  Part,
+  Reasoning,
+  ReasoningPart,
+  Tool,
+  ToolChoice,
+} from '../hub.ts'
 import { modelIn } from '../model-name.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { decodePart, FORMAT } from './content.ts'
@@ -80,9 +90,31 @@ function decodeContents(body: Fields): readonly Message[] {
       if (decoded.type === 'toolCall') open.push({ id: decoded.id, name: decoded.name })
       return decoded
     })
-    return splitResults(role, parts, extrasOf(FORMAT, content.rest()))
+    return splitResults(role, joinThoughts(parts), extrasOf(FORMAT, content.rest()))
   })
 }
+
+/** Clients keep the pieces of a streamed thought apart; another vendor's proof is of all that was thought before it. */
+function joinThoughts(parts: readonly Part[]): readonly Part[] {
+  const joined: Part[] = []
+  for (const part of parts) {
+    let text = ''
+    if (part.type === 'reasoning' && hasForeignProofIn(part)) {
+      for (let last = joined.at(-1); isPieceOfThought(last); last = joined.at(-1)) {
+        text = last.text + text
+        joined.pop()
+      }
+    }
+    joined.push(part.type === 'reasoning' && text !== '' ? { ...part, text: text + part.text } : part)
+  }
+  return joined
+}
+
+const hasForeignProofIn = ({ signature, encrypted }: ReasoningPart) =>
+  (signature ?? encrypted ?? { format: FORMAT }).format !== FORMAT
+
+const isPieceOfThought = (part: Part | undefined): part is ReasoningPart =>
+  part?.type === 'reasoning' && (part.signature ?? part.encrypted ?? part.extras) === undefined
 
 /** Results of tools are a role of their own in the hub; what the user adds to them comes after. */
 function splitResults(

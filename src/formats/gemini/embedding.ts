@@ -1,23 +1,25 @@
 import { compact, decoding, type Fields, strictFields } from '../fields.ts'
 import type { Address } from '../format.ts'
 import type { Warning } from '../hub.ts'
+import {
+  countIn,
+  type EmbeddingAsk,
+  type EmbeddingDialect,
+  lostWishes,
+  normalised,
+  type Vector,
+  vectorsIn,
+} from '../media/embedding.ts'
 import { modelIn } from '../model-name.ts'
 import type { RequestFault } from '../openai/request-fields.ts'
-import { type JsonObject, member } from '../openai/value.ts'
+import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { FORMAT } from './content.ts'
 import { canonical } from './names.ts'
 
-/** What is asked of a model that makes vectors, in any format. */
-export type EmbeddingRequest = {
-  readonly model: string
-  readonly inputs: readonly string[]
-  readonly dimensions?: number
-}
-
 export type DecodedEmbedding =
   | {
-      readonly request: EmbeddingRequest
+      readonly request: EmbeddingAsk
       /** Asked by `batchEmbedContents`: the answer is a list. */
       readonly isBatch: boolean
       /** What other vendors have no word for. */
@@ -39,17 +41,21 @@ function decode(body: Fields, address: Address, warnings: Warnings) {
   const dimensions = new Set(asked.map(each => each.count('outputDimensionality')))
   if (dimensions.size > 1) body.refuse('requests', 'must all ask for vectors of one length')
   const [length] = dimensions
-  const request = compact<EmbeddingRequest>({
+  const request = compact<EmbeddingAsk>({
     model: modelIn(body, address.model),
     inputs: asked.map(each => textOf(each)),
     dimensions: length,
   })
-  for (const name of ['taskType', 'title']) {
-    if (asked.some(each => each.text(name) !== undefined)) {
-      warnings.lost(name, 'has no counterpart and was left out')
-    }
-  }
+  for (const name of new Set(asked.flatMap(otherWishes)))
+    warnings.lost(name, 'has no counterpart and was left out')
   return { request, isBatch }
+}
+
+/** What is said of the text beyond itself. The model is named once more in every entry of a batch. */
+const otherWishes = (asked: Fields): readonly string[] => {
+  asked.any('model')
+  const rest = asked.rest() ?? {}
+  return Object.keys(rest).filter(name => rest[name] !== null)
 }
 
 function textOf(asked: Fields): string {
@@ -61,39 +67,51 @@ function textOf(asked: Fields): string {
     .join('\n')
 }
 
-type Vector = readonly number[]
-
 /** Vectors as the client asked for them: one, or a list. */
 export const encodeVectors = (vectors: readonly Vector[], isBatch: boolean): JsonObject => {
   const embeddings = vectors.map(values => ({ values }))
   return isBatch ? { embeddings } : { embedding: embeddings[0] ?? { values: [] } }
 }
 
-/** The body of `batchEmbedContents`; every entry names the model again. */
-export const encodeEmbedding = ({ model, inputs, dimensions }: EmbeddingRequest): JsonObject => ({
-  requests: inputs.map(text => ({
-    model: `models/${model}`,
-    content: { parts: [{ text }] },
-    ...(dimensions !== undefined && { outputDimensionality: dimensions }),
-  })),
-})
+/** `batchEmbedContents`, whose entries name the model again. */
+export const geminiEmbedding = {
+  encode: (ask, model) => ({
+    json: {
+      requests: ask.inputs.map(text => ({
+        model: `models/${model}`,
+        content: { parts: [{ text }] },
+        ...(ask.dimensions !== undefined && { outputDimensionality: ask.dimensions }),
+      })),
+    },
+    warnings: lostWishes(ask),
+  }),
+  decode(answer, ask) {
+    const embeddings = member(answer, 'embeddings')
+    const values = Array.isArray(embeddings) ? embeddings.map(each => member(each, 'values')) : embeddings
+    const vectors = vectorsIn(values, ask)
+    return {
+      // The vendor does not bring shortened vectors back to the length of 1.
+      vectors: ask.dimensions === undefined ? vectors : vectors.map(normalised),
+      tokens: readEmbeddingTokens(answer),
+    }
+  },
+} satisfies EmbeddingDialect
 
-/**
- * The vectors of an answer to it; undefined where it has none. The vendor does not bring shortened ones back to the length
- * of 1 that clients of other formats rely on.
- */
-export function decodeVectors(body: unknown, { dimensions }: Pick<EmbeddingRequest, 'dimensions'>) {
-  const embeddings = member(body, 'embeddings')
-  if (!Array.isArray(embeddings)) return undefined
-  const vectors = embeddings.map(each => member(each, 'values'))
-  if (!vectors.every(isVector)) return undefined
-  return dimensions === undefined ? vectors : vectors.map(normalised)
-}
+/** Newer models tell what the texts came to. */
+export const readEmbeddingTokens = (answer: unknown): number | undefined =>
+  countIn(member(answer, 'usageMetadata'), 'promptTokenCount')
 
-const isVector = (value: unknown): value is Vector =>
-  Array.isArray(value) && value.every(each => typeof each === 'number')
+/** Whether this is an answer to either method. */
+export const hasVectors = (answer: unknown): boolean =>
+  Array.isArray(member(answer, 'embeddings')) || Array.isArray(member(member(answer, 'embedding'), 'values'))
 
-function normalised(vector: Vector): Vector {
-  const length = Math.hypot(...vector)
-  return length === 0 ? vector : vector.map(value => value / length)
+/** A body of either method under another name of its model, wherever it names one. */
+export function withModel(body: JsonObject, model: string): JsonObject {
+  const renamed = (each: unknown) =>
+    isObject(each) && each.model !== undefined ? { ...each, model: `models/${model}` } : each
+  const { requests } = body
+  return {
+    ...(renamed(body) as JsonObject),
+    ...(Array.isArray(requests) && { requests: requests.map(renamed) }),
+  }
 }

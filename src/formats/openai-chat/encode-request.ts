@@ -139,6 +139,9 @@ function encodeAssistant(message: Message, { path, options, warnings }: Writing)
   const refusal = said.filter(part => part.type === 'refusal').map(part => part.text)
   const content = said.filter(part => part.type !== 'refusal')
   const encoded = encodeParts(content, path, warnings)
+  if (options.omitReasoning && thoughts.length > 0) {
+    warnings.lost('messages.reasoning_content', 'the provider takes no thoughts of earlier turns')
+  }
   return bodyOf({
     ...ownExtras(FORMAT, message),
     role: 'assistant',

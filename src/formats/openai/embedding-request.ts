@@ -9,6 +9,8 @@ export type EmbeddingFacts = PromptSize & {
   readonly model: string
   /** How many vectors are asked for. */
   readonly inputs: number
+  /** The inputs are no texts, but tokens. */
+  readonly isTokens: boolean
   readonly encoding: Encoding
   readonly dimensions: number | undefined
 }
@@ -23,6 +25,14 @@ export function readEmbeddingRequest(parsed: unknown): RequestReading<EmbeddingF
     if (encoding === undefined) fields.refuse('encoding_format', `must be ${ENCODINGS.join(' or ')}`)
     if (input === undefined || encoding === undefined) return undefined
     const { textBytes, media } = sizeOf(body, ['input'])
-    return { model, inputs: input.count, encoding, dimensions, textBytes: textBytes + input.tokens, media }
+    return {
+      model,
+      inputs: input.count,
+      isTokens: input.isTokens,
+      encoding,
+      dimensions,
+      textBytes: textBytes + input.tokens,
+      media,
+    }
   })
 }

@@ -7,6 +7,8 @@ export type TextInput = {
   readonly count: number
   /** An upper bound of the tokens of them all. */
   readonly tokens: number
+  /** They are tokens already. */
+  readonly isTokens: boolean
 }
 
 // A tokenizer may put a marker before and behind a text.
@@ -16,11 +18,15 @@ const MARKERS = 2
 export function readTextInput(fields: Fields, name: string): TextInput | undefined {
   const value = fields.required(name)
   if (value === undefined || value === '') return undefined
-  if (isText(value)) return { count: 1, tokens: textTokens(value) }
+  if (isText(value)) return { count: 1, tokens: textTokens(value), isTokens: false }
   if (Array.isArray(value) && value.length > 0) {
     const texts = isTokens(value) ? [value] : value
-    if (texts.every(isText)) return inputOf(texts.map(textTokens))
-    if (texts.every(isTokens)) return inputOf(texts.map(tokens => tokens.length + MARKERS))
+    if (texts.every(isText)) return inputOf(texts.map(textTokens), false)
+    if (texts.every(isTokens))
+      return inputOf(
+        texts.map(tokens => tokens.length + MARKERS),
+        true,
+      )
   }
   fields.refuse(name, 'must be a text, a list of texts, a list of tokens or a list of lists of tokens')
   return undefined
@@ -34,7 +40,8 @@ const textTokens = (text: unknown): number =>
 const isTokens = (value: unknown): value is readonly number[] =>
   Array.isArray(value) && value.length > 0 && value.every(token => Number.isSafeInteger(token) && token >= 0)
 
-const inputOf = (tokens: readonly number[]): TextInput => ({
+const inputOf = (tokens: readonly number[], isTokens: boolean): TextInput => ({
+  isTokens,
   count: tokens.length,
   tokens: tokens.reduce((sum, each) => sum + each, 0),
 })

@@ -7,6 +7,7 @@ import { createPassingMeter } from '../../formats/meter.ts'
 import type { ChatFacts } from '../../formats/openai/chat-request.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { responses as responsesFormat } from '../../formats/responses/format.ts'
+import type { Format as FormatName } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { tokensOf } from '../count.ts'
 import { type Voice, voiceOf } from '../voice.ts'
@@ -48,9 +49,12 @@ type Passing = Written & { readonly address?: Address | undefined; readonly ambi
 
 /** The same format in and out: bytes pass, and are only read. */
 const passing = (own: Outbound, facts: ChatFacts, { address, ambience, ...written }: Passing): Native => ({
-  // A model that stands in the address is no field of the body.
-  dress: (channel, sent) =>
-    dressed(written, address?.model === undefined ? facts.model : sent, sent, channel),
+  dress(channel, sent) {
+    const special = channel.provider.bodies?.[own.name as FormatName] ?? {}
+    // A model that stands in the address is no field of the body.
+    const isTold = address?.model === undefined && !('model' in special)
+    return dressed(written, isTold ? facts.model : sent, sent, channel, special)
+  },
   readWhole: (body, channel) =>
     reading(() => {
       const whole = decodeWhole(own, body, { ambience, usage: usageOptionsOf(channel) })

@@ -1,7 +1,8 @@
 import { countMessages, GEMINI_METHODS, messages, responses } from './chats.ts'
+import { EMBEDDING_METHODS, embeddings } from './embeddings.ts'
 import { imageEdits, imageGenerations, imageVariations } from './images.ts'
 import { moderation } from './moderation.ts'
-import { chat, completions, embeddings } from './openai.ts'
+import { chat, completions } from './openai.ts'
 import type { OperationSpec } from './operation.ts'
 import { rerank } from './rerank.ts'
 import { speech } from './speech.ts'
@@ -31,15 +32,17 @@ export const PATHS: readonly string[] = Object.keys(OPERATIONS)
 
 export const SPECS: readonly OperationSpec[] = [...new Set(Object.values(OPERATIONS))]
 
+/** What stands behind a model's name, by the method. */
+const METHODS = { ...GEMINI_METHODS, ...EMBEDDING_METHODS }
 const METHOD = /^\/v1(?:beta)?\/models\/(.+):(\w+)$/
 
 /** What an address asks for: by its path, or by the method that stands behind a model's name. */
 export function operationAt(path: string, url = ''): OperationSpec | undefined {
   if (Object.hasOwn(OPERATIONS, path)) return OPERATIONS[path]
   const [, model = '', method = ''] = METHOD.exec(path) ?? []
-  if (!Object.hasOwn(GEMINI_METHODS, method)) return undefined
+  if (!Object.hasOwn(METHODS, method)) return undefined
   const isEvents = new URLSearchParams(url.split('?')[1]).get('alt') === 'sse'
-  return GEMINI_METHODS[method]?.(unescaped(model), isEvents)
+  return METHODS[method]?.(unescaped(model), isEvents)
 }
 
 /** A name that is badly escaped is no model's, and is found out as such. */

@@ -1,11 +1,9 @@
 import { type ChatFacts, readChatRequest } from '../../formats/openai/chat-request.ts'
 import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
-import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
 import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
 import { promptText } from '../../formats/openai/prompt-text.ts'
 import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
 import { createTextSample } from '../../formats/openai/text-sample.ts'
-import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
 import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
 import { openaiChat } from '../../formats/openai-chat/format.ts'
 import type { RelayChannel } from '../catalog.ts'
@@ -19,17 +17,18 @@ const BYTES_PER_TOKEN = 4
 /** What is held for a picture or sound is the most there can be; this is what it may well be. */
 const mediaTokens = ({ media }: PromptSize) => inputBound({ textBytes: 0, media }) / 16
 
-const countedInput = (size: PromptSize) => Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
+export const countedInput = (size: PromptSize) =>
+  Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
 
 /** The texts of a request, for whoever has to count them. */
-const texts = (facts: PromptSize & { readonly overhead?: number }, parsed: Body, bytes: Buffer) => ({
+export const texts = (facts: PromptSize & { readonly overhead?: number }, parsed: Body, bytes: Buffer) => ({
   promptText: () => promptText(parsed, mediaTokens(facts)),
   // Pictures and sounds are bound by their kind: there is nothing to count in them.
   boundText: () =>
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
 })
 
-function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
+export function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
   const sample = createTextSample()
   const reading = meterWhole(body, { ...options, sample })
   if (reading.kind === 'answer')
@@ -119,31 +118,6 @@ export const completions = {
       ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => facts.maxOutput * facts.choices,
-    }
-  },
-} satisfies OperationSpec
-
-export const embeddings = {
-  operation: 'embeddings',
-  format: 'openai',
-  skims: true,
-  read(parsed, bytes, _desk, members): Work {
-    const facts = mustRead(readEmbeddingRequest(parsed))
-    return {
-      ...texts(facts, parsed, bytes),
-      model: facts.model,
-      isStream: false,
-      inputTokens: inputBound(facts),
-      countedInput: Math.ceil(countedInput(facts)),
-      outputTokens: () => 0,
-      dress: (channel, sent) => dressed({ bytes, members }, facts.model, sent, channel),
-      undress(body) {
-        const answer = JSON.parse(body.toString('utf8')) as Record<string, unknown>
-        const encoded = encodeEmbeddings(answer, facts.encoding)
-        return encoded === answer ? body : Buffer.from(JSON.stringify(encoded))
-      },
-      readWhole: (body, channel) => readWhole(body, { list: 'data', usageOptions: usageOptionsOf(channel) }),
-      meter: () => createStreamMeter({ includeUsage: true }),
     }
   },
 } satisfies OperationSpec

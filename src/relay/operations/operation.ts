@@ -17,6 +17,9 @@ import type { TokenCounter } from '../token-count.ts'
 import type { Whole } from '../upstream.ts'
 import type { Voice } from '../voice.ts'
 
+/** An answer as it goes to the client. */
+type Written = { readonly body: Buffer; readonly contentType: string }
+
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
 export type WholeReading = {
   readonly usage: Usage | undefined
@@ -24,8 +27,8 @@ export type WholeReading = {
   /** How the output begins, where it has to be counted. */
   readonly sample?: TextSample | undefined
   readonly fault?: string
-  /** What the client is sent, where that is not the provider's own bytes. */
-  readonly answer?: { readonly body: Buffer; readonly contentType: string }
+  /** What the client is sent, where that is not the provider's own bytes; written last where it tells what was counted. */
+  readonly answer?: Written | ((usage: Usage) => Written)
   /** What a picture turned out to be, where the answer says so: its price may depend on it. */
   readonly made?: When
 }
@@ -78,8 +81,8 @@ export type Work = {
   counted?(outputTokens: number): Usage
   /** Why a channel cannot be asked this; a request that fits none is refused before anything is held. */
   unfit?(channel: RelayChannel, sentModel: string): Refusal | undefined
-  /** Values of the path that this request brings itself. */
-  placeholders?(channel: RelayChannel): Values
+  /** Values of the path that this request brings itself, where the channel's path has a place for them. */
+  placeholders?(channel: RelayChannel): Values | undefined
   /** The body for a channel: the client's own bytes wherever nothing has to change. */
   dress(channel: RelayChannel, sentModel: string, limits?: Limits): Buffer | Dressed
   /** Turns the provider's answer into what the client asked for, where those differ. */

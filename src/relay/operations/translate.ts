@@ -4,6 +4,8 @@ import type { Address, DecodeOptions, Inbound, Outbound } from '../../formats/fo
 import type { ChatAnswer, ChatRequest } from '../../formats/hub.ts'
 import { outboundOf } from '../../formats/index.ts'
 import { createEventMeter, createTranslatingMeter } from '../../formats/meter.ts'
+import { FORMAT as OPENAI_CHAT } from '../../formats/openai-chat/content.ts'
+import { isInDialect } from '../../formats/openai-chat/dialect.ts'
 import { hasForeignProof } from '../../formats/signature.ts'
 import { warningsHeader } from '../../formats/warnings.ts'
 import { type Format as FormatName, formatsFor, type Provider } from '../../providers/index.ts'
@@ -43,6 +45,24 @@ export type Told = Written & {
 const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
   provider.usage === undefined ? {} : { usage: provider.usage }
 
+/** Whether a host that speaks chat completions in words of its own would refuse the request, or answer in those words. */
+function isOfAnotherDialect({ format, parsed }: Told, { provider }: RelayChannel): boolean {
+  const dialect = provider.encoding?.dialect
+  if (dialect === undefined || format.name !== OPENAI_CHAT) return false
+  // Usage need not be asked for, and calls come without their numbers: a stream is never passed as it is.
+  return parsed.stream === true || !isInDialect(parsed, dialect)
+}
+
+const THOUGHTS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
+
+/** Whether answers in the request brought something along that this channel would refuse. */
+function bringsRefused({ format, bytes, goesOn }: Told, { provider }: RelayChannel): boolean {
+  if (!goesOn) return false
+  if (hasForeignProof(bytes)) return true
+  const omits = provider.encoding?.omitReasoning === true && format.name === OPENAI_CHAT
+  return omits && THOUGHTS.some(name => bytes.includes(name))
+}
+
 /** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
 export function translating(told: Told, native: Native, { ambience }: Desk): Native {
   const { format: client, bytes, formatOf } = told
@@ -62,8 +82,9 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       { ...request(), model: sent },
       { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
     )
+    const special = channel.provider.bodies?.[upstream.name as FormatName]
     return {
-      body: Buffer.from(JSON.stringify({ ...body, ...channel.override.members })),
+      body: Buffer.from(JSON.stringify({ ...body, ...special, ...channel.override.members })),
       ...(headers && { headers }),
       ...(warnings.length > 0 && { warnings: [warningsHeader(warnings)] }),
       boundsOf,
@@ -73,8 +94,8 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
   return {
     dress(channel, sent, limits) {
       const name = formatOf(channel.provider, sent)
-      const isForeign = name !== client.name
-      if (!isForeign && !(told.goesOn && hasForeignProof(bytes))) return native.dress(channel, sent, limits)
+      const isForeign = name !== client.name || isOfAnotherDialect(told, channel)
+      if (!isForeign && !bringsRefused(told, channel)) return native.dress(channel, sent, limits)
       const upstream = outboundOf(name ?? '')
       // Such a channel is passed over before anything goes there.
       if (upstream === undefined) return NOTHING

@@ -1,5 +1,5 @@
 import { Refusal } from '../../domain/errors.ts'
-import type { RequestReading } from '../../formats/openai/request-fields.ts'
+import type { RequestFault, RequestReading } from '../../formats/openai/request-fields.ts'
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog.ts'
 
@@ -8,10 +8,12 @@ export type Body = Readonly<Record<string, unknown>>
 export type Written = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
 
 /** A fault of the reader, as the refusal that answers it. */
+export const refusalOf = ({ code, message, param }: RequestFault): Refusal =>
+  new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
+
 export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
   if ('request' in reading) return reading.request
-  const { code, message, param } = reading.fault
-  throw new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
+  throw refusalOf(reading.fault)
 }
 
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */

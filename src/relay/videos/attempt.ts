@@ -83,7 +83,7 @@ function judge(dialect: VideoDialect, channel: RelayChannel, outcome: Outcome, n
       throw error
     }
   }
-  const failure = statusFailure(channel, answer, nowMs)
+  const failure = statusFailure(channel, answer, { nowMs, format: undefined })
   if (NEXT_CHANNEL.has(answer.status) || failure.health.kind === 'auth') return { kind: 'next', failure }
   return { kind: answer.status >= 500 || answer.status === 408 ? 'doubt' : 'refused', failure }
 }

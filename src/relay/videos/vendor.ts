@@ -4,8 +4,8 @@ import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel } from '../catalog.ts'
+import type { KeyExchange } from '../key-exchange.ts'
 import type { Exchange, Timeouts, Upstream, Whole } from '../upstream.ts'
-import type { KeyExchange } from './key-exchange.ts'
 
 /** With what a job was sent, and is asked about to its end, whatever becomes of its channel. */
 export type Access = {
@@ -92,7 +92,7 @@ export function createVendor({ upstream, keys }: { upstream: Upstream; keys: Key
     const { access, model, passes, timeouts = access.timeouts } = sending
     const address = addressAt(access, call.path, access.key, { model })
     if (!address) throw new VendorError('the channel has no address for this')
-    const exchanged = await keys(access.provider, access.key).catch(error => {
+    const exchanged = await keys.headersFor(access.provider, access.key).catch(error => {
       throw new VendorError(`the key could not be exchanged: ${(error as Error).name}`)
     })
     const { url } = address
@@ -135,7 +135,7 @@ export function createVendor({ upstream, keys }: { upstream: Upstream; keys: Key
 
   /** The headers that carry a job's key, for an address of the vendor's that is no path of ours. */
   async function credentials({ provider, key }: Access): Promise<Readonly<Record<string, string>>> {
-    const exchanged = await keys(provider, key)
+    const exchanged = await keys.headersFor(provider, key)
     return provider.exchange?.takes(key) === true ? exchanged : (provider.auth?.(key) ?? {})
   }
 

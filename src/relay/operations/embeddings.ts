@@ -1,0 +1,182 @@
+import {
+  decodeEmbedding,
+  encodeVectors,
+  hasVectors,
+  readEmbeddingTokens,
+  withModel,
+} from '../../formats/gemini/embedding.ts'
+import { gemini } from '../../formats/gemini/format.ts'
+import type { EmbeddingAsk, EmbeddingDialect } from '../../formats/media/embedding.ts'
+import {
+  embeddingAskOf,
+  embeddingUsage,
+  encodeCommonEmbedding,
+  readCommonVectors,
+  writeVectors,
+} from '../../formats/media/embedding.ts'
+import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
+import { inputBound, type PromptSize, sizeOf } from '../../formats/openai/prompt-size.ts'
+import { promptText } from '../../formats/openai/prompt-text.ts'
+import type { RequestFault } from '../../formats/openai/request-fields.ts'
+import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
+import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
+import { warningsHeader } from '../../formats/warnings.ts'
+import { type Format, formatsFor, type Provider } from '../../providers/index.ts'
+import { SKIM_BYTES } from '../../wire/json-skim.ts'
+import type { RelayChannel } from '../catalog.ts'
+import { tokensOf } from '../count.ts'
+import { voiceOf } from '../voice.ts'
+import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
+import type { OperationSpec, Work } from './operation.ts'
+import { dressed, mustRead, refusalOf } from './written.ts'
+
+const commonOr = formatWith('embeddings', 'openai')
+const dialectFor = (channel: RelayChannel, sent: string) => dialectOf('embeddings', 'openai', channel, sent)
+
+/** Google's methods for vectors stand behind the model's name; it has one for a text and one for many. */
+const METHODS = ['embedContent', 'batchEmbedContents'] as const
+type Method = (typeof METHODS)[number]
+
+/** Only paths of Google's have a place for the method; all others are worked out once and kept. */
+const methodOn = ({ provider }: RelayChannel, method: Method) =>
+  provider.embeddings?.gemini === undefined ? undefined : { method }
+
+export const embeddings = {
+  operation: 'embeddings',
+  format: 'openai',
+  formatFor: commonOr,
+  skims: true,
+  read(parsed, bytes, _desk, members): Work {
+    const facts = mustRead(readEmbeddingRequest(parsed))
+    let whole: EmbeddingAsk | undefined
+    /** Of a long body the parsed form lacks the long texts. */
+    const ask = () => {
+      whole ??= embeddingAskOf(bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : parsed)
+      if (whole === undefined) throw onlyTexts()
+      return whole
+    }
+    return {
+      ...texts(facts, parsed, bytes),
+      model: facts.model,
+      isStream: false,
+      inputTokens: inputBound(facts),
+      countedInput: Math.ceil(countedInput(facts)),
+      outputTokens: () => 0,
+      ...(facts.isTokens && {
+        unfit: (channel, sent) => (dialectFor(channel, sent) ? onlyTexts() : undefined),
+      }),
+      placeholders: channel => methodOn(channel, 'batchEmbedContents'),
+      dress(channel, sent) {
+        const dialect = dialectFor(channel, sent)
+        return dialect
+          ? carry(dialect.encode(ask(), sent), channel)
+          : dressed({ bytes, members }, facts.model, sent, channel)
+      },
+      undress(body) {
+        const answer = JSON.parse(body.toString('utf8')) as Record<string, unknown>
+        const encoded = encodeEmbeddings(answer, facts.encoding)
+        return encoded === answer ? body : Buffer.from(JSON.stringify(encoded))
+      },
+      readWhole(body, channel, { sent }) {
+        const dialect = dialectFor(channel, sent)
+        if (!dialect) return readWhole(body, { list: 'data', usageOptions: usageOptionsOf(channel) })
+        return reading(() => {
+          const answer = dialect.decode(parsedAnswer(body), ask())
+          return {
+            usage: embeddingUsage(answer),
+            outputBytes: 0,
+            answer: usage =>
+              jsonAnswer(writeVectors(answer.vectors, { model: sent, encoding: facts.encoding, usage })),
+          }
+        })
+      },
+      meter: () => createStreamMeter({ includeUsage: true }),
+    }
+  },
+} satisfies OperationSpec
+
+const onlyTexts = () =>
+  badParameter('input', 'must be texts: this model is served by a vendor that takes no tokens')
+
+/** The common shape, as a dialect like any other. */
+const COMMON: EmbeddingDialect = {
+  encode: (ask, model) => ({ json: encodeCommonEmbedding(ask, model) }),
+  decode: readCommonVectors,
+}
+
+const isNative = (provider: Provider, sent: string) =>
+  formatsFor(provider, 'embeddings', sent).includes('gemini')
+
+/** A part that is no text: only its own vendor knows what to make of it. */
+const isMedia = ({ param }: RequestFault) => /parts\[\d+\]\.text$/.test(param ?? '')
+
+/** Vectors for a client of Google's: from its own vendor with the bytes as they are, from any other as its request says. */
+const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
+  operation: 'embeddings',
+  format: 'openai',
+  formatFor: (provider, sent): Format | undefined =>
+    isNative(provider, sent) ? 'gemini' : commonOr(provider, sent),
+  voice: voiceOf(gemini),
+  read(parsed, bytes): Work {
+    const decoded = decodeEmbedding(parsed, { model })
+    if ('fault' in decoded && !isMedia(decoded.fault)) throw refusalOf(decoded.fault)
+    const understood = () => {
+      if ('fault' in decoded) throw refusalOf(decoded.fault)
+      return decoded
+    }
+    const size = sizeOf(parsed)
+    return {
+      model,
+      isStream: false,
+      inputTokens: inputBound(size),
+      ...countedTexts(decoded, size),
+      outputTokens: () => 0,
+      ...('fault' in decoded && {
+        unfit: (channel: RelayChannel, sent: string) =>
+          isNative(channel.provider, sent) ? undefined : refusalOf(decoded.fault),
+      }),
+      placeholders: channel => methodOn(channel, method),
+      dress(channel, sent) {
+        if (isNative(channel.provider, sent)) {
+          const body = sent === model ? bytes : Buffer.from(JSON.stringify(withModel(parsed, sent)))
+          return dressed({ bytes: body }, sent, sent, channel)
+        }
+        const { request, warnings } = understood()
+        const encoded = (dialectFor(channel, sent) ?? COMMON).encode(request, sent)
+        const lost = warnings.length > 0 ? [warningsHeader(warnings)] : []
+        return carry({ ...encoded, warnings: [...lost, ...(encoded.warnings ?? [])] }, channel)
+      },
+      readWhole: (body, channel, { sent }) =>
+        reading(() => {
+          const answer = parsedAnswer(body)
+          if (isNative(channel.provider, sent)) {
+            const usage = embeddingUsage({ vectors: [], tokens: readEmbeddingTokens(answer) })
+            return hasVectors(answer) ? { usage, outputBytes: 0 } : NO_VECTORS
+          }
+          const { request, isBatch } = understood()
+          const told = (dialectFor(channel, sent) ?? COMMON).decode(answer, request)
+          return {
+            usage: embeddingUsage(told),
+            outputBytes: 0,
+            answer: jsonAnswer(encodeVectors(told.vectors, isBatch)),
+          }
+        }),
+      meter: () => createStreamMeter({ includeUsage: true }),
+    }
+  },
+})
+
+/** What is counted where nobody tells it: the texts, or all there is where some of it is none. */
+function countedTexts(decoded: ReturnType<typeof decodeEmbedding>, size: PromptSize) {
+  if ('fault' in decoded) return { countedInput: Math.ceil(countedInput(size)) }
+  const { inputs } = decoded.request
+  const bytes = inputs.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  return { countedInput: tokensOf(bytes), promptText: () => promptText({ input: inputs }, 0) }
+}
+
+const NO_VECTORS = { usage: undefined, outputBytes: 0, fault: 'the answer has no vectors' }
+
+export const EMBEDDING_METHODS = Object.fromEntries(
+  METHODS.map(method => [method, (model: string) => contentEmbeddings(model, method)]),
+)
