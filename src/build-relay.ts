@@ -23,6 +23,7 @@ import type { RelayDeps } from './relay/errand.ts'
 import { createExplain } from './relay/explain.ts'
 import { openForms } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
+import { createPlayground } from './relay/playground.ts'
 import { createRepeats } from './relay/repeat.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createTokenCounter } from './relay/token-count.ts'
@@ -311,6 +312,7 @@ export async function buildRelay({
     onTrouble: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
   })
 
+  const listener = createRelay(deps, videos)
   peers.serve({
     news: takeNews,
     apply: ledger.barrier,
@@ -319,8 +321,9 @@ export async function buildRelay({
   })
 
   return {
-    listener: createRelay(deps, videos),
-    videos: { fetchContent: videos.fetchContent, refresh: videos.refresh },
+    listener,
+    relayFor: createPlayground(listener),
+    videos,
     ledger: { catchUp, surrender },
     routes: { explain: createExplain(deps) },
     announce,

@@ -9,6 +9,7 @@ import { channelContract } from './contract/channels.ts'
 import { insightContract } from './contract/insight.ts'
 import { ledgerContract } from './contract/ledger.ts'
 import { logContract } from './contract/logs.ts'
+import { playgroundContract } from './contract/playground.ts'
 import { priceContract } from './contract/prices.ts'
 import { pricingContract } from './contract/pricing.ts'
 import type { Contract } from './contract/route.ts'
@@ -22,6 +23,7 @@ import type { Deps } from './deps.ts'
 import { createInsightHandlers } from './insight.ts'
 import { createLedgerHandlers } from './ledger.ts'
 import { createLogHandlers } from './logs.ts'
+import { createPlaygroundHandlers } from './playground.ts'
 import { createPriceHandlers } from './prices.ts'
 import { createPricingHandlers } from './pricing.ts'
 import { createSelfHandlers } from './self.ts'
@@ -52,6 +54,7 @@ export const contract = {
   ...usageContract,
   ...insightContract,
   ...videoContract,
+  ...playgroundContract,
 } as const satisfies Contract
 
 export function serveEverything(app: FastifyInstance, deps: Deps): void {
@@ -75,6 +78,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),
       ...createVideoHandlers(deps),
+      ...createPlaygroundHandlers(deps),
     },
     deps,
   )

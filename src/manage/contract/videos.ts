@@ -89,6 +89,13 @@ export const videoContract = {
     query: z.object({ index: queryNumber, variant: queryText }),
     reply: z.unknown(),
   },
+  deleteVideo: {
+    method: 'DELETE',
+    path: '/api/video/:id',
+    access: 'user',
+    summary: 'Removes an ended job of your own; the provider is told to forget it as well, where it can be',
+    params,
+  },
   refundVideo: {
     method: 'POST',
     path: '/api/video/:id/refund',
