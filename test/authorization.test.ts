@@ -3,8 +3,8 @@ import diagnostics from 'node:diagnostics_channel'
 import { after, before, describe, it } from 'node:test'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import { ROLE } from '../src/domain/role.ts'
+import { contract } from '../src/manage/contract/index.ts'
 import type { Access, Route } from '../src/manage/contract/route.ts'
-import { contract } from '../src/manage/routes.ts'
 import {
   assemble,
   CALLERS,

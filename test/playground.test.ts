@@ -23,7 +23,11 @@ for (const engine of ENGINES)
       const { id, accessToken, username, password } = await relay.gateway.createUser({ quota })
       const { headers } = await relay.api('POST', '/api/user/login', { username, password }, { token: null })
       const cookie = headers.get('set-cookie')?.split(';')[0] ?? ''
-      const post = (path: string, body: string | FormData, { headers: more = {}, ...init }: RequestInit = {}) =>
+      const post = (
+        path: string,
+        body: string | FormData,
+        { headers: more = {}, ...init }: RequestInit = {},
+      ) =>
         fetch(`${relay.gateway.url}/api/playground${path}`, {
           method: 'POST',
           body,
