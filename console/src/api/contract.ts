@@ -25,4 +25,6 @@ export type Series = AnswerOf<'usageSeries'>
 export type Health = AnswerOf<'channelHealth'>[number]
 export type ModelFacts = AnswerOf<'modelOverview'>[number]
 export type Attention = AnswerOf<'attention'>[number]
+export type Video = ItemOf<'listVideos'>
+export type VideoDetail = AnswerOf<'getVideo'>
 export type Entry = ItemOf<'listEntries'>

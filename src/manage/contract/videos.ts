@@ -54,7 +54,7 @@ export const videoContract = {
     summary: 'Video jobs, newest first: your own, or for administrators everybody’s',
     query: paged({
       status,
-      model: queryText,
+      model: queryText.describe('`%` stands for any characters'),
       channel: queryNumber,
       user_id: queryNumber,
       start_timestamp: queryNumber,
