@@ -146,6 +146,7 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
                   {EXAMPLES.map(example => (
                     <Button
                       key={example}
+                      className="h-auto! py-1.5 whitespace-normal!"
                       disabled={!isReady}
                       onClick={() => run({ text: t(`playground.${example}`), pictures: [] })}
                     >

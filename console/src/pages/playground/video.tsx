@@ -53,7 +53,7 @@ export function VideoTab() {
   const [values, setValues] = useState({
     prompt: '',
     image: '',
-    seconds: '',
+    seconds: '8',
     size: '',
     fps: '',
     seed: '',

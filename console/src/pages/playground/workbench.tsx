@@ -117,7 +117,7 @@ export function Workbench<Result>({
               <Empty title={empty}>
                 <div className="flex flex-wrap justify-center gap-2">
                   {examples.map(({ words, onTake }) => (
-                    <Button key={words} onClick={onTake} className="h-auto py-1.5 whitespace-normal">
+                    <Button key={words} onClick={onTake} className="h-auto! py-1.5 whitespace-normal!">
                       {words}
                     </Button>
                   ))}

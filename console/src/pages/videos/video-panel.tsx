@@ -46,10 +46,10 @@ function Timeline({ states }: { readonly states: VideoDetail['states'] }) {
 function Asked({ parameters }: { readonly parameters: VideoDetail['parameters'] }) {
   const { t } = useTranslation()
   const { prompt, model: _model, ...rest } = parameters
-  const given = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined)
+  const given = Object.entries(rest).filter(([, value]) => Boolean(value))
   return (
     <Section title={t('videos.asked')}>
-      <p className="break-words whitespace-pre-wrap">{String(prompt || '–')}</p>
+      <p className="break-words whitespace-pre-wrap">{prompt ? String(prompt) : '–'}</p>
       {given.length > 0 ? (
         <Facts
           facts={given.map(([name, value]) => [
@@ -74,7 +74,9 @@ function Paid({ video }: { readonly video: VideoDetail }) {
       <Facts
         facts={[
           [t('usage.charged'), <Money key="cost" usd={video.cost} />],
-          ...(video.price ? ([[t('usage.price'), video.price]] as const) : []),
+          ...(video.price
+            ? ([[t('usage.price'), video.price.replace(/ shipped$/, ` · ${t('prices.shipped')}`)]] as const)
+            : []),
         ]}
       />
       {refund ? (

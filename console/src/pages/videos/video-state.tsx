@@ -19,7 +19,7 @@ export function VideoState({ video }: { readonly video: Video }) {
   const state = video.is_in_doubt ? 'doubt' : video.status
   const { icon: Icon, tone } = GLYPHS[state]
   return (
-    <span className="inline-flex items-center gap-1.5 whitespace-nowrap">
+    <span className="inline-flex items-center gap-1.5 align-middle whitespace-nowrap">
       <Icon size={16} aria-hidden className={tone} />
       {t(`videos.state.${state}`)}
     </span>
