@@ -12,7 +12,7 @@ export const routeTable = (): Plugin => ({
   resolveId: id => (id === NAME ? RESOLVED : undefined),
   async load(id) {
     if (id !== RESOLVED) return undefined
-    const { contract } = await import(new URL('./src/api/contract.ts', import.meta.url).href)
+    const { contract } = await import(new URL('../src/manage/contract/index.ts', import.meta.url).href)
     const rows = Object.entries<{ method: string; path: string; reply?: unknown }>(contract).map(
       ([name, { method, path, reply }]) => [name, { method, path, isWhole: reply !== undefined }],
     )

@@ -24,6 +24,7 @@ import { createExplain } from './relay/explain.ts'
 import { openForms } from './relay/form.ts'
 import { createRelay } from './relay/handle.ts'
 import { createKeyExchange } from './relay/key-exchange.ts'
+import { createPlayground } from './relay/playground.ts'
 import { createRepeats } from './relay/repeat.ts'
 import { createCatalogSource, findCaller } from './relay/sources.ts'
 import { createTokenCounter } from './relay/token-count.ts'
@@ -312,6 +313,7 @@ export async function buildRelay({
     onTrouble: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
   })
 
+  const listener = createRelay(deps, videos)
   peers.serve({
     news: takeNews,
     apply: ledger.barrier,
@@ -320,8 +322,9 @@ export async function buildRelay({
   })
 
   return {
-    listener: createRelay(deps, videos),
-    videos: { fetchContent: videos.fetchContent, refresh: videos.refresh },
+    listener,
+    relayFor: createPlayground(listener),
+    videos,
     ledger: { catchUp, surrender },
     routes: { explain: createExplain(deps) },
     announce,

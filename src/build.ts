@@ -212,6 +212,7 @@ export async function buildServer(
       channels: relay.channels,
       routes: relay.routes,
       videos: relay.videos,
+      relayFor: relay.relayFor,
       verify: operationsOf(config, ground).verify,
       consoleDirectory: CONSOLE_DIRECTORY,
       basePath: config.basePath,

@@ -3,8 +3,8 @@ import diagnostics from 'node:diagnostics_channel'
 import { after, before, describe, it } from 'node:test'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import { ROLE } from '../src/domain/role.ts'
+import { contract } from '../src/manage/contract/index.ts'
 import type { Access, Route } from '../src/manage/contract/route.ts'
-import { contract } from '../src/manage/routes.ts'
 import {
   assemble,
   CALLERS,
@@ -224,6 +224,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   listVideos: 'plain',
   getVideo: { kind: 'video', owners: LOGGED, ask: number => ({ params: { id: videoIdOf(number) } }) },
   videoContent: { kind: 'video', owners: LOGGED, ask: number => ({ params: { id: videoIdOf(number) } }) },
+  deleteVideo: { kind: 'video', owners: PRIVATE, ask: number => ({ params: { id: videoIdOf(number) } }) },
+  playground: 'plain',
   refundVideo: {
     kind: 'video',
     owners: SHARED,
@@ -247,7 +249,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/log\/(stat)?$/, 'admin'],
   [/^\/api\/video\/:id\/refund$/, 'admin'],
   [
-    /^\/api\/(token\/|video\/|log\/(self|request|walk|export)(\/|$)|model\/|attention$|usage\/series$)/,
+    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|walk|export)(\/|$)|model\/|attention$|usage\/series$)/,
     'user',
   ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],
@@ -265,7 +267,9 @@ const BESIDE_THE_CONTRACT = [
 
 const routes = Object.entries(contract) as [string, Route][]
 const pathOf = (route: Route, params: Readonly<Record<string, string>>) =>
-  route.path.replace(/:(\w+)/g, (_whole, name: string) => params[name] ?? 'not-a-number')
+  route.path
+    .replace(/:(\w+)/g, (_whole, name: string) => params[name] ?? 'not-a-number')
+    .replace('*', 'chat/completions')
 
 /** A request that no handler acts on: what must have come before it is all that it shows. */
 const harmless = (route: Route): Ask => (route.body ? { body: [] } : {})

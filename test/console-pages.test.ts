@@ -48,6 +48,8 @@ function describePages(): void {
     `/tokens/${room.tokenId}`,
     `/users/${room.userId}`,
     `/usage/${room.requestId}`,
+    `/videos/${room.videoId}`,
+    `/videos/${room.failedVideoId}`,
     '/prices?edit=gpt-4o',
   ]
 

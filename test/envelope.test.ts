@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import type { z } from 'zod'
+import { contract } from '../src/manage/contract/index.ts'
 import type { Route } from '../src/manage/contract/route.ts'
-import { contract } from '../src/manage/routes.ts'
 import { ENGINES, type Gateway, type Reply, ROOT_TOKEN, startGateway } from './support/gateway.ts'
 
 const ROUTES: readonly Route[] = Object.values(contract)

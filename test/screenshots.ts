@@ -33,6 +33,8 @@ const pages = [
   `/tokens/${room.tokenId}`,
   `/users/${room.userId}`,
   `/usage/${room.requestId}`,
+  `/videos/${room.videoId}`,
+  `/videos/${room.failedVideoId}`,
   '/prices?edit=gpt-4o',
 ].filter(path => path.includes(wanted))
 

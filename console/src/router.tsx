@@ -88,10 +88,30 @@ const usageDetail = createRoute({
   component: lazyRouteComponent(() => import('./pages/usage/request-panel.tsx'), 'RequestPanel'),
 })
 
+const videos = createRoute({
+  getParentRoute: () => shell,
+  path: '/videos',
+  validateSearch: (raw: Raw) =>
+    optional({
+      ...listFields(raw),
+      range: readText(raw.range),
+      status: readText(raw.status),
+      user: readWhole(raw.user),
+      channel: readWhole(raw.channel),
+      unrefunded: readFlag(raw.unrefunded),
+    }),
+  component: lazyRouteComponent(() => import('./pages/videos/videos.tsx'), 'Videos'),
+})
+const video = createRoute({
+  getParentRoute: () => videos,
+  path: '$id',
+  component: lazyRouteComponent(() => import('./pages/videos/video-panel.tsx'), 'VideoPanel'),
+})
+
 const playground = createRoute({
   getParentRoute: () => shell,
   path: '/playground',
-  validateSearch: ({ model }: Raw) => optional({ model: readText(model) }),
+  validateSearch: ({ model, tab }: Raw) => optional({ model: readText(model), tab: readText(tab) }),
   component: lazyRouteComponent(() => import('./pages/playground/playground.tsx'), 'Playground'),
 })
 
@@ -215,6 +235,7 @@ const tree = root.addChildren([
     overview,
     start,
     usage.addChildren([usageDetail]),
+    videos.addChildren([video]),
     playground,
     tokens.addChildren([newToken, token]),
     models,

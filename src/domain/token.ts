@@ -11,6 +11,11 @@ export type TokenFacts = {
 
 export const NEVER = -1
 
+/** In place of a token's id where somebody signed in asks for themselves: the user's balance alone is the limit. */
+export const NO_TOKEN = 0
+/** What such requests are called where others have the name of their token. */
+export const NO_TOKEN_NAME = 'playground'
+
 export const isExpired = (token: Pick<TokenFacts, 'expired_time'>, now: number) =>
   token.expired_time !== NEVER && token.expired_time <= now
 

@@ -1,3 +1,4 @@
+import { NO_TOKEN } from '../domain/token.ts'
 import type { AccountName } from './books.ts'
 
 /** What this node may spend of an account without asking the store, and what its running requests hold of it. */
@@ -54,8 +55,21 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
     return purse
   }
 
+  /** For requests under no token: nothing limits them here, and no account stands behind it. */
+  const boundless: Purse = {
+    account: { kind: 'token', ownerId: NO_TOKEN },
+    isUnlimited: true,
+    lease: 0,
+    held: 0,
+    lastUsedMs: 0,
+    asking: undefined,
+    edition: 0,
+    lowUntilMs: 0,
+  }
+
   /** The purse at once if it is known: the hot path does not wait. */
   function open(account: AccountName): Purse | Promise<Purse | undefined> {
+    if (account.kind === 'token' && account.ownerId === NO_TOKEN) return boundless
     const name = nameOf(account)
     const known = purses.get(name)
     if (known) return known

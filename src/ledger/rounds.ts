@@ -27,12 +27,13 @@ type Waiter = {
  * the money lies idle with a neighbour.
  */
 export function createRounds({ purses, neighbours }: { purses: Purses; neighbours: Neighbours }) {
-  /** By token, which has one user. */
-  const waiting = new Map<number, Waiter[]>()
+  /** By user and token: whoever asks for themselves has none. */
+  const waiting = new Map<string, Waiter[]>()
+  const nameOf = (user: Purse, token: Purse) => `${user.account.ownerId} ${token.account.ownerId}`
 
-  function called(tokenId: number): readonly Waiter[] {
-    const waiters = waiting.get(tokenId) ?? []
-    waiting.delete(tokenId)
+  function called(name: string): readonly Waiter[] {
+    const waiters = waiting.get(name) ?? []
+    waiting.delete(name)
     return waiters.filter(waiter => !waiter.isGone)
   }
 
@@ -60,11 +61,11 @@ export function createRounds({ purses, neighbours }: { purses: Purses; neighbour
         const limited = [user, token].filter(purse => !purse.isUnlimited)
         await neighbours.recall(limited.map(({ account }) => account))
         // Whoever came while the others were asked is decided too.
-        waiters = called(token.account.ownerId)
+        waiters = called(nameOf(user, token))
         await decideAll(user, token, waiters)
       })
     } catch (error) {
-      for (const waiter of [...waiters, ...called(token.account.ownerId)]) waiter.fail(error as Error)
+      for (const waiter of [...waiters, ...called(nameOf(user, token))]) waiter.fail(error as Error)
     }
   }
 
@@ -83,10 +84,11 @@ export function createRounds({ purses, neighbours }: { purses: Purses; neighbour
         waiter.isGone = true
         resolve(undefined)
       })
-      const queue = waiting.get(token.account.ownerId)
+      const name = nameOf(user, token)
+      const queue = waiting.get(name)
       if (queue) queue.push(waiter)
       else {
-        waiting.set(token.account.ownerId, [waiter])
+        waiting.set(name, [waiter])
         void round(user, token)
       }
       return promise.finally(stopWaiting)

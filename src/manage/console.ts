@@ -50,7 +50,7 @@ const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 
 /** The first words of the console's own addresses; whatever else is unknown stays an error that programs can read. */
 const PAGES =
-  /^\/(sign-in|start|usage|playground|tokens|models|channels|prices|users|audit|ledger|settings|me)(\/|\?|$)/
+  /^\/(sign-in|start|usage|videos|playground|tokens|models|channels|prices|users|audit|ledger|settings|me)(\/|\?|$)/
 
 /** Whether somebody opens a page of the console in a browser. */
 export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>

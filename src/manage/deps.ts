@@ -76,10 +76,19 @@ export type Deps = {
   }
   /** Where the console's files are, or will be. */
   readonly consoleDirectory: string
+  /** The relay, for somebody who is known already. */
+  relayFor(asked: {
+    readonly request: IncomingMessage
+    readonly response: ServerResponse
+    readonly path: string
+    readonly person: { readonly userId: number; readonly tokenId: number }
+  }): void
   /** Video jobs, as the relay has them. */
   readonly videos: {
     /** Looks at a running job again, unless somebody did so just now. */
     refresh(row: VideoRow): Promise<VideoRow>
+    /** Has the provider forget a job that is gone here, where it can; nobody waits for it. */
+    forget(row: VideoRow): void
     /** Streams a film; what cannot be had is thrown before `onStart`. */
     fetchContent(fetching: {
       readonly row: VideoRow

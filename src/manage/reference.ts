@@ -30,6 +30,11 @@ const CHAPTERS = [
     description: 'Whether the books hold, what is in doubt, how a request would go.',
   },
   {
+    name: 'Videos and playground',
+    words: ['video', 'playground'],
+    description: 'Video jobs with what they cost, and the relay for whoever is signed in.',
+  },
+  {
     name: 'Settings',
     words: ['setting', 'option'],
     description: 'What Root can change while the gateway runs.',

@@ -3,25 +3,12 @@ import { Refusal } from '../domain/errors.ts'
 import { createAliasHandlers } from './aliases.ts'
 import { createAuditHandlers } from './audit.ts'
 import { createChannelHandlers } from './channels.ts'
-import { aliasContract } from './contract/aliases.ts'
-import { auditContract } from './contract/audit.ts'
-import { channelContract } from './contract/channels.ts'
-import { insightContract } from './contract/insight.ts'
-import { ledgerContract } from './contract/ledger.ts'
-import { logContract } from './contract/logs.ts'
-import { priceContract } from './contract/prices.ts'
-import { pricingContract } from './contract/pricing.ts'
-import type { Contract } from './contract/route.ts'
-import { settingContract } from './contract/settings.ts'
-import { statusContract } from './contract/status.ts'
-import { tokenContract } from './contract/tokens.ts'
-import { usageContract } from './contract/usage.ts'
-import { selfContract, signInContract, userContract } from './contract/users.ts'
-import { videoContract } from './contract/videos.ts'
+import { contract } from './contract/index.ts'
 import type { Deps } from './deps.ts'
 import { createInsightHandlers } from './insight.ts'
 import { createLedgerHandlers } from './ledger.ts'
 import { createLogHandlers } from './logs.ts'
+import { createPlaygroundHandlers } from './playground.ts'
 import { createPriceHandlers } from './prices.ts'
 import { createPricingHandlers } from './pricing.ts'
 import { createSelfHandlers } from './self.ts'
@@ -33,26 +20,6 @@ import { createTokenHandlers } from './tokens.ts'
 import { createUsageHandlers } from './usage.ts'
 import { createUserHandlers } from './users.ts'
 import { createVideoHandlers } from './videos.ts'
-
-/** Every route there is, in one place: the document, the tests and the 405s are made from it. */
-export const contract = {
-  ...statusContract,
-  ...signInContract,
-  ...selfContract,
-  ...userContract,
-  ...tokenContract,
-  ...channelContract,
-  ...aliasContract,
-  ...settingContract,
-  ...auditContract,
-  ...ledgerContract,
-  ...priceContract,
-  ...pricingContract,
-  ...logContract,
-  ...usageContract,
-  ...insightContract,
-  ...videoContract,
-} as const satisfies Contract
 
 const DOCUMENT_PATH = '/api/openapi.json'
 
@@ -77,6 +44,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),
       ...createVideoHandlers(deps),
+      ...createPlaygroundHandlers(deps),
     },
     deps,
   )

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { z } from 'zod'
 import type { Actor } from '../domain/actor.ts'
 import { invalid, Refusal } from '../domain/errors.ts'
@@ -79,7 +79,7 @@ export function serveContract<C extends Contract>(
 
   for (const [name, route] of Object.entries(contract) as [keyof C & string, Route][]) {
     const handle = handlers[name] as (call: Call) => Promise<unknown>
-    app.route({
+    const options: RouteOptions = {
       method: route.method,
       url: route.path,
       config: { route },
@@ -96,7 +96,9 @@ export function serveContract<C extends Contract>(
       },
       handler: async (request, reply) => {
         const { address, isTls, actor } = request.caller
-        const told = await change.repeatable(request, route, changing =>
+        // What is relayed is repeated, or not, by the relay's own rules.
+        const run = route.isRelayed ? unchanging : change.repeatable
+        const told = await run(request, route, changing =>
           handle({
             params: request.params as never,
             query: request.query as never,
@@ -113,9 +115,23 @@ export function serveContract<C extends Contract>(
         )
         return route.reply ? told : envelope(told)
       },
-    })
+    }
+    if (route.isRelayed) unread(app, options)
+    else app.route(options)
   }
 }
+
+/** A route whose body is left to whoever takes the request over. */
+function unread(app: FastifyInstance, options: RouteOptions): void {
+  app.register(async scope => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', async () => undefined)
+    scope.route(options)
+  })
+}
+
+const unchanging: ReturnType<typeof createChange>['repeatable'] = (_request, _route, handle) =>
+  handle(() => Promise.reject(new Error('a relayed route changes nothing itself')))
 
 /** The contract's schemas judge every part of a request; each fault is told by its path. */
 export const validatorCompiler = ({ schema, httpPart }: { schema: z.ZodType; httpPart?: string }) => {

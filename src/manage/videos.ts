@@ -6,7 +6,13 @@ import { THOUSANDTHS } from '../domain/video.ts'
 import { refund } from '../store/accounts.ts'
 import { entriesOfRequest } from '../store/entries.ts'
 import { insertLog, LOG_TYPE } from '../store/logs.ts'
-import { findNamedVideo, listVideos, markRefunded, type VideoWithNames } from '../store/videos.ts'
+import {
+  deleteVideo,
+  findNamedVideo,
+  listVideos,
+  markRefunded,
+  type VideoWithNames,
+} from '../store/videos.ts'
 import type { Handlers } from './call.ts'
 import type { videoContract } from './contract/videos.ts'
 import type { Deps } from './deps.ts'
@@ -117,6 +123,19 @@ export function createVideoHandlers({
           onStart: () => void reply.hijack(),
         })
         .catch(inOurWords)
+      return undefined
+    },
+
+    deleteVideo: async ({ actor, params, change }) => {
+      const row = await visible(params.id, actor)
+      if (row.user_id !== actor.id) throw notFound('video job of yours')
+      await change(async ({ trx, audit }) => {
+        if (!(await deleteVideo(trx, row.id, now())))
+          throw new Refusal('conflict', `only ended jobs can be deleted; this one is ${row.status}`)
+        audit({ action: 'video.delete', target: `video:${row.id}`, before: tellTo(actor)(row) })
+        return undefined
+      })
+      videos.forget(row)
       return undefined
     },
 

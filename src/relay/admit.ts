@@ -9,8 +9,21 @@ import type { Work } from './operations/operation.ts'
 
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
 
+const ASSUMED = Symbol('assumed')
+
+/** A request of somebody whom the gateway knows already. Nothing that comes over the wire can be one. */
+type Assumed = IncomingMessage & { [ASSUMED]?: string }
+
+/** From here on the request is this one's, whatever it carries. */
+export function assume(request: Assumed, credential: string): void {
+  request[ASSUMED] = credential
+}
+
 /** Only where `Authorization` is absent are the places read that SDKs of other formats use (contract 3). */
-export function credentialOf({ headers, url }: IncomingMessage): string {
+export function credentialOf(request: Assumed): string {
+  const assumed = request[ASSUMED]
+  if (assumed !== undefined) return assumed
+  const { headers, url } = request
   const { authorization } = headers
   const value =
     authorization === undefined

@@ -1,6 +1,7 @@
 import { limitsTold } from '../domain/limits.ts'
 import type { Price } from '../domain/price.ts'
 import type { Role } from '../domain/role.ts'
+import { NEVER, NO_TOKEN, NO_TOKEN_NAME } from '../domain/token.ts'
 import { brokenOverride, type Override, readOverride } from '../formats/override/override.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
@@ -12,12 +13,15 @@ import { listRelayChannels } from '../store/relay-channels.ts'
 import type { ChannelKeyRow, ChannelRow } from '../store/schema.ts'
 import { readSettings } from '../store/settings.ts'
 import type { Db } from '../store/store.ts'
-import { findTokenByDigest } from '../store/tokens.ts'
+import { findToken, findTokenByDigest } from '../store/tokens.ts'
 import { findUser } from '../store/users.ts'
 import type { CatalogSource, RelayChannel } from './catalog.ts'
 import type { Caller } from './directory.ts'
 import { readHeaderOverride } from './header-override.ts'
+import { personOf } from './playground.ts'
 import type { Timeouts } from './upstream.ts'
+
+const NO_LIMITS = limitsTold('{}')
 
 /** Contract 4, channel time-outs. */
 const TIMEOUTS = { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 600_000 } as const
@@ -50,11 +54,35 @@ type Deps = {
   onUnreadable(channelId: number, error: Error): void
 }
 
+/** Somebody who asks for themselves: nothing limits them but what limits the user. */
+async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined> {
+  const user = await findUser(db, userId)
+  return (
+    user && {
+      tokenId: NO_TOKEN,
+      tokenName: NO_TOKEN_NAME,
+      userId,
+      role: user.role as Role,
+      isTokenEnabled: true,
+      isUserEnabled: user.status === 1,
+      expiredTime: NEVER,
+      models: undefined,
+      allowIps: [],
+      tokenLimits: NO_LIMITS,
+      userLimits: limitsTold(user.limits),
+    }
+  )
+}
+
 /** Who stands behind a credential, read from the store. */
 export const findCaller =
   ({ db, digest }: Pick<Deps, 'db' | 'digest'>) =>
   async (credential: string): Promise<Caller | undefined> => {
-    const token = await findTokenByDigest(db, digest(credential))
+    const person = personOf(credential)
+    if (person?.tokenId === NO_TOKEN) return findOwnCaller(db, person.userId)
+    const token = person
+      ? await findToken(db, person.userId, person.tokenId)
+      : await findTokenByDigest(db, digest(credential))
     const user = token && (await findUser(db, token.user_id))
     if (!token || !user) return undefined
     return {

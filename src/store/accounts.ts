@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { MAX_UNITS, nanosOf } from '../domain/money.ts'
+import { NO_TOKEN } from '../domain/token.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
 import { entryFields } from './entry.ts'
 import type { AccountKind, AccountRow, EntryKind } from './schema.ts'
@@ -105,16 +106,18 @@ export type Charge = Omit<Posting, 'kind'> & {
   readonly requestId: string
 }
 
+/** Both, or the user alone where they asked for themselves. */
+const payersOf = ({ userId, tokenId }: Charge): readonly Account[] => [
+  { kind: 'user', ownerId: userId },
+  ...(tokenId === NO_TOKEN ? [] : [{ kind: 'token' as const, ownerId: tokenId }]),
+]
+
 /** Charges user and token after the fact. When one has less free than that, the caller must give up the transaction. */
 export async function charge(
   trx: Trx,
   given: Charge,
 ): Promise<{ isCharged: true } | { isCharged: false; short: AccountKind; free: number }> {
-  const accounts: readonly Account[] = [
-    { kind: 'user', ownerId: given.userId },
-    { kind: 'token', ownerId: given.tokenId },
-  ]
-  for (const { kind, ownerId } of accounts) {
+  for (const { kind, ownerId } of payersOf(given)) {
     const account = await trx
       .updateTable('accounts')
       .set(row => ({ posted: row('posted', '+', given.amount) }))
@@ -132,10 +135,7 @@ export async function charge(
 
 /** Gives back to user and token what they were charged. */
 export async function refund(trx: Trx, given: Charge): Promise<void> {
-  for (const [kind, ownerId] of [
-    ['user', given.userId],
-    ['token', given.tokenId],
-  ] as const)
+  for (const { kind, ownerId } of payersOf(given))
     await trx
       .updateTable('accounts')
       .set(row => ({ posted: row('posted', '-', given.amount) }))
@@ -157,7 +157,7 @@ async function appendEntry(trx: Trx, { userId, tokenId, ...posting }: Entry): Pr
     time: posting.time,
     kind: posting.kind,
     user_id: userId,
-    token_id: tokenId ?? null,
+    token_id: tokenId === undefined || tokenId === NO_TOKEN ? null : tokenId,
     channel_id: posting.channelId ?? null,
     amount: posting.amount,
     actor: posting.actor,

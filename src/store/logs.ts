@@ -60,7 +60,7 @@ export type LogWithNames = LogRow & { readonly username: string | null; readonly
 export const isPattern = (text: string | undefined): text is string => text?.includes('%') ?? false
 
 /** `%` alone is a wildcard, everything else stands for itself, and case does not count, on either engine. */
-const matches = (column: string, pattern: string) =>
+export const matches = (column: string, pattern: string) =>
   sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern.replace(/[\\_]/g, '\\$&')}) escape '\\'`
 
 /** What an index finds: a moment, a number, a whole text. */

@@ -1,3 +1,4 @@
+import { NO_TOKEN, NO_TOKEN_NAME } from '../domain/token.ts'
 import type { RollupGroup } from './rollups.ts'
 import type { Db } from './store.ts'
 
@@ -17,5 +18,6 @@ export async function namesOf(
           .select(['id', 'name'])
           .where('id', 'in', ids)
           .execute()
-  return new Map(rows.map(({ id, name }) => [id, name]))
+  const names = new Map<string | number, string>(rows.map(({ id, name }) => [id, name]))
+  return kind === 'token' ? names.set(NO_TOKEN, NO_TOKEN_NAME) : names
 }

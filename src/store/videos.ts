@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { VideoStatus } from '../domain/video.ts'
+import { isPattern, matches } from './logs.ts'
 import { boundedCount, type Page, type Paging, pageOf } from './page.ts'
 import type { Engine, NewVideo, VideoRow } from './schema.ts'
 import { type Db, isUniqueViolation, type Trx } from './store.ts'
@@ -321,7 +322,9 @@ export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise
   if (filter.userId !== undefined) query = query.where('videos.user_id', '=', filter.userId)
   if (filter.channelId !== undefined) query = query.where('videos.channel_id', '=', filter.channelId)
   if (filter.status !== undefined) query = query.where('videos.status', '=', filter.status)
-  if (filter.model !== undefined) query = query.where('videos.model', '=', filter.model)
+  const { model } = filter
+  if (isPattern(model)) query = query.where(matches('videos.model', model))
+  else if (model !== undefined) query = query.where('videos.model', '=', model)
   if (filter.from !== undefined) query = query.where('videos.created_time', '>=', filter.from)
   if (filter.to !== undefined) query = query.where('videos.created_time', '<=', filter.to)
   if (filter.isUnrefunded)

@@ -1,4 +1,5 @@
 import type { Api } from './gateway.ts'
+import { until } from './process.ts'
 
 /** A gateway with something on every page: channels in several states, tokens, users, prices, and requests. */
 export type Showroom = {
@@ -6,6 +7,9 @@ export type Showroom = {
   readonly tokenId: number
   readonly userId: number
   readonly requestId: string
+  /** A film that is made, and one that failed and was paid. */
+  readonly videoId: string
+  readonly failedVideoId: string
 }
 
 const MODELS = ['gpt-4o-mini', 'gpt-4o', 'gpt-4.1', 'gpt-4.1-mini', 'sim-small']
@@ -14,6 +18,31 @@ async function must(reply: Promise<{ status: number; text: string; body: { data:
   const { status, text, body } = await reply
   if (status !== 200) throw new Error(`the showroom could not be furnished: ${text}`)
   return body.data
+}
+
+/** A model for everything that is not chat, by the name people know and the simulated one behind it. */
+const MEDIA = {
+  'sora-2': 'sim-video',
+  'sora-2-pro': 'sim-video-fails',
+  'tts-1': 'tts-1',
+  'whisper-1': 'whisper-1',
+  'gpt-image-1': 'gpt-image-1',
+  'omni-moderation-latest': 'omni-moderation-latest',
+  'bge-reranker-v2-m3': 'bge-reranker-v2-m3',
+} as const
+
+async function film(url: string, key: string, model: string): Promise<string> {
+  const response = await fetch(`${url}/v1/videos`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model,
+      prompt: 'A calm lake at dawn, slow camera',
+      seconds: '8',
+      size: '1280x720',
+    }),
+  })
+  return ((await response.json()) as { id: string }).id
 }
 
 async function ask(url: string, key: string, model: string, stream: boolean): Promise<string> {
@@ -56,6 +85,11 @@ export async function furnish(url: string, api: Api, simulator: string): Promise
       },
     }),
   )
+  await channel({
+    name: 'Studio',
+    models: Object.keys(MEDIA),
+    model_mapping: Object.fromEntries(Object.entries(MEDIA).filter(([name, sent]) => name !== sent)),
+  })
   const token = (fields: object) =>
     must(api('POST', '/api/token/', fields)) as Promise<{ id: number; key: string }>
   const { key, id: tokenId } = await token({ name: 'search-backend', unlimited_quota: true })
@@ -82,5 +116,12 @@ export async function furnish(url: string, api: Api, simulator: string): Promise
   for (const model of ['gpt-4o-mini', 'gpt-4o', 'gpt-4o-mini', 'house-model', 'gpt-4.1-mini'])
     await ask(url, key, model, true)
   const requestId = await ask(url, key, 'gpt-4.1', false)
-  return { channelId: main.id, tokenId, userId: user.id, requestId }
+  const videoId = await film(url, key, 'sora-2')
+  const failedVideoId = await film(url, key, 'sora-2-pro')
+  for (const id of [videoId, failedVideoId])
+    await until(`the end of ${id}`, async () => {
+      const { body } = await api('GET', `/api/video/${id}`)
+      return ['completed', 'failed'].includes(body.data.status) ? true : undefined
+    })
+  return { channelId: main.id, tokenId, userId: user.id, requestId, videoId, failedVideoId }
 }

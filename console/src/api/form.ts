@@ -7,7 +7,7 @@ import { useAct } from './query.ts'
 
 /** Judges a body by the schema the gateway uses, so that a fault shows before anything is sent. */
 export async function judge(route: RouteName, body: unknown): Promise<void> {
-  const { contract } = await import('./contract.ts')
+  const { contract } = await import('../../../src/manage/contract/index.ts')
   const { body: schema } = contract[route] as { body?: z.ZodType }
   const judged = schema?.safeParse(body)
   if (!judged || judged.success) return

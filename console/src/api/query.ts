@@ -37,21 +37,32 @@ export const callQuery = <Name extends RouteName>(
     queryFn: ({ signal }) => call(name, input, { ...options, signal }),
   })
 
-type Reading = {
+type Pace = number | false
+type Reading<Name extends RouteName> = {
   readonly enabled?: boolean
   readonly staleMs?: number
-  /** Asks again this often while the page is in sight. */
-  readonly everyMs?: number | false
+  /** Asks again this often while the page is in sight; it may depend on what was last told. */
+  readonly everyMs?: Pace | ((last: AnswerOf<Name>) => Pace)
 }
 
+const paceOf = <Name extends RouteName>(everyMs: NonNullable<Reading<Name>['everyMs']>) =>
+  typeof everyMs === 'function'
+    ? ({ state }: { readonly state: { readonly data: AnswerOf<Name> | undefined } }): Pace =>
+        state.data === undefined ? false : everyMs(state.data)
+    : everyMs
+
 /** Reads a route. Old rows stay in sight until the new ones are there. */
-export const useCall = <Name extends RouteName>(name: Name, input: Input<Name>, reading: Reading = {}) =>
+export const useCall = <Name extends RouteName>(
+  name: Name,
+  input: Input<Name>,
+  reading: Reading<Name> = {},
+) =>
   useQuery({
     ...callQuery(name, input),
     placeholderData: keepPreviousData,
     ...(reading.enabled === undefined ? {} : { enabled: reading.enabled }),
     ...(reading.staleMs === undefined ? {} : { staleTime: reading.staleMs }),
-    ...(reading.everyMs === undefined ? {} : { refetchInterval: reading.everyMs }),
+    ...(reading.everyMs === undefined ? {} : { refetchInterval: paceOf(reading.everyMs) }),
   })
 
 /** Writes through a route, then reads again whatever the page shows: a change is in effect when the call answers. */

@@ -2,6 +2,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { Choice } from './field.tsx'
 
 /** The filters of a page live in its address: a link reproduces the view. */
 export function useFilters<Filters extends { p?: number | undefined }>() {
@@ -63,5 +64,38 @@ export function SearchBox({ label, value, onChange }: SearchBoxProps) {
         className="control w-full pl-8"
       />
     </label>
+  )
+}
+
+type FilterChoiceProps<Value extends string | number> = {
+  readonly label: string
+  /** What is shown for no choice. */
+  readonly any: string
+  readonly value: Value | undefined
+  readonly options: readonly (readonly [Value, string])[]
+  readonly onChange: (value: Value | undefined) => void
+}
+
+/** One of a few, or any. */
+export function FilterChoice<Value extends string | number>({
+  label,
+  any,
+  value,
+  options,
+  onChange,
+}: FilterChoiceProps<Value>) {
+  return (
+    <Choice
+      aria-label={label}
+      value={value ?? ''}
+      onChange={event => onChange(options.find(([each]) => String(each) === event.target.value)?.[0])}
+    >
+      <option value="">{any}</option>
+      {options.map(([each, words]) => (
+        <option key={each} value={each}>
+          {words}
+        </option>
+      ))}
+    </Choice>
   )
 }

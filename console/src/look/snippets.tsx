@@ -2,65 +2,43 @@ import { Tabs } from 'radix-ui'
 import { type ReactNode, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { publicAddress } from '../api/base-path.ts'
+import { type Call, WAYS, type Way } from './code.ts'
 import { CodeBlock } from './code-block.tsx'
 import { CopyButton } from './copy.tsx'
 
-type Ask = { readonly apiKey: string; readonly model: string }
+/** In place of a key that is not shown. */
+const SOME_KEY = 'sk-…'
 
-/** Ready to run as they stand: address, key and a model that answers are filled in. */
-const SNIPPETS = {
-  curl: ({ apiKey, model }: Ask) =>
-    [
-      `curl ${publicAddress}/v1/chat/completions \\`,
-      `  -H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json' \\`,
-      `  -d '${JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }] })}'`,
-    ].join('\n'),
-  Python: ({ apiKey, model }: Ask) =>
-    [
-      'import requests',
-      '',
-      'answer = requests.post(',
-      `    "${publicAddress}/v1/chat/completions",`,
-      `    headers={"Authorization": "Bearer ${apiKey}"},`,
-      `    json={"model": ${JSON.stringify(model)}, "messages": [{"role": "user", "content": "Hello!"}]},`,
-      ')',
-      'print(answer.json()["choices"][0]["message"]["content"])',
-    ].join('\n'),
-  Node: ({ apiKey, model }: Ask) =>
-    [
-      `const answer = await fetch('${publicAddress}/v1/chat/completions', {`,
-      "  method: 'POST',",
-      `  headers: { authorization: 'Bearer ${apiKey}', 'content-type': 'application/json' },`,
-      `  body: JSON.stringify({ model: ${JSON.stringify(model)}, messages: [{ role: 'user', content: 'Hello!' }] }),`,
-      '})',
-      'console.log((await answer.json()).choices[0].message.content)',
-    ].join('\n'),
-} as const
+type CallSnippetsProps = Omit<Call, 'apiKey'> & { readonly apiKey?: string }
 
-type Language = keyof typeof SNIPPETS
-
-export function Snippets(ask: Ask) {
+/** A call as code, in several ways: address, key and body as they would be sent. */
+export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) {
   const { t } = useTranslation()
-  const [chosen, choose] = useState<Language>('curl')
-  const text = SNIPPETS[chosen](ask)
+  const [chosen, choose] = useState<Way>('curl')
+  const texts = (Object.keys(WAYS) as Way[]).flatMap(way => {
+    const text = WAYS[way]({ ...call, apiKey })
+    return text === undefined ? [] : [{ way, text }]
+  })
+  const shown = texts.find(({ way }) => way === chosen) ?? texts[0]
+  if (!shown) return null
   return (
     <Tabs.Root
-      value={chosen}
-      onValueChange={value => choose(value as Language)}
-      className="flex flex-col gap-2"
+      value={shown.way}
+      onValueChange={value => choose(value as Way)}
+      className="flex min-w-0 flex-col gap-2"
     >
       <div className="flex flex-wrap items-center justify-between gap-2">
         <TabList label={t('snippet.label')}>
-          {(Object.keys(SNIPPETS) as Language[]).map(language => (
-            <Tab key={language} value={language}>
-              {language}
+          {texts.map(({ way }) => (
+            <Tab key={way} value={way}>
+              {way}
             </Tab>
           ))}
         </TabList>
-        <CopyButton text={text} label={t('snippet.copy')} isPrimary />
+        <CopyButton text={shown.text} label={t('snippet.copy')} isPrimary />
       </div>
-      <Tabs.Content value={chosen} tabIndex={-1}>
-        <CodeBlock data-snippet>{text}</CodeBlock>
+      <Tabs.Content value={shown.way} tabIndex={-1}>
+        <CodeBlock data-snippet>{shown.text}</CodeBlock>
       </Tabs.Content>
       <p className="text-label text-ink-3">
         {t('snippet.base')} <code className="font-mono text-code text-ink-2">{publicAddress}/v1</code>
@@ -68,6 +46,15 @@ export function Snippets(ask: Ask) {
     </Tabs.Root>
   )
 }
+
+/** A first question with this token to this model. */
+export const Snippets = ({ apiKey, model }: { readonly apiKey: string; readonly model: string }) => (
+  <CallSnippets
+    apiKey={apiKey}
+    path="/v1/chat/completions"
+    body={{ model, messages: [{ role: 'user', content: 'Hello!' }] }}
+  />
+)
 
 export const TabList = ({ label, children }: { label: string; children: ReactNode }) => (
   <Tabs.List aria-label={label} className="flex gap-1 overflow-x-auto">

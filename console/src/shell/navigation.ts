@@ -2,6 +2,7 @@ import {
   BookOpenCheck,
   Boxes,
   CircleGauge,
+  Clapperboard,
   Coins,
   History,
   KeyRound,
@@ -18,6 +19,7 @@ export type Entry = {
   readonly to:
     | '/'
     | '/usage'
+    | '/videos'
     | '/playground'
     | '/tokens'
     | '/models'
@@ -30,6 +32,7 @@ export type Entry = {
   readonly name:
     | 'overview'
     | 'usage'
+    | 'videos'
     | 'playground'
     | 'tokens'
     | 'models'
@@ -54,6 +57,7 @@ export const NAVIGATION: readonly Group[] = [
     entries: [
       { to: '/', name: 'overview', letter: 'o', icon: CircleGauge, role: ROLE.user },
       { to: '/usage', name: 'usage', letter: 'u', icon: ScrollText, role: ROLE.user },
+      { to: '/videos', name: 'videos', letter: 'v', icon: Clapperboard, role: ROLE.user },
     ],
   },
   {

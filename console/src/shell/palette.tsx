@@ -73,8 +73,19 @@ function useFinds(text: string): readonly Find[] {
         },
       ]
     : []
+  const video = /^video_\w+$/.test(text)
+    ? [
+        {
+          id: text,
+          group: t('nav.videos'),
+          words: text,
+          act: () => void navigate({ to: '/videos/$id', params: { id: text } }),
+        },
+      ]
+    : []
   return [
     ...request,
+    ...video,
     ...fixed,
     ...(channels.data?.items ?? []).flatMap(found =>
       'id' in found

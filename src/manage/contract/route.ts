@@ -21,6 +21,8 @@ export type Route = {
   readonly reply?: z.ZodType
   /** Answers errors in the relay's shape (contract 2.5). */
   readonly relayErrors?: boolean
+  /** Guarded here and read by the relay: the body stays as it comes, and the answer is the relay's. */
+  readonly isRelayed?: boolean
   /** A GET that changes something is audited and checked like a write. */
   readonly note?: string
 }

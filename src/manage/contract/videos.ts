@@ -54,7 +54,7 @@ export const videoContract = {
     summary: 'Video jobs, newest first: your own, or for administrators everybody’s',
     query: paged({
       status,
-      model: queryText,
+      model: queryText.describe('`%` stands for any characters'),
       channel: queryNumber,
       user_id: queryNumber,
       start_timestamp: queryNumber,
@@ -88,6 +88,13 @@ export const videoContract = {
     params,
     query: z.object({ index: queryNumber, variant: queryText }),
     reply: z.unknown(),
+  },
+  deleteVideo: {
+    method: 'DELETE',
+    path: '/api/video/:id',
+    access: 'user',
+    summary: 'Removes an ended job of your own; the provider is told to forget it as well, where it can be',
+    params,
   },
   refundVideo: {
     method: 'POST',

@@ -101,20 +101,23 @@ export function createVideos(deps: VideoDeps) {
     await fetchContent({ row, request, response, headers: commonHeaders(requestId) })
   }
 
-  /** Ours first; the provider is told as well, where it can be, and its answer changes nothing. */
+  /** The provider is told as well, where it can be; its answer changes nothing. The row is as it was before. */
+  function forget(row: VideoRow): void {
+    const access = openAccess(keyring, row.id, row.access_sealed)
+    const dialect = access && videoDialect(access.provider, row.sent_model)
+    if (!access || !dialect?.remove || !row.upstream_id) return
+    const job = { id: row.upstream_id, kind: row.kind, model: row.sent_model }
+    vendor
+      .ask(dialect.remove(job), access, row.sent_model)
+      .catch(error => deps.onTrouble(error, 'a provider did not delete a video', row.id))
+  }
+
   const remove: Serve = async asked => {
     const row = await own(asked)
-    const access = openAccess(keyring, row.id, row.access_sealed)
     if (row.phase !== 'ended')
       throw new Refusal('video_not_ready', `the video is ${row.status}; it cannot be deleted yet`)
     if (!(await deleteVideo(db, row.id, Math.floor(nowMs() / 1000)))) throw notFound(row.id)
-    const dialect = access && videoDialect(access.provider, row.sent_model)
-    if (access && dialect?.remove && row.upstream_id) {
-      const job = { id: row.upstream_id, kind: row.kind, model: row.sent_model }
-      vendor
-        .ask(dialect.remove(job), access, row.sent_model)
-        .catch(error => deps.onTrouble(error, 'a provider did not delete a video', row.id))
-    }
+    forget(row)
     const told = { id: row.id, object: 'video.deleted', deleted: true }
     answerJson(asked.response, 200, commonHeaders(asked.requestId), told)
   }
@@ -182,6 +185,7 @@ export function createVideos(deps: VideoDeps) {
     },
     fetchContent,
     refresh: poller.refresh,
+    forget,
     /** Lets submissions end for a moment, then cuts what is left: it ends in doubt, which the books know. */
     async close(cut: () => Promise<void>): Promise<void> {
       await poller.close()

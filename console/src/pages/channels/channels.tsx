@@ -5,13 +5,11 @@ import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
-import { Choice } from '../../look/field.tsx'
-import { SearchBox, useFilters } from '../../look/filters.tsx'
-import { FilterBar, Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
+import { ListSheet } from '../../look/list-sheet.tsx'
+import { Page } from '../../look/page.tsx'
 import { usePreferences } from '../../look/preferences.ts'
-import { Empty, Part } from '../../look/states.tsx'
-import { DataTable } from '../../look/table.tsx'
+import { Empty } from '../../look/states.tsx'
 import { BulkBar } from './bulk-bar.tsx'
 import { channelColumns } from './channel-columns.tsx'
 import { useTypes } from './channel-types.ts'
@@ -29,6 +27,13 @@ export type ChannelFilters = {
 }
 
 const STATUSES = ['enabled', 'disabled', '2', '3'] as const
+const NO_FILTERS: Omit<ChannelFilters, 'p'> = {
+  q: undefined,
+  status: undefined,
+  type: undefined,
+  tag: undefined,
+  model: undefined,
+}
 const isChannel = (item: object): item is Channel => 'id' in item
 
 export function Channels() {
@@ -68,89 +73,62 @@ export function Channels() {
         </Button>
       }
     >
-      <Sheet>
-        <FilterBar>
-          <SearchBox label={t('channels.search')} value={q} onChange={value => setFilters({ q: value })} />
-          <Choice
-            aria-label={t('channels.state')}
-            value={status ?? ''}
-            onChange={event => setFilters({ status: event.target.value || undefined })}
-          >
-            <option value="">{t('channels.any_state')}</option>
-            {STATUSES.map(each => (
-              <option key={each} value={each}>
-                {t(`channels.status.${each}`)}
-              </option>
-            ))}
-          </Choice>
-          <Choice
-            aria-label={t('channels.provider')}
-            value={type ?? ''}
-            onChange={event => setFilters({ type: Number(event.target.value) || undefined })}
-          >
-            <option value="">{t('channels.any_provider')}</option>
-            {typeCounts.map(([number, count]) => (
-              <option key={number} value={number}>
-                {byNumber.get(Number(number))?.name ?? number} ({count})
-              </option>
-            ))}
-          </Choice>
-          {tag ? (
-            <Button onClick={() => setFilters({ tag: undefined })}>{t('channels.drop_tag', { tag })}</Button>
-          ) : null}
-          {isMoved ? (
-            <Button kind="quiet" onClick={resort}>
-              {t('channels.moved')}
-            </Button>
-          ) : null}
-        </FilterBar>
-        <Part result={list}>
-          {rows.length > 0 ? (
-            <DataTable
-              label={t('nav.channels')}
-              columns={columns}
-              rows={rows}
-              idOf={row => String(row.id)}
-              nameOf={row => row.name}
-              openId={openId}
-              isStale={list.isPlaceholderData}
-              selection={{ ids: selected, onChange: select }}
-              onOpen={row =>
-                void navigate({ to: '/channels/$id', params: { id: String(row.id) }, search: true })
-              }
+      <ListSheet
+        label={t('nav.channels')}
+        list={{ ...list, data: list.data && { items: rows, total: list.data.total } }}
+        columns={columns}
+        idOf={row => String(row.id)}
+        nameOf={row => row.name}
+        openId={openId}
+        selection={{ ids: selected, onChange: select }}
+        onOpen={row => void navigate({ to: '/channels/$id', params: { id: String(row.id) }, search: true })}
+        page={p}
+        onPage={page => setFilters({ p: page })}
+        onDrop={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
+        filters={
+          <>
+            <SearchBox label={t('channels.search')} value={q} onChange={value => setFilters({ q: value })} />
+            <FilterChoice
+              label={t('channels.state')}
+              any={t('channels.any_state')}
+              value={status}
+              options={STATUSES.map(each => [each as string, t(`channels.status.${each}`)])}
+              onChange={value => setFilters({ status: value })}
             />
-          ) : isFiltered ? (
-            <Empty title={t('common.nothing_matches')}>
-              <Button
-                onClick={() =>
-                  setFilters({
-                    q: undefined,
-                    status: undefined,
-                    type: undefined,
-                    tag: undefined,
-                    model: undefined,
-                  })
-                }
-              >
-                {t('common.drop_filters')}
+            <FilterChoice
+              label={t('channels.provider')}
+              any={t('channels.any_provider')}
+              value={type}
+              options={typeCounts.map(([number, count]) => [
+                Number(number),
+                `${byNumber.get(Number(number))?.name ?? number} (${count})`,
+              ])}
+              onChange={value => setFilters({ type: value })}
+            />
+            {tag ? (
+              <Button onClick={() => setFilters({ tag: undefined })}>
+                {t('channels.drop_tag', { tag })}
               </Button>
-            </Empty>
-          ) : (
-            <Empty title={t('channels.none')}>
-              <p>{t('channels.none_help')}</p>
-              <div className="w-full text-left">
-                <TypePicker
-                  isShort
-                  onPick={picked => void navigate({ to: '/channels/new', search: { type: picked.type } })}
-                />
-              </div>
-            </Empty>
-          )}
-          {rows.length > 0 ? (
-            <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
-          ) : null}
-        </Part>
-      </Sheet>
+            ) : null}
+            {isMoved ? (
+              <Button kind="quiet" onClick={resort}>
+                {t('channels.moved')}
+              </Button>
+            ) : null}
+          </>
+        }
+        none={
+          <Empty title={t('channels.none')}>
+            <p>{t('channels.none_help')}</p>
+            <div className="w-full text-left">
+              <TypePicker
+                isShort
+                onPick={picked => void navigate({ to: '/channels/new', search: { type: picked.type } })}
+              />
+            </div>
+          </Empty>
+        }
+      />
       {selected.size > 0 ? (
         <BulkBar channels={rows.filter(({ id }) => selected.has(String(id)))} onSelect={select} />
       ) : null}

@@ -2,7 +2,6 @@ import { Link } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
-import { UNIT_RATES } from '../../../../src/manage/contract/constants.ts'
 import type { ModelFacts, Pricing } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
@@ -13,14 +12,10 @@ import { count, price } from '../../look/format.ts'
 import { FilterBar } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
+import { unitRates } from '../../look/rates.ts'
 import { Empty, Part } from '../../look/states.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
 import type { ModelFilters } from './models.tsx'
-
-const unitPrices = (t: TFunction, row: Pricing) =>
-  UNIT_RATES.filter(rate => row[rate] !== undefined)
-    .map(rate => `${price(row[rate])} ${t(`rate.${rate}`)}`)
-    .join(' · ')
 
 const columnsFor = (
   t: TFunction,
@@ -91,7 +86,7 @@ const columnsFor = (
     header: t('prices.other'),
     fromPx: 900,
     place: 'note',
-    cell: row => unitPrices(t, row) || <span className="text-ink-3">–</span>,
+    cell: row => unitRates(t, row) || <span className="text-ink-3">–</span>,
   },
   {
     id: 'actions',

@@ -41,7 +41,7 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
               <th scope="col" className="px-2 text-right font-medium">
                 {t('overview.success')}
               </th>
-              <th scope="col" className="px-4 text-right font-medium">
+              <th scope="col" className="hidden px-2 text-right font-medium sm:table-cell">
                 {t('overview.tokens')}
               </th>
             </tr>
@@ -51,7 +51,7 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
               const requests = sum(row.requests)
               return (
                 <tr key={row.key} className="h-(--row) border-b border-line last:border-b-0">
-                  <td className="max-w-48 truncate px-4">
+                  <td className="w-full max-w-0 truncate px-4">
                     {row.key === 'other' ? (
                       <span className="text-ink-3">{t('overview.other')}</span>
                     ) : (
@@ -62,7 +62,7 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
                   </td>
                   <td className="px-2 text-right">{count(requests)}</td>
                   <td className="px-2 text-right">{share(requests - sum(row.failures), requests)}</td>
-                  <td className="px-4 text-right">
+                  <td className="hidden px-2 text-right sm:table-cell">
                     {count(sum(row.prompt_tokens) + sum(row.completion_tokens))}
                   </td>
                 </tr>

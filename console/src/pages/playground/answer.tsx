@@ -1,64 +1,72 @@
-import { Link } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useCall } from '../../api/query.ts'
+import { CodeBlock } from '../../look/code-block.tsx'
 import { CopyIcon } from '../../look/copy.tsx'
-import { span, tokens } from '../../look/format.ts'
-import { Money } from '../../look/money.tsx'
+import { count, span, tokens } from '../../look/format.ts'
 import { ErrorCard } from '../../look/states.tsx'
-import type { Turn } from './conversation.ts'
+import type { Asked } from './ask-chat.ts'
+import type { Turn } from './conversations.ts'
+import { Receipt } from './receipt.tsx'
 
-const LOOK_MS = 1_000
+const MS_PER_S = 1_000
 
-/** What the ledger says an answer cost: its row is there within a second. */
-function Cost({ requestId }: { readonly requestId: string }) {
-  const [isThere, setThere] = useState(false)
-  const row = useCall(
-    'listOwnLogs',
-    { query: { request_id: requestId, page_size: 1 } },
-    { everyMs: isThere ? false : LOOK_MS },
+/** Tokens a second once they began to come. */
+function speedOf({ completionTokens = 0, firstMs, totalMs }: Asked): string | undefined {
+  const spentMs = totalMs - (firstMs ?? totalMs)
+  if (spentMs <= 0 || completionTokens < 2) return undefined
+  return count(Math.round((completionTokens / spentMs) * MS_PER_S * 10) / 10)
+}
+
+function Figures({ asked }: { readonly asked: Asked }) {
+  const { t } = useTranslation()
+  const speed = speedOf(asked)
+  return (
+    <>
+      <span>{t('test.first', { time: span(asked.firstMs) })}</span>
+      {asked.promptTokens === undefined ? null : (
+        <span>
+          {t('playground.tokens', {
+            input: tokens(asked.promptTokens),
+            output: tokens(asked.completionTokens ?? 0),
+          })}
+        </span>
+      )}
+      {speed ? <span>{t('playground.speed', { speed })}</span> : null}
+      {asked.finish && asked.finish !== 'stop' ? <span className="text-warn">{asked.finish}</span> : null}
+    </>
   )
-  const found = row.data?.items[0]
-  useEffect(() => setThere(found !== undefined), [found])
-  return found ? <Money usd={found.cost} /> : null
 }
 
 /** An answer as it grows, and under it what it took. */
 export function Answer({ turn }: { readonly turn: Turn }) {
   const { t } = useTranslation()
   const { asked } = turn
+  const isSilent = turn.isRunning && !turn.answer && !turn.reasoning && !turn.tools
   return (
     <div className="flex max-w-full flex-col gap-2">
-      <p className="font-mono text-label text-ink-3">{turn.model}</p>
+      <p className="flex items-center gap-1 font-mono text-label text-ink-3">
+        {turn.model}
+        {turn.answer && !turn.isRunning ? <CopyIcon text={turn.answer} label={t('playground.copy')} /> : null}
+      </p>
       {turn.reasoning ? (
         <details className="rounded-control bg-sunken px-3 py-2 text-table text-ink-2">
           <summary>{t('playground.reasoning')}</summary>
-          <p className="pt-2 whitespace-pre-wrap">{turn.reasoning}</p>
+          <p className="pt-2 break-words whitespace-pre-wrap">{turn.reasoning}</p>
         </details>
       ) : null}
       {turn.answer ? <p className="break-words whitespace-pre-wrap">{turn.answer}</p> : null}
-      {turn.isRunning && !turn.answer ? <p className="text-ink-3">{t('playground.waiting')}</p> : null}
+      {turn.tools ? (
+        <div className="flex flex-col gap-1">
+          <p className="text-label text-ink-2">{t('playground.tool_calls')}</p>
+          <CodeBlock>{turn.tools}</CodeBlock>
+        </div>
+      ) : null}
+      {isSilent ? <p className="text-ink-3">{t('playground.waiting')}</p> : null}
       {turn.isStopped ? <p className="text-warn">{t('playground.stopped')}</p> : null}
       {turn.fault ? <ErrorCard error={turn.fault} /> : null}
       {asked ? (
-        <p className="flex flex-wrap items-center gap-x-3 gap-y-1 text-label text-ink-3">
-          <span>{t('test.first', { time: span(asked.firstMs) })}</span>
-          <span>{t('playground.total', { time: span(asked.totalMs) })}</span>
-          {asked.promptTokens === undefined ? null : (
-            <span>
-              {t('playground.tokens', {
-                input: tokens(asked.promptTokens),
-                output: tokens(asked.completionTokens ?? 0),
-              })}
-            </span>
-          )}
-          <Cost requestId={asked.requestId} />
-          {asked.finish && asked.finish !== 'stop' ? <span className="text-warn">{asked.finish}</span> : null}
-          <Link to="/usage/$requestId" params={{ requestId: asked.requestId }}>
-            {t('start.open')}
-          </Link>
-          <CopyIcon text={turn.answer} label={t('playground.copy')} />
-        </p>
+        <Receipt asked={asked}>
+          <Figures asked={asked} />
+        </Receipt>
       ) : null}
     </div>
   )

@@ -1,20 +1,33 @@
-import { basePath } from '../../api/base-path.ts'
-import { ApiError, errorOf, OFFLINE } from '../../api/errors.ts'
+import { ApiError } from '../../api/errors.ts'
+import { askRelay } from './ask-relay.ts'
 
-export type Message = { readonly role: 'system' | 'user' | 'assistant'; readonly content: string }
+export type Part =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
+export type Message = {
+  readonly role: 'system' | 'user' | 'assistant'
+  readonly content: string | readonly Part[]
+}
+export type ChatBody = { readonly model: string; readonly messages: readonly Message[] } & Readonly<
+  Record<string, unknown>
+>
 
 type Asking = {
-  readonly apiKey: string
-  readonly body: {
-    readonly model: string
-    readonly messages: readonly Message[]
-    readonly temperature?: number
-    readonly max_tokens?: number
-  }
+  readonly tokenId: number | undefined
+  readonly body: ChatBody
   readonly signal?: AbortSignal
   /** A piece of the answer, as it arrives. */
-  readonly onText: (kind: 'content' | 'reasoning', text: string) => void
+  readonly onText: (kind: 'content' | 'reasoning' | 'tools', text: string) => void
 }
+
+export const CHAT_PATH = '/v1/chat/completions'
+
+/** What is sent: always as a stream, with its usage at the end. */
+export const streamed = (body: ChatBody) => ({
+  ...body,
+  stream: true,
+  stream_options: { include_usage: true },
+})
 
 export type Asked = {
   readonly requestId: string
@@ -25,9 +38,16 @@ export type Asked = {
   readonly completionTokens: number | undefined
 }
 
+type Delta = {
+  readonly content?: string | null
+  readonly reasoning_content?: string | null
+  readonly tool_calls?: readonly {
+    readonly function?: { readonly name?: string; readonly arguments?: string }
+  }[]
+}
 type Chunk = {
   readonly choices?: readonly {
-    readonly delta?: { readonly content?: string | null; readonly reasoning_content?: string | null }
+    readonly delta?: Delta
     readonly finish_reason?: string | null
   }[]
   readonly usage?: { readonly prompt_tokens?: number; readonly completion_tokens?: number } | null
@@ -49,19 +69,17 @@ async function* dataLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<st
   }
 }
 
-/** Asks the gateway as an application would: over `/v1`, with a token. */
-export async function askChat({ apiKey, body, signal, onText }: Asking): Promise<Asked> {
+/** The pieces of a tool call as they come: its name first, then what it is called with. */
+const toolText = (calls: NonNullable<Delta['tool_calls']>) =>
+  calls
+    .map(({ function: called }) => `${called?.name ? `${called.name} ` : ''}${called?.arguments ?? ''}`)
+    .join('')
+
+/** Asks and reads the stream, whichever way the provider speaks. */
+export async function askChat({ tokenId, body, signal, onText }: Asking): Promise<Asked> {
   const startedMs = performance.now()
-  const response = await fetch(`${basePath}/v1/chat/completions`, {
-    method: 'POST',
-    signal: signal ?? null,
-    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
-  }).catch(error => {
-    if (signal?.aborted) throw error
-    throw new ApiError({ status: 0, code: OFFLINE, message: (error as Error).message })
-  })
-  if (!response.ok || !response.body) throw await errorOf(response)
+  const response = await askRelay({ path: CHAT_PATH, body: streamed(body), tokenId, signal })
+  if (!response.body) throw new ApiError({ status: 502, code: 'upstream_error', message: '' })
   const requestId = response.headers.get('x-request-id') ?? ''
   let firstMs: number | undefined
   let finish: string | undefined
@@ -77,8 +95,9 @@ export async function askChat({ apiKey, body, signal, onText }: Asking): Promise
         requestId,
       })
     const [choice] = chunk.choices ?? []
-    const { content, reasoning_content: reasoning } = choice?.delta ?? {}
-    if (content || reasoning) firstMs ??= performance.now() - startedMs
+    const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.delta ?? {}
+    if (content || reasoning || calls) firstMs ??= performance.now() - startedMs
+    if (calls) onText('tools', toolText(calls))
     if (reasoning) onText('reasoning', reasoning)
     if (content) onText('content', content)
     finish = choice?.finish_reason ?? finish

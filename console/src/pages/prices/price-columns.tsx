@@ -1,7 +1,7 @@
 import type { TFunction } from 'i18next'
-import { UNIT_RATES } from '../../../../src/manage/contract/constants.ts'
 import type { Price } from '../../api/contract.ts'
 import { price } from '../../look/format.ts'
+import { unitRates } from '../../look/rates.ts'
 import type { Column } from '../../look/table.tsx'
 
 const perMillion = (t: TFunction, id: 'input' | 'output' | 'cached_input', fromPx = 0): Column<Price> => ({
@@ -11,12 +11,6 @@ const perMillion = (t: TFunction, id: 'input' | 'output' | 'cached_input', fromP
   fromPx,
   cell: row => price(row[id]),
 })
-
-/** Prices by the call, second, character …: each with its unit. */
-const otherRates = (t: TFunction, row: Partial<Price>) =>
-  UNIT_RATES.filter(rate => row[rate] !== undefined)
-    .map(rate => `${price(row[rate])} ${t(`rate.${rate}`)}`)
-    .join(' · ')
 
 export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
   {
@@ -35,7 +29,7 @@ export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
     place: 'note',
     cell: row => {
       const tiers = (row.tiers?.length ?? 0) + (row.variants?.length ?? 0)
-      const words = [otherRates(t, row), tiers > 0 ? t('prices.tiers', { count: tiers }) : '']
+      const words = [unitRates(t, row), tiers > 0 ? t('prices.tiers', { count: tiers }) : '']
         .filter(Boolean)
         .join(' · ')
       return words || <span className="text-ink-3">–</span>

@@ -3,13 +3,10 @@ import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
-import { Choice } from '../../look/field.tsx'
-import { SearchBox, useFilters } from '../../look/filters.tsx'
-import { FilterBar, Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
+import { ListSheet } from '../../look/list-sheet.tsx'
+import { Page, Sheet } from '../../look/page.tsx'
 import { usePreferences } from '../../look/preferences.ts'
-import { Empty, Part } from '../../look/states.tsx'
-import { DataTable } from '../../look/table.tsx'
 import { priceColumns } from './price-columns.tsx'
 import { PricePanel } from './price-panel.tsx'
 
@@ -48,7 +45,6 @@ export function Prices() {
   const [{ p = 1, q, source, edit }, setFilters] = useFilters<Filters>()
   const list = useCall('listPrices', { query: { p, page_size: pageSize, keyword: q, source } })
   const columns = useMemo(() => priceColumns(t), [t])
-  const rows = list.data?.items ?? []
   const open = (model: string) => setFilters({ p, edit: model })
   return (
     <Page
@@ -60,43 +56,35 @@ export function Prices() {
       }
     >
       <Unpriced onSet={open} />
-      <Sheet>
-        <FilterBar>
-          <SearchBox label={t('prices.search')} value={q} onChange={value => setFilters({ q: value })} />
-          <Choice
-            aria-label={t('prices.source')}
-            value={source ?? ''}
-            onChange={event => setFilters({ source: event.target.value || undefined })}
-          >
-            <option value="">{t('prices.any')}</option>
-            <option value="admin">{t('prices.admin')}</option>
-            <option value="shipped">{t('prices.shipped')}</option>
-          </Choice>
-        </FilterBar>
-        <Part result={list}>
-          {rows.length > 0 ? (
-            <>
-              <DataTable
-                label={t('nav.prices')}
-                columns={columns}
-                rows={rows}
-                idOf={row => row.model}
-                nameOf={row => row.model}
-                openId={edit}
-                isStale={list.isPlaceholderData}
-                onOpen={row => open(row.model)}
-              />
-              <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
-            </>
-          ) : (
-            <Empty title={t('common.nothing_matches')}>
-              <Button onClick={() => setFilters({ q: undefined, source: undefined })}>
-                {t('common.drop_filters')}
-              </Button>
-            </Empty>
-          )}
-        </Part>
-      </Sheet>
+      <ListSheet
+        label={t('nav.prices')}
+        list={list}
+        columns={columns}
+        idOf={row => row.model}
+        nameOf={row => row.model}
+        openId={edit}
+        onOpen={row => open(row.model)}
+        page={p}
+        onPage={page => setFilters({ p: page })}
+        // The shipped table is always there, so an empty list is a filtered one.
+        onDrop={() => setFilters({ q: undefined, source: undefined })}
+        none={null}
+        filters={
+          <>
+            <SearchBox label={t('prices.search')} value={q} onChange={value => setFilters({ q: value })} />
+            <FilterChoice
+              label={t('prices.source')}
+              any={t('prices.any')}
+              value={source}
+              options={[
+                ['admin', t('prices.admin')],
+                ['shipped', t('prices.shipped')],
+              ]}
+              onChange={value => setFilters({ source: value })}
+            />
+          </>
+        }
+      />
       {edit === undefined ? null : (
         <PricePanel key={edit} model={edit.trim()} onClose={() => setFilters({ p, edit: undefined })} />
       )}

@@ -26,12 +26,12 @@ export function RequestStep({
   const [isBusy, setBusy] = useState(false)
   const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { everyMs: LOOK_MS })
   const found = rows.data?.items ?? []
-  const send = async (apiKey: string, asked: string) => {
+  const send = async (tokenId: number, asked: string) => {
     setBusy(true)
     setFault(undefined)
     try {
       await askChat({
-        apiKey,
+        tokenId,
         body: { model: asked, messages: [{ role: 'user', content: 'Hello!' }] },
         onText: () => {},
       })
@@ -45,12 +45,7 @@ export function RequestStep({
   return (
     <>
       {token && model ? (
-        <Button
-          icon={Send}
-          className="self-start"
-          isBusy={isBusy}
-          onClick={() => void send(token.key, model)}
-        >
+        <Button icon={Send} className="self-start" isBusy={isBusy} onClick={() => void send(token.id, model)}>
           {t('start.send')}
         </Button>
       ) : null}

@@ -5,13 +5,10 @@ import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { ROLE } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { Choice } from '../../look/field.tsx'
-import { SearchBox, useFilters } from '../../look/filters.tsx'
-import { FilterBar, Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
+import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
+import { ListSheet } from '../../look/list-sheet.tsx'
+import { Page } from '../../look/page.tsx'
 import { usePreferences } from '../../look/preferences.ts'
-import { Empty, Part } from '../../look/states.tsx'
-import { DataTable } from '../../look/table.tsx'
 import { userColumns } from './user-columns.tsx'
 
 type Filters = {
@@ -31,7 +28,6 @@ export function Users() {
   const [{ p = 1, q, role, status }, setFilters] = useFilters<Filters>()
   const list = useCall('searchUsers', { query: { p, page_size: pageSize, keyword: q, role, status } })
   const columns = useMemo(() => userColumns(t), [t])
-  const rows = list.data?.items ?? []
   return (
     <Page
       title={t('nav.users')}
@@ -47,57 +43,42 @@ export function Users() {
         </Button>
       }
     >
-      <Sheet>
-        <FilterBar>
-          <SearchBox label={t('users.search')} value={q} onChange={value => setFilters({ q: value })} />
-          <Choice
-            aria-label={t('users.role')}
-            value={role ?? ''}
-            onChange={event => setFilters({ role: Number(event.target.value) || undefined })}
-          >
-            <option value="">{t('users.any_role')}</option>
-            {ROLES.map(name => (
-              <option key={name} value={ROLE[name]}>
-                {t(`role.${name}`)}
-              </option>
-            ))}
-          </Choice>
-          <Choice
-            aria-label={t('users.state')}
-            value={status ?? ''}
-            onChange={event => setFilters({ status: Number(event.target.value) || undefined })}
-          >
-            <option value="">{t('channels.any_state')}</option>
-            <option value={1}>{t('gate.on')}</option>
-            <option value={2}>{t('gate.off')}</option>
-          </Choice>
-        </FilterBar>
-        <Part result={list}>
-          {rows.length > 0 ? (
-            <>
-              <DataTable
-                label={t('nav.users')}
-                columns={columns}
-                rows={rows}
-                idOf={row => String(row.id)}
-                nameOf={row => row.username}
-                openId={openId}
-                isStale={list.isPlaceholderData}
-                onOpen={row =>
-                  void navigate({ to: '/users/$id', params: { id: String(row.id) }, search: true })
-                }
-              />
-              <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
-            </>
-          ) : (
-            <Empty title={t('common.nothing_matches')}>
-              <Button onClick={() => setFilters({ q: undefined, role: undefined, status: undefined })}>
-                {t('common.drop_filters')}
-              </Button>
-            </Empty>
-          )}
-        </Part>
-      </Sheet>
+      <ListSheet
+        label={t('nav.users')}
+        list={list}
+        columns={columns}
+        idOf={row => String(row.id)}
+        nameOf={row => row.username}
+        openId={openId}
+        onOpen={row => void navigate({ to: '/users/$id', params: { id: String(row.id) }, search: true })}
+        page={p}
+        onPage={page => setFilters({ p: page })}
+        // Whoever looks is a user, so an empty list is a filtered one.
+        onDrop={() => setFilters({ q: undefined, role: undefined, status: undefined })}
+        none={null}
+        filters={
+          <>
+            <SearchBox label={t('users.search')} value={q} onChange={value => setFilters({ q: value })} />
+            <FilterChoice
+              label={t('users.role')}
+              any={t('users.any_role')}
+              value={role}
+              options={ROLES.map(name => [ROLE[name] as number, t(`role.${name}`)])}
+              onChange={value => setFilters({ role: value })}
+            />
+            <FilterChoice
+              label={t('users.state')}
+              any={t('channels.any_state')}
+              value={status}
+              options={[
+                [1, t('gate.on')],
+                [2, t('gate.off')],
+              ]}
+              onChange={value => setFilters({ status: value })}
+            />
+          </>
+        }
+      />
       <Outlet />
     </Page>
   )

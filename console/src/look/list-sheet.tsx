@@ -1,0 +1,60 @@
+import type { RowData } from '@tanstack/react-table'
+import type { ReactNode } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button } from './button.tsx'
+import { FilterBar, Sheet } from './page.tsx'
+import { Pager } from './pager.tsx'
+import { Empty, Part } from './states.tsx'
+import { DataTable, type TableProps } from './table.tsx'
+
+type Listed<Row> = {
+  readonly data: { readonly items: readonly Row[]; readonly total: number } | undefined
+  readonly error: unknown
+  readonly isPending: boolean
+  readonly isPlaceholderData: boolean
+  refetch(): unknown
+}
+
+type ListSheetProps<Row> = Omit<TableProps<Row>, 'rows' | 'isStale'> & {
+  readonly list: Listed<Row>
+  readonly filters: ReactNode
+  readonly page: number
+  readonly onPage: (page: number) => void
+  /** Drops every filter; undefined where none is set. */
+  readonly onDrop: (() => void) | undefined
+  /** What is said before there is anything to list. */
+  readonly none: ReactNode
+}
+
+/** A list with its filters above it and its pages below; where it is empty, the reason and the way on. */
+export function ListSheet<Row extends RowData>({
+  list,
+  filters,
+  page,
+  onPage,
+  onDrop,
+  none,
+  ...table
+}: ListSheetProps<Row>) {
+  const { t } = useTranslation()
+  const rows = list.data?.items ?? []
+  return (
+    <Sheet>
+      <FilterBar>{filters}</FilterBar>
+      <Part result={list}>
+        {rows.length > 0 ? (
+          <>
+            <DataTable {...table} rows={rows} isStale={list.isPlaceholderData} />
+            <Pager page={page} total={list.data?.total ?? 0} onPage={onPage} />
+          </>
+        ) : onDrop ? (
+          <Empty title={t('common.nothing_matches')}>
+            <Button onClick={onDrop}>{t('common.drop_filters')}</Button>
+          </Empty>
+        ) : (
+          none
+        )}
+      </Part>
+    </Sheet>
+  )
+}

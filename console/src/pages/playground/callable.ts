@@ -1,0 +1,30 @@
+import { createContext, useContext } from 'react'
+import type { Pricing, Token } from '../../api/contract.ts'
+import { useCall } from '../../api/query.ts'
+
+/** What a model is for, in the words of the price list. */
+export type Kind =
+  | 'openai'
+  | 'image-generation'
+  | 'audio-speech'
+  | 'audio-transcription'
+  | 'moderation'
+  | 'jina-rerank'
+  | 'openai-video'
+
+/** The token that requests of this page run as; undefined for oneself. */
+export const RunsAs = createContext<Token | undefined>(undefined)
+export const useRunsAs = () => useContext(RunsAs)
+
+const PRICES_STALE_MS = 60_000
+
+/** The models this person, or the chosen token, may ask for this. */
+export function useCallable(kind: Kind): readonly Pricing[] {
+  const token = useRunsAs()
+  const { data } = useCall('pricing', {}, { staleMs: PRICES_STALE_MS })
+  const allowed = token?.model_limits_enabled ? new Set(token.models) : undefined
+  return (data?.data ?? []).filter(
+    ({ model_name, supported_endpoint_types }) =>
+      supported_endpoint_types.includes(kind) && (allowed?.has(model_name) ?? true),
+  )
+}

@@ -1,0 +1,51 @@
+import { useId } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Field, TextInput } from '../../look/field.tsx'
+import { ratesInWords } from '../../look/rates.ts'
+import { type Kind, useCallable } from './callable.ts'
+
+type ModelFieldProps = {
+  readonly kind: Kind
+  readonly label?: string
+  readonly value: string
+  readonly onChange: (model: string) => void
+}
+
+/** The models that can be asked for this, with their price; any other name can be typed. */
+export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
+  const { t } = useTranslation()
+  const list = useId()
+  const models = useCallable(kind)
+  const chosen = models.find(({ model_name }) => model_name === value)
+  return (
+    <>
+      <Field
+        label={label ?? t('playground.model')}
+        help={
+          chosen
+            ? chosen.unpriced
+              ? t('prices.not_priced')
+              : ratesInWords(t, chosen)
+            : models.length === 0
+              ? t('playground.no_model')
+              : undefined
+        }
+      >
+        {wiring => (
+          <TextInput
+            {...wiring}
+            list={list}
+            className="font-mono"
+            value={value}
+            onChange={event => onChange(event.target.value)}
+          />
+        )}
+      </Field>
+      <datalist id={list}>
+        {models.map(({ model_name }) => (
+          <option key={model_name} value={model_name} />
+        ))}
+      </datalist>
+    </>
+  )
+}

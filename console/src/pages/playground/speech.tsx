@@ -1,0 +1,129 @@
+import { Download } from 'lucide-react'
+import { useEffect, useId, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { buttonClasses } from '../../look/button.tsx'
+import { Choice, Field, TextArea, TextInput } from '../../look/field.tsx'
+import { count } from '../../look/format.ts'
+import { ModelField } from './model-field.tsx'
+import { given, numeric } from './parameters.ts'
+import { useModel } from './use-model.ts'
+import { Workbench } from './workbench.tsx'
+
+const VOICES = ['alloy', 'echo', 'fable', 'onyx', 'nova', 'shimmer']
+const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm']
+const MOST_CHARACTERS = 4_096
+
+type Sound = { readonly blob: Blob; readonly format: string }
+
+/** Sound that was just made: it stays in this page and is forgotten with it. */
+function Player({ sound: { blob, format } }: { readonly sound: Sound }) {
+  const { t } = useTranslation()
+  const [address, setAddress] = useState('')
+  useEffect(() => {
+    const made = URL.createObjectURL(blob)
+    setAddress(made)
+    return () => URL.revokeObjectURL(made)
+  }, [blob])
+  if (address === '') return null
+  return (
+    <div className="flex flex-col gap-2">
+      {/* biome-ignore lint/a11y/useMediaCaption: the words are in the form beside it */}
+      <audio controls autoPlay src={address} className="w-full" aria-label={t('playground.sound')} />
+      <p className="flex flex-wrap items-center gap-3 text-label text-ink-3">
+        <a href={address} download={`speech.${format}`} className={buttonClasses('plain')}>
+          <Download size={16} aria-hidden />
+          {t('videos.download')}
+        </a>
+        {blob.type}
+      </p>
+    </div>
+  )
+}
+
+/** Words spoken. */
+export function Speech() {
+  const { t } = useTranslation()
+  const voices = useId()
+  const [model, setModel] = useModel('audio-speech')
+  const [values, setValues] = useState({ input: '', voice: 'alloy', response_format: '', speed: '' })
+  const set = (changes: Partial<typeof values>) => setValues({ ...values, ...changes })
+  const format = values.response_format || 'mp3'
+  return (
+    <Workbench
+      path="/v1/audio/speech"
+      body={given({ model, ...values, speed: numeric(values.speed) })}
+      saves={`speech.${format}`}
+      isReady={model !== '' && values.input.trim() !== '' && values.input.length <= MOST_CHARACTERS}
+      read={async response => ({ blob: await response.blob(), format })}
+      show={sound => <Player sound={sound} />}
+      empty={t('playground.speech_empty')}
+      examples={[
+        {
+          words: t('playground.speech_example'),
+          onTake: () => set({ input: t('playground.speech_example') }),
+        },
+      ]}
+    >
+      <ModelField kind="audio-speech" value={model} onChange={setModel} />
+      <Field
+        label={t('playground.spoken')}
+        help={`${count(values.input.length)} / ${count(MOST_CHARACTERS)}`}
+      >
+        {wiring => (
+          <TextArea
+            {...wiring}
+            rows={5}
+            maxLength={MOST_CHARACTERS}
+            value={values.input}
+            onChange={event => set({ input: event.target.value })}
+          />
+        )}
+      </Field>
+      <div className="grid grid-cols-2 gap-3">
+        <Field label={t('playground.voice')} className="col-span-2">
+          {wiring => (
+            <TextInput
+              {...wiring}
+              list={voices}
+              value={values.voice}
+              onChange={event => set({ voice: event.target.value })}
+            />
+          )}
+        </Field>
+        <datalist id={voices}>
+          {VOICES.map(voice => (
+            <option key={voice} value={voice} />
+          ))}
+        </datalist>
+        <Field label={t('playground.format')}>
+          {wiring => (
+            <Choice
+              {...wiring}
+              value={values.response_format}
+              onChange={event => set({ response_format: event.target.value })}
+            >
+              <option value="">{t('playground.unset')}</option>
+              {FORMATS.map(name => (
+                <option key={name}>{name}</option>
+              ))}
+            </Choice>
+          )}
+        </Field>
+        <Field label={t('playground.speed_of')}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              type="number"
+              min={0.25}
+              max={4}
+              step={0.05}
+              placeholder={t('playground.unset')}
+              value={values.speed}
+              onChange={event => set({ speed: event.target.value })}
+            />
+          )}
+        </Field>
+      </div>
+    </Workbench>
+  )
+}

@@ -1,0 +1,169 @@
+import { Play, Square } from 'lucide-react'
+import { type ReactNode, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button } from '../../look/button.tsx'
+import { CodeBlock } from '../../look/code-block.tsx'
+import { Sheet } from '../../look/page.tsx'
+import { CallSnippets } from '../../look/snippets.tsx'
+import { Empty, ErrorCard } from '../../look/states.tsx'
+import { type Asking, askRelay } from './ask-relay.ts'
+import { useRunsAs } from './callable.ts'
+import { Receipt, type Receipted } from './receipt.tsx'
+
+type State<Result> = {
+  readonly isRunning: boolean
+  readonly isStopped?: boolean
+  readonly fault?: unknown
+  readonly done?: Receipted & { readonly result: Result }
+}
+
+/** One question at a time, that can be stopped. */
+function useRun<Result>(read: (response: Response) => Promise<Result>) {
+  const [state, setState] = useState<State<Result>>({ isRunning: false })
+  const abort = useRef<AbortController>(undefined)
+  const run = async (asking: Omit<Asking, 'signal'>) => {
+    const controller = new AbortController()
+    abort.current = controller
+    setState({ isRunning: true })
+    const startedMs = performance.now()
+    try {
+      const response = await askRelay({ ...asking, signal: controller.signal })
+      const result = await read(response)
+      const requestId = response.headers.get('x-request-id') ?? ''
+      setState({ isRunning: false, done: { result, requestId, totalMs: performance.now() - startedMs } })
+    } catch (fault) {
+      setState(
+        controller.signal.aborted ? { isRunning: false, isStopped: true } : { isRunning: false, fault },
+      )
+    }
+  }
+  return { ...state, run, stop: () => abort.current?.abort() }
+}
+
+type WorkbenchProps<Result> = Pick<Asking, 'path' | 'body' | 'file'> & {
+  readonly isReady: boolean
+  /** The answer is a file of this name. */
+  readonly saves?: string
+  readonly read: (response: Response) => Promise<Result>
+  readonly show: (result: Result) => ReactNode
+  /** What is said before anything was asked. */
+  readonly empty: string
+  /** A button that fills the form with something that works. */
+  readonly examples?: readonly { readonly words: string; readonly onTake: () => void }[]
+  readonly children: ReactNode
+}
+
+/** A form on the left, what came of it on the right, and the same as code below. */
+export function Workbench<Result>({
+  path,
+  body,
+  file,
+  isReady,
+  saves,
+  read,
+  show,
+  empty,
+  examples = [],
+  children,
+}: WorkbenchProps<Result>) {
+  const { t } = useTranslation()
+  const tokenId = useRunsAs()?.id
+  const { run, stop, isRunning, isStopped, fault, done } = useRun(read)
+  const start = () => {
+    if (isReady && !isRunning) void run({ path, body, file, tokenId })
+  }
+  return (
+    <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
+      <Sheet>
+        <form
+          className="flex flex-col gap-4 p-4"
+          onSubmit={event => {
+            event.preventDefault()
+            start()
+          }}
+          onKeyDown={event => {
+            if (event.nativeEvent.isComposing) return
+            if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) start()
+            if (event.key === 'Escape' && isRunning) stop()
+          }}
+        >
+          {children}
+          <div className="flex justify-end gap-2">
+            {isRunning ? (
+              <Button icon={Square} onClick={stop}>
+                {t('playground.stop')}
+              </Button>
+            ) : (
+              <Button type="submit" kind="primary" icon={Play} disabled={!isReady}>
+                {t('playground.run')}
+              </Button>
+            )}
+          </div>
+        </form>
+      </Sheet>
+      <div className="flex min-w-0 flex-col gap-4">
+        <Sheet title={t('playground.result')}>
+          <div className="flex flex-col gap-3 p-4" aria-live="polite" aria-busy={isRunning}>
+            {isRunning ? <p className="text-ink-3">{t('playground.working')}</p> : null}
+            {isStopped ? <p className="text-warn">{t('playground.given_up')}</p> : null}
+            {fault ? <ErrorCard error={fault} /> : null}
+            {done ? (
+              <>
+                {show(done.result)}
+                <Receipt asked={done} />
+              </>
+            ) : null}
+            {isRunning || isStopped || fault || done ? null : (
+              <Empty title={empty}>
+                <div className="flex flex-wrap justify-center gap-2">
+                  {examples.map(({ words, onTake }) => (
+                    <Button key={words} onClick={onTake} className="h-auto! py-1.5 whitespace-normal!">
+                      {words}
+                    </Button>
+                  ))}
+                </div>
+              </Empty>
+            )}
+          </div>
+        </Sheet>
+        <AsCode path={path} body={body} file={file?.name ?? fileName(path)} saves={saves} />
+      </div>
+    </div>
+  )
+}
+
+/** What stands for a file that nobody has chosen yet. */
+const fileName = (path: string) => (/transcriptions|translations/.test(path) ? 'speech.mp3' : undefined)
+
+type AsCodeProps = {
+  readonly path: string
+  readonly body: Asking['body']
+  readonly file?: string | undefined
+  readonly saves?: string | undefined
+}
+
+/** The same call for a program, with a placeholder where the key goes. */
+export function AsCode({ path, body, file, saves }: AsCodeProps) {
+  const { t } = useTranslation()
+  return (
+    <details className="sheet">
+      <summary className="px-4 py-2.5 font-medium">{t('playground.code')}</summary>
+      <div className="border-t border-line p-4">
+        <CallSnippets path={path} body={body} file={file} saves={saves} />
+      </div>
+    </details>
+  )
+}
+
+/** The answer as it came. */
+export function Raw({ value }: { readonly value: unknown }) {
+  const { t } = useTranslation()
+  return (
+    <details>
+      <summary className="text-label text-ink-2">{t('playground.raw')}</summary>
+      <div className="flex pt-2">
+        <CodeBlock>{JSON.stringify(value, null, 2)}</CodeBlock>
+      </div>
+    </details>
+  )
+}

@@ -1,0 +1,37 @@
+import { aliasContract } from './aliases.ts'
+import { auditContract } from './audit.ts'
+import { channelContract } from './channels.ts'
+import { insightContract } from './insight.ts'
+import { ledgerContract } from './ledger.ts'
+import { logContract } from './logs.ts'
+import { playgroundContract } from './playground.ts'
+import { priceContract } from './prices.ts'
+import { pricingContract } from './pricing.ts'
+import type { Contract } from './route.ts'
+import { settingContract } from './settings.ts'
+import { statusContract } from './status.ts'
+import { tokenContract } from './tokens.ts'
+import { usageContract } from './usage.ts'
+import { selfContract, signInContract, userContract } from './users.ts'
+import { videoContract } from './videos.ts'
+
+/** Every route there is, in one place: the document, the tests and the 405s are made from it. */
+export const contract = {
+  ...statusContract,
+  ...signInContract,
+  ...selfContract,
+  ...userContract,
+  ...tokenContract,
+  ...channelContract,
+  ...aliasContract,
+  ...settingContract,
+  ...auditContract,
+  ...ledgerContract,
+  ...priceContract,
+  ...pricingContract,
+  ...logContract,
+  ...usageContract,
+  ...insightContract,
+  ...videoContract,
+  ...playgroundContract,
+} as const satisfies Contract
