@@ -116,6 +116,29 @@ for (const engine of ENGINES) {
       }
     })
 
+    it('is told of those that cost most, and of the rest together', async () => {
+      const top = await ask(`/api/usage/top?${range()}&by=model&limit=2`)
+      assert.deepEqual(
+        top.rows.map(({ name, requests, cost }: Record<string, unknown>) => [name, requests, cost]),
+        [
+          [models[0], 4, '0.12'],
+          [models[1], 3, '0.06'],
+        ],
+      )
+      assert.equal(top.other.requests, 2)
+      assert.equal(top.other.cost, '0.02')
+      assert.equal(top.totals.cost, '0.2')
+      const own = await ask(`/api/usage/top?${range()}&by=user&user_id=1`, user.accessToken)
+      assert.deepEqual(
+        own.rows.map(({ name }: { name: string }) => name),
+        [user.username],
+      )
+      assert.equal(own.other, null)
+      const { status, body } = await relay.api('GET', '/api/usage/top?from=0&to=900')
+      assert.equal(status, 400)
+      assert.equal(body.errors[0].path, 'by')
+    })
+
     it('is told of every channel', async () => {
       const channels = await ask('/api/channel/health')
       assert.equal(channels.length, 3)
