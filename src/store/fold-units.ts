@@ -18,12 +18,18 @@ export type FoldUnit = {
 const QUARTER_HOUR_S = 900
 const HOUR_S = 3600
 const DAY_S = 24 * HOUR_S
+const WEEK_S = 7 * DAY_S
 
 /**
- * A unit is folded whole, once it is over. Hours are for charts in any time zone, days for sums over long stretches: users
- * and tokens are too many for anything finer to be worth its room, and their quarter hours are found by user.
+ * A unit is folded whole, once it is over. Hours are for charts in any time zone, days and weeks for sums over long
+ * stretches: users and tokens are too many for anything finer to be worth its room, and their quarter hours are found by
+ * user.
  */
 export const UNITS: readonly FoldUnit[] = [
+  {
+    unit: WEEK_S,
+    sums: (['user', 'user_model', 'token'] as const).map(grain => ({ grain, step: WEEK_S })),
+  },
   {
     unit: DAY_S,
     sums: (['all', 'model', 'channel', 'channel_model', 'user', 'user_model', 'token'] as const).map(
