@@ -169,6 +169,24 @@ for (const engine of ENGINES) {
       const own = await ask(`/api/log/request/${request_id}`, user.accessToken)
       assert.equal(own.rows.length, 1)
       assert.deepEqual(own.entries, [])
+      // The lines are what was charged, to the last digit.
+      assert.deepEqual(own.costs, [
+        {
+          lines: [
+            {
+              kind: 'calls',
+              quantity: 1,
+              rate: 'per_call',
+              price: Number(own.rows[0].cost),
+              amount: own.rows[0].cost,
+            },
+            ...own.costs[0].lines.slice(1),
+          ],
+          rounding: '0',
+          overrun: '0',
+        },
+      ])
+      assert.ok(own.costs[0].lines.slice(1).every(({ amount }: { amount: string }) => amount === '0'))
       const whole = await ask(`/api/log/request/${request_id}`)
       assert.equal(whole.entries.length, 1)
       assert.equal(whole.entries[0].amount, whole.rows[0].cost)

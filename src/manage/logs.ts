@@ -14,6 +14,7 @@ import { createKeyHolder } from './api-key.ts'
 import type { Handlers } from './call.ts'
 import type { logContract } from './contract/logs.ts'
 import type { Query } from './contract/route.ts'
+import { costLinesOf } from './cost-lines.ts'
 import type { Deps } from './deps.ts'
 import { tellEntry } from './ledger.ts'
 import { pageTold } from './page.ts'
@@ -189,13 +190,15 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       const { items } = await listLogs(store, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
       const [first] = items
       if (!first) throw new Refusal('not_found', 'there is no such request')
-      if (!isAdmin) return { rows: items.map(tellOwner), entries: [], doubts: [] }
+      const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
+      if (!isAdmin) return { rows: items.map(tellOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([
         entriesOfRequest(db, first),
         doubtsOfRequest(db, params.request_id),
       ])
       return {
         rows: items.map(tell),
+        costs,
         entries: entries.map(tellEntry),
         doubts: doubts.map(({ channel_id, amount, reason, closed_time }) => ({
           channel_id,

@@ -86,6 +86,22 @@ const logTold = z
   })
   .meta({ id: 'LogRow' })
 
+const costTold = z
+  .object({
+    lines: z.array(
+      z.object({
+        kind: z.string().describe('`input`, `cachedInput`, `output`, `calls` …'),
+        quantity: z.int(),
+        rate: z.string().describe('The field of the price that it was charged by'),
+        price: z.number().describe('USD per million tokens, or per unit'),
+        amount: z.string().describe('USD, exact'),
+      }),
+    ),
+    rounding: z.string().describe('USD; the lines and this are the charge'),
+    overrun: z.string().describe('USD of it that could not be taken'),
+  })
+  .meta({ id: 'CostLines' })
+
 const statTold = z.object({
   quota: z.int().describe('Units of all requests the filter leaves'),
   rpm: z.int().describe('Requests of the last minute'),
@@ -170,10 +186,16 @@ export const logContract = {
     method: 'GET',
     path: '/api/log/request/:request_id',
     access: 'user',
-    summary: 'One request whole: its rows, and for administrators its entries in the ledger and its doubts',
+    summary:
+      'One request whole: its rows, what its cost is made of, and for administrators its entries in the ledger and its doubts',
     params: z.object({ request_id: z.string().regex(/^req_[0-9A-Z]{26}$/, 'must be a request id, req_…') }),
     data: z.object({
       rows: z.array(logTold),
+      costs: z
+        .array(costTold.nullable())
+        .describe(
+          'Of each row, what its cost is made of; null where the price of then is not known any more',
+        ),
       entries: z.array(entryTold),
       doubts: z.array(
         z.object({ channel_id: z.int(), cost: z.string(), reason: z.string(), is_open: z.boolean() }),
