@@ -10,6 +10,13 @@ export const GRAINS = {
 } as const
 export type Grain = keyof typeof GRAINS
 export type Dimension = (typeof GRAINS)[Grain][number]
+/**
+ * One name for grain and step: rows are found by it, and PostgreSQL, which takes two columns for independent, would guess
+ * a hundred times as many.
+ */
+export const kindOf = ({ grain, step }: { readonly grain: Grain; readonly step: number }) =>
+  `${grain}@${step}`
+
 export type FoldUnit = {
   readonly unit: number
   readonly sums: readonly { readonly grain: Grain; readonly step: number }[]

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { chunksOf } from './chunks.ts'
-import { type FoldUnit, GRAINS, type Grain, UNITS } from './fold-units.ts'
+import { type FoldUnit, GRAINS, type Grain, kindOf, UNITS } from './fold-units.ts'
 import type { Engine, RollupSumRow } from './schema.ts'
 import type { Db } from './store.ts'
 
@@ -51,7 +51,7 @@ async function readSums(
     .where('bucket', '<', start + unit)
     .groupBy([bucket, ...kept])
     .execute()
-  return rows.map(row => ({ ...ZEROS, step, grain, ...row })) as RollupSumRow[]
+  return rows.map(row => ({ ...ZEROS, kind: kindOf({ grain, step }), ...row })) as RollupSumRow[]
 }
 
 /**
@@ -79,11 +79,10 @@ async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start:
       .where('run', '=', run)
       .executeTakeFirst()
     if (Number(numUpdatedRows) === 0) return
-    for (const { grain, step } of sums)
+    for (const each of sums)
       await trx
         .deleteFrom('rollup_sums')
-        .where('step', '=', step)
-        .where('grain', '=', grain)
+        .where('kind', '=', kindOf(each))
         .where('start', '>=', start)
         .where('start', '<', start + unit)
         .execute()

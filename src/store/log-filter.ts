@@ -47,6 +47,8 @@ export const isPattern = (text: string | undefined): text is string => text?.inc
 const matches = (column: string, pattern: string) =>
   sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern.replace(/[\\_]/g, '\\$&')}) escape '\\'`
 
+/** A type that is none: what a row cannot be twice. */
+const NO_TYPE = -1
 const REQUESTS = [LOG_TYPE.consume, LOG_TYPE.error] as const
 
 function typesOf({ type, status }: LogFilter): readonly number[] | undefined {
@@ -132,12 +134,14 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxTried =
     )
   const conditions = conditionsOf(engine, filter)
   for (const [column, value] of rest) conditions.push(sql<boolean>`${sql.ref(column)} = ${value}`)
-  if (types && !first && isRare)
+  const [type = NO_TYPE] = types ?? []
+  if (isRare && !first)
     rows = rows
-      .where('type', 'in', [...types, -1])
+      // One type at a time is in the order of its index.
+      .where('type', '=', type)
       // As a constant, because that is how the engines recognise the index of the rare types.
       .where('type', '<>', sql.lit(LOG_TYPE.consume))
-  else if (types && isRare) conditions.push(sql<boolean>`type in (${sql.join([...types, -1])})`)
+  else if (isRare) conditions.push(sql<boolean>`type = ${type}`)
   // Nearly all rows are requests: passing the others over costs nothing worth a bound.
   else if (types) rows = rows.where('type', 'in', [...types])
 

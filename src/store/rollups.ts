@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { NANOS_PER_UNIT } from '../domain/money.ts'
-import { type Dimension, GRAINS, type Grain, UNITS } from './fold-units.ts'
+import { type Dimension, GRAINS, type Grain, kindOf, UNITS } from './fold-units.ts'
 import { foldedUnits } from './folds.ts'
 import type { Db } from './store.ts'
 
@@ -118,8 +118,7 @@ async function found(
   const arms = pieces.map(
     ({ from, to, folded }): RawBuilder<unknown> =>
       folded
-        ? sql`select start as bucket, ${columns} from rollup_sums where step = ${folded.step}
-          and grain = ${folded.grain} and start >= ${from} and start < ${to} ${sql.join(narrowed, sql` `)}`
+        ? sql`select start as bucket, ${columns} from rollup_sums where kind = ${kindOf(folded)} and start >= ${from} and start < ${to} ${sql.join(narrowed, sql` `)}`
         : sql`select bucket, ${columns} from rollups where bucket >= ${from} and bucket < ${to}
           ${sql.join(narrowed, sql` `)}`,
   )

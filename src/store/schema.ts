@@ -306,8 +306,8 @@ type RollupsTable = {
   cost: number
 }
 
-/** Sums of rollups by `step` seconds and by what `grain` keeps; 0 and '' where that was summed away. */
-type RollupSumsTable = Omit<RollupsTable, 'bucket'> & { step: number; grain: string; start: number }
+/** Sums of rollups, of each `kind` by its step and by what its grain keeps; 0 and '' where that was summed away. */
+type RollupSumsTable = Omit<RollupsTable, 'bucket'> & { kind: string; start: number }
 export type RollupSumRow = Selectable<RollupSumsTable>
 
 /** Which stretches of `unit` seconds are summed up, and while somebody is at one, their `run`. */

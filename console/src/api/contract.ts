@@ -53,4 +53,5 @@ export type Series = AnswerOf<'usageSeries'>
 export type Health = AnswerOf<'channelHealth'>[number]
 export type ModelFacts = AnswerOf<'modelOverview'>[number]
 export type Attention = AnswerOf<'attention'>[number]
+export type CostLines = NonNullable<AnswerOf<'getLog'>['costs'][number]>
 export type Entry = ItemOf<'listEntries'>

@@ -11,8 +11,7 @@ export async function folds(db: Kysely<unknown>, engine: Engine): Promise<void> 
   await keyed(
     db.schema
       .createTable('rollup_sums')
-      .addColumn('step', whole, column => column.notNull())
-      .addColumn('grain', 'text', column => column.notNull())
+      .addColumn('kind', 'text', column => column.notNull())
       .addColumn('start', whole, column => column.notNull())
       .addColumn('user_id', whole, column => column.notNull())
       .addColumn('token_id', whole, column => column.notNull())
@@ -24,8 +23,7 @@ export async function folds(db: Kysely<unknown>, engine: Engine): Promise<void> 
       .addColumn('completion_tokens', whole, column => column.notNull())
       .addColumn('cost', whole, column => column.notNull())
       .addPrimaryKeyConstraint('rollup_sums_key', [
-        'step',
-        'grain',
+        'kind',
         'start',
         'user_id',
         'token_id',
