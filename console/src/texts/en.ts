@@ -724,6 +724,7 @@ export const en = {
     error: 'Error',
     facet_find: 'Find: {{name}}',
     facet_newest: 'Counted among the newest 10,000 matches.',
+    filters: 'Filters',
     forget_view: 'Forget the view {{name}}',
     fresh: '{{count}} new',
     kinds: { '1': 'Top-ups', '6': 'Refunds', any: 'Requests', failed: 'Failed', ok: 'Answered' },

@@ -690,6 +690,7 @@ export const zhCN: Texts = {
     error: '错误',
     facet_find: '查找：{{name}}',
     facet_newest: '仅统计最新的 10,000 条匹配。',
+    filters: '筛选',
     forget_view: '删除视图 {{name}}',
     fresh: '{{count}} 条新记录',
     kinds: { '1': '充值', '6': '退款', any: '请求', failed: '失败', ok: '已回答' },

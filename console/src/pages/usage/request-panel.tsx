@@ -123,7 +123,9 @@ function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: Cos
             t('usage.price'),
             other.unpriced
               ? t('usage.unpriced')
-              : `${other.priced_as ?? '–'} · ${other.price === 'shipped' ? t('prices.shipped') : (other.price ?? '–')}`,
+              : other.price
+                ? `${other.priced_as ?? ''} · ${other.price === 'shipped' ? t('prices.shipped') : other.price}`
+                : '–',
           ],
           [t('usage.counted_by'), other.source ? t(`usage.source.${other.source as 'zero'}`) : '–'],
         ]}

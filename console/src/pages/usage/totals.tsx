@@ -22,9 +22,7 @@ export function Totals({
     [t('usage.tokens'), input != null && output != null ? `${tokens(input)} / ${tokens(output)}` : '–'],
   ] as const
   return (
-    <dl
-      className={`flex flex-wrap gap-x-8 gap-y-1 border-b border-line px-4 py-2 text-table ${isPlaceholderData ? 'opacity-60' : ''}`}
-    >
+    <dl className={`flex flex-wrap gap-x-8 gap-y-1 text-table ${isPlaceholderData ? 'opacity-60' : ''}`}>
       {figures.map(([name, value]) => (
         <div key={name} className="flex gap-2">
           <dt className="text-ink-3">{name}</dt>

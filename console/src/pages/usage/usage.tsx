@@ -1,6 +1,7 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
-import { ChevronLeft, ChevronRight, Download, Radio } from 'lucide-react'
-import { lazy, Suspense, useMemo } from 'react'
+import { ChevronLeft, ChevronRight, Download, Radio, SlidersHorizontal } from 'lucide-react'
+import { lazy, Suspense, useMemo, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { useTranslation } from 'react-i18next'
 import { addressOf } from '../../api/client.ts'
 import { useIsAdmin } from '../../api/self.ts'
@@ -21,11 +22,20 @@ import { MoreFilters } from './more-filters.tsx'
 import { RANGES, type RangeName, rangeOf } from './range.ts'
 import { Totals } from './totals.tsx'
 import { usageColumns } from './usage-columns.tsx'
-import { isNarrowed, NO_FILTERS, picturedBy, questionOf, type UsageFilters } from './usage-filters.ts'
+import {
+  isNarrowed,
+  NARROWING,
+  NO_FILTERS,
+  picturedBy,
+  questionOf,
+  type UsageFilters,
+} from './usage-filters.ts'
 import { useRows } from './use-rows.ts'
 import { ViewMenu } from './view-menu.tsx'
 
 const Histogram = lazy(() => import('./histogram.tsx').then(({ Histogram: Loaded }) => ({ default: Loaded })))
+
+const TOTALS_MS = 10_000
 
 /** Requests by how they ended, and what else stands in the log. */
 const KINDS = [
@@ -43,12 +53,14 @@ export function Usage() {
   const isNarrow = useIsNarrow()
   const { requestId: openId } = useParams({ strict: false })
   const { pageSize } = usePreferences()
+  const [isUnfolded, unfold] = useState(false)
   const [filters, setFilters] = useFilters<UsageFilters>()
   const { q, live = false, cursor } = filters
   const question = questionOf(filters, isAdmin)
   const { walk, rows, fresh, isLive, showFresh } = useRows(filters, openId !== undefined)
   const all = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
   const columns = useColumns('usage', all)
+  const facets = isAdmin ? (['model', 'channel', 'token', 'user'] as const) : (['model', 'token'] as const)
   const pictured = isNarrow ? undefined : picturedBy(filters)
   const next = walk.data?.next ?? undefined
   // Another filter begins at the newest row again.
@@ -57,7 +69,10 @@ export function Usage() {
   const toggleLive = () => choose({ live: live ? undefined : true })
   usePageKeys({
     l: toggleLive,
-    f: () => document.querySelector<HTMLElement>('[data-add-filter]')?.click(),
+    f: () => {
+      flushSync(() => unfold(true))
+      document.querySelector<HTMLElement>('[data-add-filter]')?.click()
+    },
     '.': () => {
       const focused = document.activeElement?.closest('[data-rows] tr')
       const row = rows[[...(focused?.parentElement?.children ?? [])].indexOf(focused as Element)]
@@ -84,6 +99,7 @@ export function Usage() {
               {t(`usage.export.${format}`)}
             </a>
           ))}
+          <ViewMenu filters={filters} onChoose={choose} />
           <Button
             icon={Radio}
             hint="l"
@@ -117,36 +133,51 @@ export function Usage() {
               </option>
             ))}
           </Choice>
-          <Choice
-            aria-label={t('usage.kind')}
-            value={String(filters.type ?? filters.status ?? 'any')}
-            onChange={event => choose(KINDS.find(([name]) => name === event.target.value)?.[1] ?? {})}
-          >
-            {KINDS.map(([name]) => (
-              <option key={name} value={name}>
-                {t(`usage.kinds.${name}`)}
-              </option>
-            ))}
-          </Choice>
-          {(isAdmin ? (['model', 'channel', 'token', 'user'] as const) : (['model', 'token'] as const)).map(
-            facet => (
-              <FacetMenu
-                key={facet}
-                facet={facet}
-                question={question}
-                filters={filters}
-                onChoose={choose}
-                isFirst={facet === 'model'}
-              />
-            ),
+          {isNarrow ? (
+            <Button icon={SlidersHorizontal} aria-expanded={isUnfolded} onClick={() => unfold(!isUnfolded)}>
+              {t('usage.filters')}
+            </Button>
+          ) : null}
+          {isNarrow && !isUnfolded ? null : (
+            <>
+              <Choice
+                aria-label={t('usage.kind')}
+                value={String(filters.type ?? filters.status ?? 'any')}
+                onChange={event => choose(KINDS.find(([name]) => name === event.target.value)?.[1] ?? {})}
+              >
+                {KINDS.map(([name]) => (
+                  <option key={name} value={name}>
+                    {t(`usage.kinds.${name}`)}
+                  </option>
+                ))}
+              </Choice>
+              {facets.map(facet => (
+                <FacetMenu
+                  key={facet}
+                  facet={facet}
+                  question={question}
+                  filters={filters}
+                  onChoose={choose}
+                  isFirst={facet === 'model'}
+                />
+              ))}
+              <MoreFilters filters={filters} onChoose={choose} />
+            </>
           )}
-          <MoreFilters filters={filters} onChoose={choose} />
-          <ViewMenu filters={filters} onChoose={choose} />
-          {isNarrow ? null : <ColumnChoice table="usage" all={all} />}
-          <FilterChips filters={filters} row={rows[0]} onDrop={choose} />
           <span className="ml-auto self-center text-label text-ink-3">{zone()}</span>
+          {NARROWING.some(name => filters[name] !== undefined) ? (
+            <div className="flex w-full flex-wrap gap-2">
+              <FilterChips filters={filters} row={rows[0]} onDrop={choose} />
+              <Button kind="quiet" onClick={() => choose(NO_FILTERS)}>
+                {t('common.drop_filters')}
+              </Button>
+            </div>
+          ) : null}
         </FilterBar>
-        <Totals question={question} everyMs={isLive ? 10_000 : false} />
+        <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-1 border-b border-line py-1.5 pr-3 pl-4">
+          <Totals question={question} everyMs={isLive ? TOTALS_MS : false} />
+          {isNarrow ? null : <ColumnChoice table="usage" all={all} />}
+        </div>
         {pictured ? (
           <div className="border-b border-line">
             <Suspense fallback={<Loading lines={4} />}>
