@@ -19,6 +19,7 @@ import { createThrottle, type Throttle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
 import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
+import { createFolding } from './store/folds.ts'
 import { sweepLeftovers } from './store/leftovers.ts'
 import { DirectoryInUseError, lockDirectory } from './store/lock.ts'
 import { createRetention } from './store/retention.ts'
@@ -30,6 +31,7 @@ import { alone, type Peers } from './workers/peers.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
 const RETENTION_PAUSE_MS = 50
+const FOLDING_PAUSE_MS = 20
 
 const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): StoreOptions =>
   databaseUrl === undefined
@@ -194,6 +196,17 @@ export async function buildServer(
             log.error({ err: error }, 'old rows could not be removed; the next hour tries again'),
         })
       : undefined
+  const folding =
+    peers.assignment.slot === 0
+      ? createFolding({
+          db,
+          engine,
+          now,
+          pause: () => delay(FOLDING_PAUSE_MS),
+          onFailure: error =>
+            log.error({ err: error }, 'usage could not be summed up; the next minute tries again'),
+        })
+      : undefined
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const outbound = createOutbound({ allowPrivate: allowPrivateUpstreams })
   const app = await createManageApp(
@@ -249,6 +262,7 @@ export async function buildServer(
       await drain(server, config.drainS * 1000)
       await app.close()
       await outbound.close()
+      await folding?.close()
       await retention?.close()
       await relay.close()
     },

@@ -88,6 +88,7 @@ export function historyOf({ spenders, channels, nowMs }: History): SettleRecord[
           demo: true,
           source: isError ? 'zero' : 'provider',
           frt: firstMs,
+          ...(price && { price: 'shipped', priced_as: model }),
           ...(cachedInput > 0 && { cache_tokens: cachedInput }),
           ...((isFailedOver || isError) && {
             trace: { attempts: isError ? [failed] : [failed, answered], passed_over: [] },

@@ -116,6 +116,29 @@ for (const engine of ENGINES) {
       }
     })
 
+    it('is told of those that cost most, and of the rest together', async () => {
+      const top = await ask(`/api/usage/top?${range()}&by=model&limit=2`)
+      assert.deepEqual(
+        top.rows.map(({ name, requests, cost }: Record<string, unknown>) => [name, requests, cost]),
+        [
+          [models[0], 4, '0.12'],
+          [models[1], 3, '0.06'],
+        ],
+      )
+      assert.equal(top.other.requests, 2)
+      assert.equal(top.other.cost, '0.02')
+      assert.equal(top.totals.cost, '0.2')
+      const own = await ask(`/api/usage/top?${range()}&by=user&user_id=1`, user.accessToken)
+      assert.deepEqual(
+        own.rows.map(({ name }: { name: string }) => name),
+        [user.username],
+      )
+      assert.equal(own.other, null)
+      const { status, body } = await relay.api('GET', '/api/usage/top?from=0&to=900')
+      assert.equal(status, 400)
+      assert.equal(body.errors[0].path, 'by')
+    })
+
     it('is told of every channel', async () => {
       const channels = await ask('/api/channel/health')
       assert.equal(channels.length, 3)
@@ -146,6 +169,24 @@ for (const engine of ENGINES) {
       const own = await ask(`/api/log/request/${request_id}`, user.accessToken)
       assert.equal(own.rows.length, 1)
       assert.deepEqual(own.entries, [])
+      // The lines are what was charged, to the last digit.
+      assert.deepEqual(own.costs, [
+        {
+          lines: [
+            {
+              kind: 'calls',
+              quantity: 1,
+              rate: 'per_call',
+              price: Number(own.rows[0].cost),
+              amount: own.rows[0].cost,
+            },
+            ...own.costs[0].lines.slice(1),
+          ],
+          rounding: '0',
+          overrun: '0',
+        },
+      ])
+      assert.ok(own.costs[0].lines.slice(1).every(({ amount }: { amount: string }) => amount === '0'))
       const whole = await ask(`/api/log/request/${request_id}`)
       assert.equal(whole.entries.length, 1)
       assert.equal(whole.entries[0].amount, whole.rows[0].cost)

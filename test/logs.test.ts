@@ -44,13 +44,35 @@ for (const engine of ENGINES) {
     })
     after(() => gateway.close())
 
-    const write = (person: Person, row: Partial<NewLog> = {}) =>
-      insertLog(gateway.db, {
-        created_time: nowS() - DAY_S,
-        type: LOG_TYPE.consume,
-        user_id: person.id,
-        ...row,
-      })
+    /** A row, and for a request the quarter hour that it belongs to, as the books write both. */
+    async function write(person: Person, given: Partial<NewLog> = {}): Promise<void> {
+      const row = { created_time: nowS() - DAY_S, type: LOG_TYPE.consume, user_id: person.id, ...given }
+      await insertLog(gateway.db, row)
+      if (row.type !== LOG_TYPE.consume && row.type !== LOG_TYPE.error) return
+      const { prompt_tokens = 0, completion_tokens = 0, cost = 0 } = row
+      await gateway.db
+        .insertInto('rollups')
+        .values({
+          bucket: row.created_time - (row.created_time % 900),
+          user_id: row.user_id,
+          token_id: row.token_id ?? 0,
+          channel_id: row.channel_id ?? 0,
+          model: row.model_name ?? '',
+          requests: 1,
+          failures: row.type === LOG_TYPE.error ? 1 : 0,
+          prompt_tokens,
+          completion_tokens,
+          cost,
+        })
+        .onConflict(conflict =>
+          conflict.columns(['bucket', 'user_id', 'token_id', 'channel_id', 'model']).doUpdateSet(of => ({
+            requests: of('rollups.requests', '+', 1),
+            cost: of('rollups.cost', '+', cost),
+          })),
+        )
+        .execute()
+      await gateway.db.deleteFrom('rollup_folds').execute()
+    }
     const get = (path: string, person?: Person) =>
       gateway.api('GET', path, undefined, person ? { token: person.accessToken } : {})
     const data = async (path: string, person?: Person) => {
@@ -310,6 +332,166 @@ for (const engine of ENGINES) {
       assert.equal(await quota('group=vip'), 0)
       assert.equal((await data('/api/log/stat?channel=91')).quota, 10)
       assert.deepEqual(await data('/api/log/stat?username=nobody-of-that-name'), { quota: 0, rpm: 0, tpm: 0 })
+    })
+
+    it('is walked, counted and told apart by every filter', async () => {
+      const person = await gateway.createUser()
+      const other = await gateway.createUser()
+      const at = nowS() - 2 * DAY_S
+      const trace = {
+        attempts: [
+          { channel: 1, status: 503, ms: 1 },
+          { channel: 2, status: 200, ms: 1 },
+        ],
+      }
+      const rows: readonly Partial<NewLog>[] = [
+        { content: 'plain', model_name: 'one', token_id: 71, channel_id: 61 },
+        { content: 'failed', model_name: 'one', token_id: 71, channel_id: 62, type: LOG_TYPE.error },
+        { content: 'slow', model_name: 'two', token_id: 72, channel_id: 62, use_time_ms: 9_000 },
+        { content: 'dear', model_name: 'two', token_id: 72, channel_id: 61, cost: 5_000_000 },
+        {
+          content: 'retried',
+          model_name: 'one',
+          token_id: 71,
+          channel_id: 62,
+          other: JSON.stringify({ trace }),
+        },
+        {
+          content: 'late',
+          model_name: 'one',
+          token_id: 71,
+          channel_id: 61,
+          other: '{"frt":900,"source":"counted"}',
+        },
+        {
+          content: 'streamed',
+          model_name: 'one',
+          token_id: 71,
+          channel_id: 61,
+          is_stream: 1,
+          address: '10.1.2.3',
+        },
+        { content: 'top-up', type: LOG_TYPE.topUp },
+      ]
+      for (const [second, row] of rows.entries()) await write(person, { created_time: at + second, ...row })
+      await write(other, { created_time: at, model_name: 'three', token_id: 73 })
+      const walked = async (query: string, who?: Person) =>
+        (await data(`/api/log/walk?${query}`, who)).rows.map((row: Row) => row.content)
+      const mine = `user_id=${person.id}`
+      for (const [query, found] of [
+        ['status=any', 7],
+        ['status=failed', ['failed']],
+        ['token_id=72', ['dear', 'slow']],
+        ['channel=62', ['retried', 'slow', 'failed']],
+        ['channel=62&model_name=one', ['retried', 'failed']],
+        ['model_name=two&token_id=71', []],
+        ['min_ms=8000', ['slow']],
+        ['min_cost=0.005', ['dear']],
+        ['min_cost=0.005000001', []],
+        ['min_attempts=2', ['retried']],
+        ['min_first_ms=900', ['late']],
+        ['source=counted', ['late']],
+        ['stream=true', ['streamed']],
+        ['ip=10.1.2.3', ['streamed']],
+        ['stream=true&status=failed', []],
+        ['username=nobody-of-that-name', []],
+      ] as const) {
+        const contents = await walked(`${mine}&${query}`)
+        if (typeof found === 'number') assert.equal(contents.length, found, query)
+        else assert.deepEqual(contents, found, query)
+        const totals = await data(`/api/log/totals?${mine}&${query}`)
+        assert.equal(totals.count, contents.length, query)
+        assert.equal(totals.is_more, false)
+      }
+      assert.deepEqual(await data(`/api/log/totals?${mine}`), {
+        count: 7,
+        is_more: false,
+        failures: 1,
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        cost: '0.005',
+      })
+      assert.deepEqual(await walked(`${mine}&username=${other.username}`), [])
+
+      const counted = async (query: string, who?: Person) => {
+        const { values, is_exact } = await data(`/api/log/facets?${query}`, who)
+        assert.equal(is_exact, true)
+        return values.map(({ key, count }: { key: string; count: number }) => `${key} ${count}`)
+      }
+      assert.deepEqual(await counted(`${mine}&by=model`), ['one 5', 'two 2'])
+      // What is chosen already of the same kind does not narrow it.
+      assert.deepEqual(await counted(`${mine}&by=model&model_name=two`), ['one 5', 'two 2'])
+      assert.deepEqual(await counted(`${mine}&by=token&channel=62`), ['71 2', '72 1'])
+      assert.deepEqual(await counted(`${mine}&by=channel&status=failed`), ['62 1'])
+      assert.deepEqual(await counted(`${mine}&by=status`), ['ok 6', 'failed 1'])
+      assert.deepEqual(await counted(`${mine}&by=status&min_ms=8000`), ['ok 1'])
+      assert.deepEqual(await counted(`by=user&token_id=73`), [`${other.id} 1`])
+      // Within quarter hours, where whole ones do not tell.
+      assert.deepEqual(await counted(`${mine}&by=model&start_timestamp=${at + 2}`), ['one 3', 'two 2'])
+      // Users see their own, and nothing of how it was routed.
+      assert.deepEqual(await counted(`by=model&user_id=${person.id}`, other), ['three 1'])
+      assert.equal((await get('/api/log/facets?by=channel', other)).status, 403)
+      assert.equal((await get('/api/log/facets?by=user', other)).status, 403)
+      for (const [query, field] of [
+        ['min_cost=-1', 'min_cost'],
+        ['min_ms=soon', 'min_ms'],
+        ['status=odd', 'status'],
+        ['by=colour', 'by'],
+      ] as const) {
+        const { status, body } = await get(`/api/log/facets?${query}`)
+        assert.equal(status, 400, query)
+        assert.equal(body.errors[0].path, field)
+      }
+    })
+
+    it('is searched twenty thousand rows at a time where no index answers, and says that there is more', async () => {
+      const person = await gateway.createUser()
+      const at = nowS() - 3 * DAY_S
+      const row = {
+        type: 2,
+        user_id: person.id,
+        token_id: 0,
+        content: '',
+        token_name: '',
+        channel_id: 0,
+        cost: 0,
+      }
+      const filler = {
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        is_stream: 0,
+        address: '',
+        request_id: '',
+        other: '{}',
+      }
+      for (let start = 0; start < 20_200; start += 1_010)
+        await gateway.db
+          .insertInto('logs')
+          .values(
+            Array.from({ length: 1_010 }, (_, n) => ({
+              ...row,
+              ...filler,
+              created_time: at + start + n,
+              model_name: 'many',
+              use_time_ms: start + n < 3 ? 5_000 : 10,
+            })),
+          )
+          .execute()
+      const mine = `user_id=${person.id}&min_ms=4000`
+      const first = await data(`/api/log/walk?${mine}`)
+      assert.deepEqual(first.rows, [])
+      assert.notEqual(first.next, null)
+      const second = await data(`/api/log/walk?${mine}&cursor=${first.next}`)
+      assert.equal(second.rows.length, 3)
+      assert.equal(second.next, null)
+      const totals = await data(`/api/log/totals?${mine}`)
+      assert.deepEqual([totals.is_more, totals.cost], [true, null])
+      const fast = await data(`/api/log/totals?user_id=${person.id}&status=ok`)
+      assert.deepEqual([fast.count, fast.is_more], [10_000, true])
+      const models = await data(`/api/log/facets?user_id=${person.id}&status=ok&by=token`)
+      assert.equal(models.is_exact, false)
+      const exported = await get(`/api/log/export?format=jsonl&${mine}`)
+      assert.equal(exported.text.trim().split('\n').length, 3)
     })
 
     it('counts the requests and tokens of the last minute', async () => {

@@ -13,6 +13,7 @@ import { selfQuery } from './api/self.ts'
 import { readFlag, readText, readWhole } from './look/filters.tsx'
 import { ErrorCard, Loading } from './look/states.tsx'
 import { NotFound } from './pages/not-found.tsx'
+import { readUsageFilters } from './pages/usage/usage-filters.ts'
 
 type Context = { readonly client: QueryClient }
 
@@ -67,19 +68,7 @@ const start = createRoute({
 const usage = createRoute({
   getParentRoute: () => shell,
   path: '/usage',
-  validateSearch: (raw: Raw) =>
-    optional({
-      ...listFields(raw),
-      range: readText(raw.range),
-      from: readWhole(raw.from),
-      to: readWhole(raw.to),
-      type: readWhole(raw.type),
-      model: readText(raw.model),
-      token: readText(raw.token),
-      user: readText(raw.user),
-      channel: readWhole(raw.channel),
-      live: readFlag(raw.live),
-    }),
+  validateSearch: (raw: Raw) => optional(readUsageFilters(raw)),
   component: lazyRouteComponent(() => import('./pages/usage/usage.tsx'), 'Usage'),
 })
 const usageDetail = createRoute({

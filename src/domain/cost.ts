@@ -1,6 +1,6 @@
 import { nanosFromPicos, PICOS_PER_NANO, safe } from './money.ts'
 import { CONDITIONS, type Price, type Tier, type Variant, type When } from './price.ts'
-import { isPerToken, type Rates, type TokenRate, type UnitRate } from './rate.ts'
+import { isPerToken, type RateName, type Rates, type TokenRate, type UnitRate } from './rate.ts'
 import {
   type Count,
   EMPTY,
@@ -86,15 +86,23 @@ function quickCost(price: Price, usage: Usage): number | undefined {
   return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : undefined
 }
 
-function exactCost(price: Price, usage: Usage): number {
+const exactCost = (price: Price, usage: Usage): number => total(costLines(price, usage))
+
+/** What one kind of what was used costs. */
+export type CostLine = Charge & { readonly kind: Count; readonly rateName: RateName }
+
+/** The cost by kind: every line exact, and all of them together rounded up once. */
+export function costLines(price: Price, usage: Usage): readonly CostLine[] {
   const { rates } = price
   const tier = tierAt(price, totalInput(usage))
-  const charges = unitCharges(rates, usage)
+  const lines = unitLines(rates, usage)
   for (const kind of TOKEN_COUNTS) {
-    if (usage[kind] > 0) charges.push({ count: usage[kind], rate: rateOf(rates, tier, kind), per: 1 })
+    if (usage[kind] === 0) continue
+    const [rateName, rate] = statedRate(rates, tier, kind)
+    lines.push({ kind, rateName, count: usage[kind], rate, per: 1 })
   }
-  if (isChargedByLength(rates, usage)) charges.push(lengthCharge(rates, usage.seconds))
-  return total(charges)
+  if (isChargedByLength(rates, usage)) lines.push(lengthLine(rates, usage.seconds))
+  return lines
 }
 
 const laidOver = ({ variants: _, ...price }: Price, variant: Variant | undefined): Price =>
@@ -179,8 +187,8 @@ function knownCeilings(price: Price): readonly Ceiling[] {
 export function bound(price: Price, limits: Limits): number {
   const { inputTokens, outputTokens, unreachable = ALL_REACHABLE, ...units } = limits
   const most: Usage = { ...EMPTY, ...units }
-  const fixed = unitCharges(price.rates, most)
-  let highest = total([...fixed, lengthCharge(price.rates, most.seconds)])
+  const fixed = unitLines(price.rates, most)
+  let highest = total([...fixed, lengthLine(price.rates, most.seconds)])
   const all = unreachable.length === 0 ? knownCeilings(price) : ceilingsOf(price, unreachable)
   for (const { inputOver, inputTo, input, output } of all) {
     if (inputOver > 0 && inputOver >= inputTokens) continue
@@ -194,13 +202,14 @@ export function bound(price: Price, limits: Limits): number {
   return highest
 }
 
-function unitCharges(rates: Rates, usage: Usage): Charge[] {
-  const charges: Charge[] = []
-  for (const [count, name] of UNITS) {
-    const rate = rates[name]
-    if (rate !== undefined && usage[count] > 0) charges.push({ count: usage[count], rate, per: 1 })
+function unitLines(rates: Rates, usage: Usage): CostLine[] {
+  const lines: CostLine[] = []
+  for (const [kind, rateName] of UNITS) {
+    const rate = rates[rateName]
+    if (rate !== undefined && usage[kind] > 0)
+      lines.push({ kind, rateName, count: usage[kind], rate, per: 1 })
   }
-  return charges
+  return lines
 }
 
 const hasTokens = (usage: Usage): boolean => totalInput(usage) + totalOutput(usage) > 0
@@ -209,22 +218,40 @@ const hasTokens = (usage: Usage): boolean => totalInput(usage) + totalOutput(usa
 const isChargedByLength = (rates: Rates, usage: Usage): boolean =>
   usage.seconds > 0 && !(isPerToken(rates) && hasTokens(usage))
 
-const lengthCharge = (rates: Rates, seconds: number): Charge =>
+const lengthLine = (rates: Rates, seconds: number): CostLine =>
   rates.per_minute === undefined
-    ? { count: seconds, rate: rates.per_second ?? 0, per: 1 }
-    : { count: seconds, rate: rates.per_minute, per: SECONDS_PER_MINUTE }
+    ? { kind: 'seconds', rateName: 'per_second', count: seconds, rate: rates.per_second ?? 0, per: 1 }
+    : {
+        kind: 'seconds',
+        rateName: 'per_minute',
+        count: seconds,
+        rate: rates.per_minute,
+        per: SECONDS_PER_MINUTE,
+      }
 
 /** The rates of the highest tier that a prompt of this length passes. */
 function tierAt({ tiers }: Price, promptTokens: number): Rates | undefined {
   return tiers?.findLast(tier => promptTokens > tier.inputOver)?.rates
 }
 
-function rateOf(rates: Rates, tier: Rates | undefined, kind: TokenCount): number {
+const rateOf = (rates: Rates, tier: Rates | undefined, kind: TokenCount): number =>
+  statedRate(rates, tier, kind)[1]
+
+function statedRate(
+  rates: Rates,
+  tier: Rates | undefined,
+  kind: TokenCount,
+): readonly [name: TokenRate, rate: number] {
   for (const name of RATES_OF[kind]) {
     const rate = tier?.[name] ?? rates[name]
-    if (rate !== undefined) return rate
+    if (rate !== undefined) return [name, rate]
   }
-  return 0
+  return [RATES_OF[kind][0], 0]
+}
+
+/** Picodollars of one line; a started one counts whole. */
+export function picosOf({ count, rate, per }: Charge): bigint {
+  return ceilDivide(BigInt(count) * BigInt(rate), BigInt(per))
 }
 
 function total(charges: readonly Charge[]): number {
@@ -243,7 +270,7 @@ function total(charges: readonly Charge[]): number {
 /** The same beyond 9,007 USD, where picodollars no longer fit a number but nanodollars do. */
 function hugeTotal(charges: readonly Charge[]): number {
   let picos = 0n
-  for (const { count, rate, per } of charges) picos += ceilDivide(BigInt(count) * BigInt(rate), BigInt(per))
+  for (const charge of charges) picos += picosOf(charge)
   return safe(Number(ceilDivide(picos, BigInt(PICOS_PER_NANO))))
 }
 

@@ -4,22 +4,17 @@ import { Refusal } from '../domain/errors.ts'
 import { unitsUsed, usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
 import { doubtsOfRequest, entriesOfRequest } from '../store/entries.ts'
-import {
-  countConsumed,
-  isPattern,
-  type LogFilter,
-  type LogPlace,
-  type LogWithNames,
-  listLogs,
-  listTokenLogs,
-  sumCost,
-  walkLogs,
-} from '../store/logs.ts'
+import { facetOf } from '../store/log-facets.ts'
+import { isPattern, type LogFilter, type LogPlace } from '../store/log-filter.ts'
+import { countConsumed, totalsOf, unitsOf } from '../store/log-sums.ts'
+import { type LogWithNames, listLogs, listTokenLogs, walkLogs } from '../store/logs.ts'
+import { namesOf } from '../store/names.ts'
 import { findUserByName } from '../store/users.ts'
 import { createKeyHolder } from './api-key.ts'
 import type { Handlers } from './call.ts'
 import type { logContract } from './contract/logs.ts'
 import type { Query } from './contract/route.ts'
+import { costLinesOf } from './cost-lines.ts'
 import type { Deps } from './deps.ts'
 import { tellEntry } from './ledger.ts'
 import { pageTold } from './page.ts'
@@ -30,6 +25,7 @@ const MINUTE_S = 60
 const WALK_ROWS = 100
 const EXPORT_ROWS = 1_000
 const MAX_EXPORTED = 1_000_000
+const FACET_VALUES = 50
 
 const tell = (row: LogWithNames) => ({
   id: row.id,
@@ -94,6 +90,7 @@ const csvOf = (row: Told) => `${CSV_COLUMNS.map(name => csvField(row[name])).joi
 
 type OwnQuery = Query<(typeof logContract)['sumOwnLogs']>
 type AdminQuery = Query<(typeof logContract)['sumLogs']>
+type FinerQuery = Query<(typeof logContract)['logTotals']>
 
 const ownFilter = (query: OwnQuery): LogFilter => ({
   type: query.type,
@@ -104,13 +101,28 @@ const ownFilter = (query: OwnQuery): LogFilter => ({
   requestId: query.request_id,
 })
 
+/** What only the walk, its totals and its facets know. */
+const finerFilter = (query: FinerQuery): LogFilter => ({
+  tokenId: query.token_id,
+  status: query.status,
+  isStream: query.stream,
+  address: query.ip,
+  source: query.source,
+  minCost: query.min_cost,
+  minMs: query.min_ms,
+  minFirstMs: query.min_first_ms,
+  minAttempts: query.min_attempts,
+})
+
 /** There is one group, so no row belongs to another. */
 const isNoGroup = (group: string | undefined) => group !== undefined && group !== 'default'
 const NONE = { items: [], total: 0 }
+const NO_TOTALS = { count: 0, isMore: false, sums: undefined }
 
 /** What was used, by whom, for how much (contract 2.4; contract 4, money). */
 export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   const { db, now } = deps
+  const store = { db, engine: deps.engine }
   const keyHolder = createKeyHolder(deps, 'forbidden')
 
   /** Undefined where no row can match: there is no such user, or another group than the one there is. */
@@ -125,9 +137,15 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   }
 
   /** Whoever is no administrator sees their own rows, whatever they ask for. */
-  async function filterFor(actor: Actor, query: AdminQuery): Promise<LogFilter | undefined> {
-    if (actor.role >= ROLE.admin) return adminFilter(query)
-    return isNoGroup(query.group) ? undefined : { ...ownFilter(query), userId: actor.id }
+  async function filterFor(actor: Actor, query: FinerQuery): Promise<LogFilter | undefined> {
+    const finer = finerFilter(query)
+    if (actor.role < ROLE.admin)
+      return isNoGroup(query.group) ? undefined : { ...ownFilter(query), ...finer, userId: actor.id }
+    const filter = await adminFilter(query)
+    if (!filter || query.user_id === undefined) return filter && { ...filter, ...finer }
+    // A name and a number that are not the same user's leave nothing.
+    if (filter.userId !== undefined && filter.userId !== query.user_id) return undefined
+    return { ...filter, ...finer, userId: query.user_id }
   }
 
   /** A page at a time, read when the last one has been taken. */
@@ -135,12 +153,12 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     if (head !== '') yield head
     if (!filter) return
     let after: LogPlace | undefined
-    for (let count = 0; count < MAX_EXPORTED; count += EXPORT_ROWS) {
-      const rows = await walkLogs(db, filter, after, EXPORT_ROWS)
-      const last = rows.at(-1)
-      if (!last) return
-      yield rows.map(line).join('')
-      after = { time: last.created_time, id: last.id }
+    for (let count = 0; count < MAX_EXPORTED; ) {
+      const { rows, next } = await walkLogs(store, filter, after, EXPORT_ROWS)
+      if (rows.length > 0) yield rows.map(line).join('')
+      if (!next) return
+      count += rows.length
+      after = next
     }
   }
 
@@ -148,8 +166,8 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     if (filter === undefined) return { quota: 0, rpm: 0, tpm: 0 }
     const lastMinute = { ...filter, from: now() - MINUTE_S + 1, to: undefined }
     const [quota, { requests, tokens }] = await Promise.all([
-      sumCost(db, filter),
-      countConsumed(db, lastMinute),
+      unitsOf(store, filter),
+      countConsumed(store, lastMinute),
     ])
     return { quota, rpm: requests, tpm: tokens }
   }
@@ -157,28 +175,30 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   return {
     listLogs: async ({ query }) => {
       const filter = await adminFilter(query)
-      return pageTold(filter ? await listLogs(db, filter, query.paging) : NONE, query.paging, tell)
+      return pageTold(filter ? await listLogs(store, filter, query.paging) : NONE, query.paging, tell)
     },
 
     listOwnLogs: async ({ actor, query }) => {
       const filter = { ...ownFilter(query), userId: actor.id }
-      const page = isNoGroup(query.group) ? NONE : await listLogs(db, filter, query.paging)
+      const page = isNoGroup(query.group) ? NONE : await listLogs(store, filter, query.paging)
       return pageTold(page, query.paging, tellOwner)
     },
 
     getLog: async ({ actor, params }) => {
       const isAdmin = actor.role >= ROLE.admin
       const filter = { requestId: params.request_id, ...(isAdmin ? {} : { userId: actor.id }) }
-      const { items } = await listLogs(db, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
+      const { items } = await listLogs(store, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
       const [first] = items
       if (!first) throw new Refusal('not_found', 'there is no such request')
-      if (!isAdmin) return { rows: items.map(tellOwner), entries: [], doubts: [] }
+      const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
+      if (!isAdmin) return { rows: items.map(tellOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([
         entriesOfRequest(db, first),
         doubtsOfRequest(db, params.request_id),
       ])
       return {
         rows: items.map(tell),
+        costs,
         entries: entries.map(tellEntry),
         doubts: doubts.map(({ channel_id, amount, reason, closed_time }) => ({
           channel_id,
@@ -192,11 +212,44 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     walkLogs: async ({ actor, query }) => {
       const { limit = WALK_ROWS, cursor } = query
       const filter = await filterFor(actor, query)
-      const rows = filter ? await walkLogs(db, filter, cursor, limit) : []
-      const last = rows.length === limit ? rows.at(-1) : undefined
+      const { rows, next } = filter
+        ? await walkLogs(store, filter, cursor, limit)
+        : { rows: [], next: undefined }
+      return { rows: rows.map(tellerFor(actor)), next: next ? `${next.time}-${next.id}` : null }
+    },
+
+    logTotals: async ({ actor, query }) => {
+      const filter = await filterFor(actor, query)
+      const { count, isMore, sums } = filter
+        ? await totalsOf(store, { ...filter, status: filter.status ?? 'any' })
+        : NO_TOTALS
       return {
-        rows: rows.map(tellerFor(actor)),
-        next: last ? `${last.created_time}-${last.id}` : null,
+        count,
+        is_more: isMore,
+        failures: sums?.failures ?? null,
+        prompt_tokens: sums?.prompt_tokens ?? null,
+        completion_tokens: sums?.completion_tokens ?? null,
+        cost: sums ? usdText(sums.cost) : null,
+      }
+    },
+
+    logFacets: async ({ actor, query }) => {
+      const { by, limit = FACET_VALUES } = query
+      if (actor.role < ROLE.admin && (by === 'channel' || by === 'user'))
+        throw new Refusal('forbidden', `only administrators see requests by ${by}`)
+      const filter = await filterFor(actor, query)
+      const { values, isExact } = filter
+        ? await facetOf(store, filter, by, limit)
+        : { values: [], isExact: true }
+      const keys = values.map(({ key }) => key)
+      const names = by === 'status' ? new Map() : await namesOf(db, by, keys)
+      return {
+        values: values.map(({ key, count }) => ({
+          key: String(key),
+          name: names.get(key) ?? String(key),
+          count,
+        })),
+        is_exact: isExact,
       }
     },
 

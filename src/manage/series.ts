@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/actor.ts'
 import { stretches } from '../domain/calendar.ts'
 import { usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
@@ -15,9 +16,11 @@ import {
 } from '../store/rollups.ts'
 import type { Call } from './call.ts'
 import type { insightContract } from './contract/insight.ts'
+import type { Query } from './contract/route.ts'
 import type { Deps } from './deps.ts'
 
 const HOUR_S = 3600
+const DAY_S = 24 * HOUR_S
 const TOP = 6
 const NOTHING: Sums = { requests: 0, failures: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0 }
 
@@ -56,6 +59,42 @@ const columnsOf = (points: readonly Sums[]) => ({
   cost: points.map(({ cost }) => usdText(cost)),
 })
 
+/** Whoever is no administrator sees their own figures, whatever they ask for. */
+const narrowed = (
+  actor: Actor,
+  query: Pick<Query<(typeof insightContract)['usageTop']>, 'user_id' | 'token_id' | 'channel_id' | 'model'>,
+) => ({
+  userId: actor.role >= ROLE.admin ? query.user_id : actor.id,
+  tokenId: query.token_id,
+  channelId: actor.role >= ROLE.admin ? query.channel_id : undefined,
+  model: query.model,
+})
+
+/** What was used of each, the dearest first, and of all that did not come so far. */
+export const createTop =
+  ({ db }: Pick<Deps, 'db'>) =>
+  async ({ actor, query }: Call<(typeof insightContract)['usageTop']>) => {
+    const { by, limit = TOP } = query
+    const from = Math.floor(query.from / ROLLUP_S) * ROLLUP_S
+    const filter: RollupFilter = { ...narrowed(actor, query), from, to: query.to }
+    const [totals, groups] = await Promise.all([sumRollups(db, filter), groupRollups(db, filter, by, limit)])
+    const names = await namesOf(
+      db,
+      by,
+      groups.map(({ key }) => key),
+    )
+    const rest = groups.reduce((left, each) => plus(left, each, -1), totals)
+    return {
+      totals: figuresOf(totals),
+      rows: groups.map(({ key, ...figures }) => ({
+        key: String(key),
+        name: names.get(key) ?? String(key),
+        ...figuresOf(figures),
+      })),
+      other: rest.requests > 0 ? figuresOf(rest) : null,
+    }
+  }
+
 /** What was used over time, from the quarter-hour sums: as quick for ten million requests as for ten. */
 export const createSeries =
   ({ db }: Pick<Deps, 'db'>) =>
@@ -64,36 +103,29 @@ export const createSeries =
     const starts = stretches(query.from, query.to, step, tz)
     // Sums are by the quarter hour: a stretch that begins between two of them begins at the one before.
     const from = Math.floor((starts[0] ?? query.from) / ROLLUP_S) * ROLLUP_S
-    const filter: RollupFilter = {
-      from,
-      to: query.to,
-      userId: actor.role >= ROLE.admin ? query.user_id : actor.id,
-      tokenId: query.token_id,
-      channelId: actor.role >= ROLE.admin ? query.channel_id : undefined,
-      model: query.model,
-    }
-    const isOnTheHour = starts.every(start => start % HOUR_S === 0)
-    const fineS = isOnTheHour ? HOUR_S : ROLLUP_S
-    const [steps, totals, previous, groups] = await Promise.all([
-      stepRollups(db, filter, fineS),
+    const filter: RollupFilter = { ...narrowed(actor, query), from, to: query.to }
+    // The coarsest sums that every point begins with: days only where the zone's are those of UTC.
+    const fineS = [DAY_S, HOUR_S].find(each => starts.every(start => start % each === 0)) ?? ROLLUP_S
+    const [totals, previous, series] = await Promise.all([
       sumRollups(db, filter),
       sumRollups(db, { ...filter, from: from - (query.to - from), to: from }),
-      group ? groupRollups(db, filter, group, top) : [],
+      group ? seriesOf(group) : wholeSeries(),
     ])
-    const whole = folded(starts, steps)
-    const series = group
-      ? await seriesOf(
-          group,
-          groups.map(({ key }) => key),
-        )
-      : [{ key: 'all', name: 'all', ...columnsOf(whole) }]
     return { starts, totals: figuresOf(totals), previous: figuresOf(previous), series }
 
-    async function seriesOf(by: RollupGroup, keys: readonly (string | number)[]) {
-      const [rows, names] = await Promise.all([
+    async function wholeSeries() {
+      const whole = folded(starts, await stepRollups(db, filter, fineS))
+      return [{ key: 'all', name: 'all', ...columnsOf(whole) }]
+    }
+
+    async function seriesOf(by: RollupGroup) {
+      const keys = (await groupRollups(db, filter, by, top)).map(({ key }) => key)
+      const [steps, rows, names] = await Promise.all([
+        stepRollups(db, filter, fineS),
         stepRollupsOf(db, filter, fineS, by, keys),
         namesOf(db, by, keys),
       ])
+      const whole = folded(starts, steps)
       const byKey = Map.groupBy(rows, ({ key }) => key)
       const named = keys.map(key => ({ key, points: folded(starts, byKey.get(key) ?? []) }))
       const rest = whole.map((point, place) =>

@@ -82,7 +82,7 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
 /** What is worth knowing of a request beyond its columns; what there was none of is left out. */
 function otherOf(
   { route, work }: Errand,
-  { source, countedBy, firstByteMs, usage, trace, video }: Settling,
+  { source, countedBy, firstByteMs, usage, made, trace, video }: Settling,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
   const other: Record<string, unknown> = { source }
@@ -92,6 +92,9 @@ function otherOf(
   else {
     other.price = price?.version
     other.priced_as = price?.model
+    // What the price is chosen or multiplied by beside tokens, so that the lines of the cost can be told later.
+    if (price?.price.variants) other.priced_for = { ...work.asked, ...made }
+    if (price?.price.rates.per_call !== undefined && usage.calls > 0) other.calls = usage.calls
   }
   if (route.model !== work.model) other.upstream_model_name = route.model
   if (video) other.video_id = video.id
@@ -105,6 +108,7 @@ function otherOf(
 const DETAILS: readonly (readonly [name: string, count: (usage: Usage) => number])[] = [
   ['cache_tokens', usage => usage.cachedInput],
   ['cache_write_tokens', usage => usage.cacheWrite + usage.cacheWrite1h],
+  ['cache_write_1h_tokens', usage => usage.cacheWrite1h],
   ['reasoning_tokens', usage => usage.reasoning],
   ['audio_input', usage => usage.audioInput],
   ['audio_output', usage => usage.audioOutput],

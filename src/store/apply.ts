@@ -2,6 +2,7 @@ import { link } from '../domain/chain.ts'
 import { LOG_TYPE } from '../domain/log.ts'
 import type { Settled } from '../domain/settled.ts'
 import { entryFields } from './entry.ts'
+import { UNITS } from './fold-units.ts'
 import type { AccountKind, EntryRow } from './schema.ts'
 
 // SQLite's own thread runs this file, so it leans on nothing heavy: no query builder, no other room's tables.
@@ -55,6 +56,8 @@ export function* applying(position: Position, settled: readonly Settled[]): Gene
   yield linkChain(chain, entries.at(-1)?.at(-1) ?? head.hash)
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)
+  // After the rollups: who sums them up waits for whoever has begun to write them (`folds.ts`).
+  yield unfold(settled)
   yield insert('suspense', DOUBT_COLUMNS, settled.flatMap(doubtsOf))
   yield noteVideos(settled)
   yield touchTokens(settled)
@@ -263,6 +266,7 @@ const logOf = ({ log, ...record }: Settled): Value[] => [
 ]
 
 const QUARTER_HOUR_S = 900
+const HOUR_S = 3600
 const ROLLUP_KEY = [whole('bucket'), whole('user_id'), whole('token_id'), whole('channel_id'), text('model')]
 const ROLLUP_COUNTS = [
   whole('requests'),
@@ -291,6 +295,19 @@ function addRollups(settled: readonly Settled[]): Change {
     [...sums.values()].map(({ key, counts }) => [...key, ...counts]),
     `on conflict (${ROLLUP_KEY.map(([name]) => name).join(', ')}) do update set ${GROWN}`,
   )
+}
+
+/** Sums that were made before these requests were known are no longer the sums; nearly always there are none yet. */
+function unfold(settled: readonly Settled[]): Change {
+  const hours = new Set(settled.map(({ timeMs }) => Math.floor(timeMs / 1000 / HOUR_S) * HOUR_S))
+  const units = [...hours].flatMap(hour => UNITS.map(({ unit }) => `${unit} ${hour - (hour % unit)}`))
+  return {
+    statement: given =>
+      `delete from rollup_folds where (unit, start) in (select given.unit, given.start from ${given.table})`,
+    columns: [whole('unit'), whole('start')],
+    // Always in the same order, so that two nodes never wait for each other's rows.
+    rows: [...new Set(units)].sort().map(name => name.split(' ').map(Number)),
+  }
 }
 
 const DOUBT_COLUMNS = [

@@ -93,6 +93,17 @@ export const findPriceInForce = (db: Db, model: string, now: number): Promise<Pr
 export const findPrice = (db: Db, id: number): Promise<PriceVersion | undefined> =>
   withAuthor(db).where('prices.id', '=', id).executeTakeFirst()
 
+/** A version of a model's price, whether or not it still counts. */
+export async function findPriceVersion(db: Db, model: string, version: number): Promise<Price | undefined> {
+  const row = await db
+    .selectFrom('prices')
+    .select('price')
+    .where('model', '=', model)
+    .where('version', '=', version)
+    .executeTakeFirst()
+  return row && (JSON.parse(row.price) as Price)
+}
+
 export type PriceFilter = { readonly model?: string | undefined; readonly keyword?: string | undefined }
 
 /** The versions in force, by model name. */

@@ -27,6 +27,8 @@ export type Database = {
   leases: LeasesTable
   suspense: SuspenseTable
   rollups: RollupsTable
+  rollup_sums: RollupSumsTable
+  rollup_folds: RollupFoldsTable
   videos: VideosTable
 }
 
@@ -303,6 +305,13 @@ type RollupsTable = {
   completion_tokens: number
   cost: number
 }
+
+/** Sums of rollups, of each `kind` by its step and by what its grain keeps; 0 and '' where that was summed away. */
+type RollupSumsTable = Omit<RollupsTable, 'bucket'> & { kind: string; start: number }
+export type RollupSumRow = Selectable<RollupSumsTable>
+
+/** Which stretches of `unit` seconds are summed up, and while somebody is at one, their `run`. */
+type RollupFoldsTable = { unit: number; start: number; run: string }
 
 /** Video jobs. Rows outlive their channels; times are seconds, but for those that say otherwise. */
 type VideosTable = {

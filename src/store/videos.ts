@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { VideoStatus } from '../domain/video.ts'
-import { isPattern, matches } from './logs.ts'
+import { isPattern, matches } from './log-filter.ts'
 import { boundedCount, type Page, type Paging, pageOf } from './page.ts'
 import type { Engine, NewVideo, VideoRow } from './schema.ts'
 import { type Db, isUniqueViolation, type Trx } from './store.ts'

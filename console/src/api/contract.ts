@@ -27,4 +27,5 @@ export type ModelFacts = AnswerOf<'modelOverview'>[number]
 export type Attention = AnswerOf<'attention'>[number]
 export type Video = ItemOf<'listVideos'>
 export type VideoDetail = AnswerOf<'getVideo'>
+export type CostLines = NonNullable<AnswerOf<'getLog'>['costs'][number]>
 export type Entry = ItemOf<'listEntries'>

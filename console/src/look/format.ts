@@ -23,6 +23,16 @@ export const moneyOfOne = (usd: string) => dollars(6).format(exact(usd))
 /** Money as the ledger keeps it. */
 export const moneyOfLedger = (usd: string) => dollars(9).format(exact(usd))
 
+/** A line of a cost, whose rates go below a nanodollar: nine decimals, and more where there are more. */
+export const moneyOfLine = (usd: string) =>
+  number({
+    style: 'currency',
+    currency: 'USD',
+    currencyDisplay: 'narrowSymbol',
+    minimumFractionDigits: 9,
+    maximumFractionDigits: 12,
+  }).format(exact(usd))
+
 /** Money of a span: two decimals; what is too small for them is not called zero. */
 export function moneyOfSpan(units: number | undefined): string {
   if (units === undefined) return NONE

@@ -13,7 +13,13 @@ export type Preferences = {
   readonly singleKeys: boolean
   readonly isRailFolded: boolean
   readonly pageSize: number
+  /** The columns of a table that somebody has chosen, by the table's name. */
+  readonly columns: Readonly<Record<string, readonly string[]>>
+  /** Filters of the usage page under a name. */
+  readonly usageViews: readonly SavedView[]
 }
+
+export type SavedView = { readonly name: string; readonly search: Readonly<Record<string, unknown>> }
 
 const KEY = 'sluice.preferences'
 
@@ -29,6 +35,8 @@ const DEFAULTS: Preferences = {
   singleKeys: true,
   isRailFolded: false,
   pageSize: 50,
+  columns: {},
+  usageViews: [],
 }
 
 function read(): Preferences {

@@ -11,6 +11,20 @@ const moment = z
   .regex(/^\d{1,12}$/, 'must be a Unix time in seconds')
   .transform(Number)
 
+const narrowing = { user_id: queryNumber, token_id: queryNumber, channel_id: queryNumber, model: queryText }
+const isInOrder = ({ from, to }: { from: number; to: number }) => from < to
+const OUT_OF_ORDER = { path: ['to'], message: 'must be after from' }
+
+const topQuery = z
+  .object({
+    from: moment,
+    to: moment,
+    by: z.enum(['model', 'token', 'channel', 'user']),
+    limit: queryNumber.pipe(z.int().min(1).max(100).optional()),
+    ...narrowing,
+  })
+  .refine(isInOrder, OUT_OF_ORDER)
+
 const seriesQuery = z
   .object({
     from: moment,
@@ -19,19 +33,12 @@ const seriesQuery = z
     tz: z.string().max(64).refine(isTimeZone, 'is not a known time zone').default('UTC'),
     group_by: z.enum(['model', 'token', 'channel', 'user']).optional(),
     top: queryNumber.pipe(z.int().min(1).max(20).optional()),
-    user_id: queryNumber,
-    token_id: queryNumber,
-    channel_id: queryNumber,
-    model: queryText,
+    ...narrowing,
   })
-  .superRefine(({ from, to, step }, context) => {
-    if (to <= from) context.addIssue({ code: 'custom', path: ['to'], message: 'must be after from' })
-    else if ((to - from) / step > MAX_POINTS)
-      context.addIssue({
-        code: 'custom',
-        path: ['step'],
-        message: `must leave at most ${MAX_POINTS} points between from and to`,
-      })
+  .refine(isInOrder, OUT_OF_ORDER)
+  .refine(({ from, to, step }) => (to - from) / step <= MAX_POINTS, {
+    path: ['step'],
+    message: `must leave at most ${MAX_POINTS} points between from and to`,
   })
 
 const figures = {
@@ -71,6 +78,21 @@ export const insightContract = {
         .describe(
           'One without `group_by`; otherwise the `top` (6) that cost most, and `other` where there are more',
         ),
+    }),
+  },
+  usageTop: {
+    method: 'GET',
+    path: '/api/usage/top',
+    access: 'user',
+    summary:
+      'What was used by each model, token, channel or user, the dearest first, and by the rest together: sums that are exact, from the quarter hour in which `from` falls. Users see their own, administrators everybody’s',
+    query: topQuery,
+    data: z.object({
+      totals: z.object(figures),
+      rows: z
+        .array(z.object({ key: z.string(), name: z.string(), ...figures }))
+        .describe('The first `limit` (6)'),
+      other: z.object(figures).nullable(),
     }),
   },
   channelHealth: {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { paged, pageOf, queryNumber, queryText } from './fields.ts'
+import { paged, pageOf, queryFlag, queryNumber, queryText } from './fields.ts'
 import { entryTold } from './ledger.ts'
 import type { Contract } from './route.ts'
 
@@ -26,6 +26,37 @@ const ownFilters = {
   request_id: queryText,
 }
 const filters = { ...ownFilters, username: textFilter, channel: numberFilter }
+
+/** Dollars with up to nine digits after the point, as nanodollars. */
+const nanosText = z
+  .string()
+  .regex(/^(\d{1,6}(\.\d{1,9})?)?$/, 'must be an amount in USD, like 0.05')
+  .transform(value => (value === '' ? undefined : Math.round(Number(value) * 1e9)))
+  .optional()
+const atLeast = (what: string) => queryNumber.pipe(z.int().min(0).optional()).describe(what)
+
+/** What else a walk, its totals and its facets can be narrowed by. */
+const finerFilters = {
+  ...filters,
+  user_id: numberFilter,
+  token_id: numberFilter,
+  status: z
+    .enum(['any', 'ok', 'failed', ''])
+    .transform(value => (value === '' ? undefined : value))
+    .optional()
+    .describe('Requests only: all, those that were answered, those that failed'),
+  stream: queryFlag,
+  ip: queryText,
+  source: z
+    .enum(['provider', 'counted', 'input_only', 'zero', ''])
+    .transform(value => (value === '' ? undefined : value))
+    .optional()
+    .describe('Where the counts come from'),
+  min_cost: nanosText.describe('USD'),
+  min_ms: atLeast('How long the request took, in milliseconds'),
+  min_first_ms: atLeast('How long the first bytes took, in milliseconds'),
+  min_attempts: atLeast('How many channels were asked'),
+}
 
 const logTold = z
   .object({
@@ -55,6 +86,22 @@ const logTold = z
   })
   .meta({ id: 'LogRow' })
 
+const costTold = z
+  .object({
+    lines: z.array(
+      z.object({
+        kind: z.string().describe('`input`, `cachedInput`, `output`, `calls` …'),
+        quantity: z.int(),
+        rate: z.string().describe('The field of the price that it was charged by'),
+        price: z.number().describe('USD per million tokens, or per unit'),
+        amount: z.string().describe('USD, exact'),
+      }),
+    ),
+    rounding: z.string().describe('USD; the lines and this are the charge'),
+    overrun: z.string().describe('USD of it that could not be taken'),
+  })
+  .meta({ id: 'CostLines' })
+
 const statTold = z.object({
   quota: z.int().describe('Units of all requests the filter leaves'),
   rpm: z.int().describe('Requests of the last minute'),
@@ -77,7 +124,7 @@ export const logContract = {
     path: '/api/log/',
     access: 'admin',
     summary:
-      'Everybody’s log, newest first; `total` stops at 100,000, and `%` in a text looks through as many rows',
+      'Everybody’s log, newest first; `total` stops at 100,000. Several filters together, or `%` in a text, look through the newest 20,000 rows of the narrowest',
     query: paged(filters),
     data: pageOf(logTold),
   },
@@ -85,13 +132,46 @@ export const logContract = {
     method: 'GET',
     path: '/api/log/walk',
     access: 'user',
-    summary: 'The log by cursor, newest first; users see their own. `next` leads on, and is null at the end',
+    summary:
+      'The log by cursor, newest first; users see their own. `next` leads on, and is null at the end. Several filters together look through 20,000 rows at a time, so that a step may find few rows and still lead on',
     query: z.object({
-      ...filters,
+      ...finerFilters,
       cursor: cursorText,
       limit: queryNumber.pipe(z.int().min(1).max(500).optional()),
     }),
     data: z.object({ rows: z.array(logTold), next: z.string().nullable() }),
+  },
+  logTotals: {
+    method: 'GET',
+    path: '/api/log/totals',
+    access: 'user',
+    summary:
+      'How many requests match, and what they come to; users see their own. Exact: of any number where only time, user, token, channel and model are asked for, otherwise up to 10,000',
+    query: z.object(finerFilters),
+    data: z.object({
+      count: z.int(),
+      is_more: z.boolean().describe('There are more than `count`; then the sums are null'),
+      failures: z.int().nullable(),
+      prompt_tokens: z.int().nullable(),
+      completion_tokens: z.int().nullable(),
+      cost: z.string().nullable().describe('USD, exact'),
+    }),
+  },
+  logFacets: {
+    method: 'GET',
+    path: '/api/log/facets',
+    access: 'user',
+    summary:
+      'What matching requests can be told apart by, with how many there are of each, most first; users see their own models and tokens',
+    query: z.object({
+      ...finerFilters,
+      by: z.enum(['model', 'channel', 'token', 'user', 'status']).default('model'),
+      limit: queryNumber.pipe(z.int().min(1).max(200).optional()),
+    }),
+    data: z.object({
+      values: z.array(z.object({ key: z.string(), name: z.string(), count: z.int() })),
+      is_exact: z.boolean().describe('False where only the newest 10,000 matches were counted'),
+    }),
   },
   exportLogs: {
     method: 'GET',
@@ -99,17 +179,23 @@ export const logContract = {
     access: 'user',
     summary:
       'The log as CSV or JSON lines, streamed, newest first; users get their own. At most 1,000,000 rows',
-    query: z.object({ ...filters, format: z.enum(['csv', 'jsonl']).default('csv') }),
+    query: z.object({ ...finerFilters, format: z.enum(['csv', 'jsonl']).default('csv') }),
     reply: z.any().describe('A file'),
   },
   getLog: {
     method: 'GET',
     path: '/api/log/request/:request_id',
     access: 'user',
-    summary: 'One request whole: its rows, and for administrators its entries in the ledger and its doubts',
+    summary:
+      'One request whole: its rows, what its cost is made of, and for administrators its entries in the ledger and its doubts',
     params: z.object({ request_id: z.string().regex(/^req_[0-9A-Z]{26}$/, 'must be a request id, req_…') }),
     data: z.object({
       rows: z.array(logTold),
+      costs: z
+        .array(costTold.nullable())
+        .describe(
+          'Of each row, what its cost is made of; null where the price of then is not known any more',
+        ),
       entries: z.array(entryTold),
       doubts: z.array(
         z.object({ channel_id: z.int(), cost: z.string(), reason: z.string(), is_open: z.boolean() }),

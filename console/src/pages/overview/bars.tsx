@@ -1,6 +1,16 @@
 import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts'
+import {
+  Bar,
+  BarChart,
+  CartesianGrid,
+  ReferenceArea,
+  ResponsiveContainer,
+  Tooltip,
+  XAxis,
+  YAxis,
+} from 'recharts'
 import { moment } from '../../look/format.ts'
 
 export type Stack = {
@@ -18,14 +28,24 @@ export type BarsProps = {
   readonly format: (value: number) => string
   readonly onAxis: (value: number) => string
   readonly summary: string
+  /** Told where a stretch of bars was chosen, by a click or a drag; otherwise a bar leads to its requests. */
+  readonly onPick?: (firstStart: number, lastStart: number) => void
 }
 
 const DAY_S = 86_400
 
 /** Counts and money by equal pieces of time, from zero, stacked; a bar leads to the requests behind it. */
-export function Bars({ starts, stepS, stacks, format, onAxis, summary }: BarsProps) {
+export function Bars({ starts, stepS, stacks, format, onAxis, summary, onPick }: BarsProps) {
   const { t } = useTranslation()
   const navigate = useNavigate()
+  const [drag, setDrag] = useState<{ from: number; to: number }>()
+  const pick =
+    onPick ??
+    ((start: number) => void navigate({ to: '/usage', search: { from: start, to: start + stepS - 1 } }))
+  const endDrag = () => {
+    if (drag) pick(Math.min(drag.from, drag.to), Math.max(drag.from, drag.to))
+    setDrag(undefined)
+  }
   const data = starts.map((start, index) => ({
     start,
     ...Object.fromEntries(stacks.map(({ key, values }) => [key, values[index] ?? 0])),
@@ -44,7 +64,20 @@ export function Bars({ starts, stepS, stacks, format, onAxis, summary }: BarsPro
       <p className="text-table text-ink-2">{summary}</p>
       <div className="h-44" aria-hidden="true">
         <ResponsiveContainer width="100%" height="100%">
-          <BarChart data={data} accessibilityLayer={false} margin={{ top: 4, right: 0, bottom: 0, left: 0 }}>
+          <BarChart
+            data={data}
+            accessibilityLayer={false}
+            margin={{ top: 4, right: 0, bottom: 0, left: 0 }}
+            {...(onPick && {
+              onMouseDown: ({ activeLabel }: { activeLabel?: string | number | undefined }) =>
+                activeLabel !== undefined && setDrag({ from: Number(activeLabel), to: Number(activeLabel) }),
+              onMouseMove: ({ activeLabel }: { activeLabel?: string | number | undefined }) =>
+                drag && activeLabel !== undefined && setDrag({ ...drag, to: Number(activeLabel) }),
+              onMouseUp: endDrag,
+              onMouseLeave: () => setDrag(undefined),
+              className: 'cursor-pointer select-none',
+            })}
+          >
             <CartesianGrid vertical={false} stroke="var(--line)" />
             <XAxis dataKey="start" tickFormatter={label} tick={tick} stroke="var(--line)" minTickGap={32} />
             <YAxis
@@ -74,6 +107,9 @@ export function Bars({ starts, stepS, stacks, format, onAxis, summary }: BarsPro
                 )
               }}
             />
+            {drag && drag.from !== drag.to ? (
+              <ReferenceArea x1={drag.from} x2={drag.to} fill="var(--accent)" fillOpacity={0.15} />
+            ) : null}
             {stacks.map(({ key, fill }) => (
               <Bar
                 key={key}
@@ -82,11 +118,12 @@ export function Bars({ starts, stepS, stacks, format, onAxis, summary }: BarsPro
                 fill={fill}
                 isAnimationActive={false}
                 cursor="pointer"
-                onClick={({ payload }) => {
-                  const start = (payload as { start?: number } | undefined)?.start
-                  if (start !== undefined)
-                    void navigate({ to: '/usage', search: { from: start, to: start + stepS - 1 } })
-                }}
+                {...(!onPick && {
+                  onClick: ({ payload }: { payload?: unknown }) => {
+                    const start = (payload as { start?: number } | undefined)?.start
+                    if (start !== undefined) pick(start, start)
+                  },
+                })}
               />
             ))}
           </BarChart>

@@ -19,7 +19,7 @@ export function LatestRequests() {
   const own = useCall('listOwnLogs', { query }, { enabled: !isAdmin, everyMs: REFRESH_MS })
   const result = isAdmin ? all : own
   const rows = result.data?.items ?? []
-  const columns = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
+  const columns = useMemo(() => usageColumns(t, isAdmin).filter(({ isExtra }) => !isExtra), [t, isAdmin])
   return (
     <Part result={result}>
       {rows.length === 0 ? (

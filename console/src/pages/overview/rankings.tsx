@@ -2,29 +2,30 @@ import { Link } from '@tanstack/react-router'
 import { Tabs } from 'radix-ui'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import type { Series } from '../../api/contract.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { count, moneyOfSum, share } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Tab, TabList } from '../../look/snippets.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import type { RangeName } from '../usage/range.ts'
-import { type GroupBy, useSeries } from './use-series.ts'
+import { type GroupBy, useTop } from './use-series.ts'
 
-const sum = (values: readonly number[]) => values.reduce((whole, value) => whole + value, 0)
+/** No thing of ours has an empty name. */
+const OTHER = ''
 
 /** The usage page with this one's rows only. */
-function filterFor(by: GroupBy, { key, name }: Series['series'][number], range: RangeName) {
-  if (by === 'model') return { range, model: name }
-  if (by === 'token') return { range, token: name }
-  if (by === 'user') return { range, user: name }
+function filterFor(by: GroupBy, key: string, range: RangeName) {
+  if (by === 'model') return { range, model: key }
+  if (by === 'token') return { range, token_id: Number(key) }
+  if (by === 'user') return { range, user_id: Number(key) }
   return { range, channel: Number(key) }
 }
 
 function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupBy }) {
   const { t } = useTranslation()
-  const { result } = useSeries(range, by)
-  const rows = result.data?.series ?? []
+  const result = useTop(range, by)
+  const { rows: top = [], other } = result.data ?? {}
+  const rows = other ? [...top, { key: OTHER, name: OTHER, ...other }] : top
   return (
     <Part result={result}>
       {rows.length === 0 ? <Empty title={t('usage.none')} /> : null}
@@ -47,27 +48,24 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
             </tr>
           </thead>
           <tbody>
-            {rows.map(row => {
-              const requests = sum(row.requests)
-              return (
-                <tr key={row.key} className="h-(--row) border-b border-line last:border-b-0">
-                  <td className="w-full max-w-0 truncate px-4">
-                    {row.key === 'other' ? (
-                      <span className="text-ink-3">{t('overview.other')}</span>
-                    ) : (
-                      <Link to="/usage" search={filterFor(by, row, range)}>
-                        {row.name}
-                      </Link>
-                    )}
-                  </td>
-                  <td className="px-2 text-right">{count(requests)}</td>
-                  <td className="px-2 text-right">{share(requests - sum(row.failures), requests)}</td>
-                  <td className="hidden px-2 text-right sm:table-cell">
-                    {count(sum(row.prompt_tokens) + sum(row.completion_tokens))}
-                  </td>
-                </tr>
-              )
-            })}
+            {rows.map(({ key, name, requests, failures, prompt_tokens, completion_tokens }) => (
+              <tr key={key} className="h-(--row) border-b border-line last:border-b-0">
+                <td className="w-full max-w-0 truncate px-4">
+                  {key === OTHER ? (
+                    <span className="text-ink-3">{t('overview.other')}</span>
+                  ) : (
+                    <Link to="/usage" search={filterFor(by, key, range)}>
+                      {name}
+                    </Link>
+                  )}
+                </td>
+                <td className="px-2 text-right">{count(requests)}</td>
+                <td className="px-2 text-right">{share(requests - failures, requests)}</td>
+                <td className="hidden px-2 text-right sm:table-cell">
+                  {count(prompt_tokens + completion_tokens)}
+                </td>
+              </tr>
+            ))}
           </tbody>
           <tfoot>
             <tr>

@@ -12,20 +12,25 @@ const STEPS: Readonly<Record<RangeName, number>> = {
   '24h': 3_600,
   '7d': 21_600,
   '30d': 86_400,
+  '90d': 86_400,
   all: 86_400,
 }
 
 export type GroupBy = 'model' | 'token' | 'channel' | 'user'
 
-/** Narrows figures to one model or channel. */
-export type SeriesFilter = { readonly model?: string | undefined; readonly channel_id?: number | undefined }
+/** From the beginning of a range to now, by the quarter hours that sums are made of: the question changes no oftener. */
+function stretch(range: RangeName) {
+  const to = Math.ceil(Date.now() / 1000 / QUARTER_S) * QUARTER_S
+  return { from: beginOf(range, to * 1000) ?? to - RANGES['30d'], to }
+}
 
 /** Figures over a range, summed by the gateway in this browser's time zone. */
-export function useSeries(range: RangeName, groupBy?: GroupBy, filter: SeriesFilter = {}) {
-  // A quarter hour is what the sums are made of, so the question changes no oftener.
-  const to = Math.ceil(Date.now() / 1000 / QUARTER_S) * QUARTER_S
-  const from = beginOf(range, to * 1000) ?? to - RANGES['30d']
+export function useSeries(range: RangeName, groupBy?: GroupBy) {
   const step = STEPS[range]
-  const query = { from, to, step, tz: zone(), group_by: groupBy, ...filter }
+  const query = { ...stretch(range), step, tz: zone(), group_by: groupBy }
   return { result: useCall('usageSeries', { query }, { everyMs: REFRESH_MS }), step }
 }
+
+/** Those that cost most in a range. */
+export const useTop = (range: RangeName, by: GroupBy) =>
+  useCall('usageTop', { query: { ...stretch(range), by } }, { everyMs: REFRESH_MS })

@@ -124,7 +124,7 @@ export function TokenPanel() {
                 ]}
               />
               {isShort ? <p className="text-warn">{t('tokens.balance_first')}</p> : null}
-              <Link to="/usage" search={{ token: token.name }}>
+              <Link to="/usage" search={{ token_id: token.id }}>
                 {t('channels.requests')}
               </Link>
             </Section>

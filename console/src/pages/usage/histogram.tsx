@@ -1,38 +1,100 @@
+import { ChevronLeft, ChevronRight, ZoomOut } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
-import { count, tokens } from '../../look/format.ts'
+import { useCall } from '../../api/query.ts'
+import { IconButton } from '../../look/button.tsx'
+import { count, moment, tokens, zone } from '../../look/format.ts'
 import { Part } from '../../look/states.tsx'
 import { Bars } from '../overview/bars.tsx'
-import { type SeriesFilter, useSeries } from '../overview/use-series.ts'
-import type { RangeName } from './range.ts'
+import { beginOf, rangeOf, stepOf } from './range.ts'
+import type { picturedBy, UsageFilters } from './usage-filters.ts'
 
-/** Requests over the range, answered and failed; a bar narrows the rows below to its own time. */
-export function Histogram({ range, filter }: { readonly range: RangeName; readonly filter: SeriesFilter }) {
+const QUARTER_S = 900
+const now = () => Math.ceil(Date.now() / 1000 / QUARTER_S) * QUARTER_S
+
+/** The stretch that is in sight; undefined for all time, of which there is no picture. */
+function stretchOf({ from, to, range }: UsageFilters) {
+  const begin = from ?? beginOf(rangeOf(range))
+  return begin === undefined ? undefined : { from: begin, to: to === undefined ? now() : to + 1 }
+}
+
+/** Requests over the range, answered and failed; a bar, or a drag over several, narrows the rows below to its time. */
+export function Histogram({
+  filters,
+  narrowed,
+  onChoose,
+}: {
+  readonly filters: UsageFilters
+  readonly narrowed: NonNullable<ReturnType<typeof picturedBy>>
+  readonly onChoose: (changes: Partial<UsageFilters>) => void
+}) {
   const { t } = useTranslation()
-  const { result, step } = useSeries(range, undefined, filter)
+  const stretch = stretchOf(filters)
+  const { from, to } = stretch ?? { from: 0, to: QUARTER_S }
+  const step = stepOf(from, to)
+  const result = useCall(
+    'usageSeries',
+    { query: { from, to, step, tz: zone(), ...narrowed } },
+    { enabled: stretch !== undefined, everyMs: filters.to === undefined ? 15_000 : false },
+  )
+  if (!stretch) return null
   const { starts = [], series = [], totals } = result.data ?? {}
   const [all] = series
   const failed = all?.failures ?? []
+  const width = to - from
+  const look = (begin: number, end: number) =>
+    onChoose({
+      from: begin,
+      to: end >= now() ? undefined : end - 1,
+      range: undefined,
+      cursor: undefined,
+    })
   return (
     <Part result={result}>
-      <Bars
-        starts={starts}
-        stepS={step}
-        format={count}
-        onAxis={tokens}
-        summary={t('overview.requests_sum', {
-          figure: count(totals?.requests),
-          failed: count(totals?.failures),
-        })}
-        stacks={[
-          {
-            key: 'good',
-            name: t('usage.row.2'),
-            fill: 'var(--series-1)',
-            values: (all?.requests ?? []).map((requests, index) => requests - (failed[index] ?? 0)),
-          },
-          { key: 'failed', name: t('usage.row.5'), fill: 'var(--bad)', values: failed },
-        ]}
-      />
+      <div className="relative">
+        <div className="absolute top-2 right-3 z-10 flex">
+          <IconButton
+            icon={ChevronLeft}
+            label={t('usage.earlier')}
+            onClick={() => look(from - width, to - width)}
+          />
+          <IconButton
+            icon={ChevronRight}
+            label={t('usage.later')}
+            disabled={to >= now()}
+            onClick={() => look(Math.min(from + width, now() - width), Math.min(to + width, now()))}
+          />
+          <IconButton
+            icon={ZoomOut}
+            label={t('usage.zoom_out')}
+            onClick={() => {
+              const half = Math.ceil(width / 2 / QUARTER_S) * QUARTER_S
+              look(from - half, Math.min(to + half, now()))
+            }}
+          />
+        </div>
+        <Bars
+          starts={starts}
+          stepS={step}
+          format={count}
+          onAxis={tokens}
+          onPick={(first, last) => look(first, last + step)}
+          summary={t('usage.pictured', {
+            from: moment(from),
+            to: moment(to),
+            figure: count(totals?.requests),
+            failed: count(totals?.failures),
+          })}
+          stacks={[
+            {
+              key: 'good',
+              name: t('usage.row.2'),
+              fill: 'var(--series-1)',
+              values: (all?.requests ?? []).map((requests, index) => requests - (failed[index] ?? 0)),
+            },
+            { key: 'failed', name: t('usage.row.5'), fill: 'var(--bad)', values: failed },
+          ]}
+        />
+      </div>
     </Part>
   )
 }

@@ -2,7 +2,6 @@ import type { LogRow } from '../../api/contract.ts'
 
 /** The kinds of rows, by the API's numbers. */
 export const ROW = { topUp: 1, request: 2, management: 3, system: 4, error: 5, refund: 6, signIn: 7 } as const
-export const ROW_TYPES = [2, 5, 6, 1] as const
 
 type Attempt = { readonly channel: number; readonly status: number | string; readonly ms: number }
 type PassedOver = { readonly channelId?: number; readonly channel_id?: number; readonly reason?: string }

@@ -5,6 +5,7 @@ export const RANGES = {
   '24h': 86_400,
   '7d': 604_800,
   '30d': 2_592_000,
+  '90d': 7_776_000,
   all: 0,
 } as const
 export type RangeName = keyof typeof RANGES
@@ -13,10 +14,17 @@ export const DEFAULT_RANGE: RangeName = '24h'
 export const isRange = (name: string | undefined): name is RangeName => name !== undefined && name in RANGES
 export const rangeOf = (name: string | undefined): RangeName => (isRange(name) ? name : DEFAULT_RANGE)
 
-const MINUTE_S = 60
+const QUARTER_S = 900
 
-/** Where a range begins; whole minutes, so that the same question is asked for a minute. */
+/** Where a range begins: at a quarter hour, because that is what sums are made of. */
 export function beginOf(name: RangeName, nowMs = Date.now()): number | undefined {
   const seconds = RANGES[name]
-  return seconds === 0 ? undefined : Math.floor(nowMs / 1000 / MINUTE_S) * MINUTE_S - seconds
+  return seconds === 0 ? undefined : Math.floor(nowMs / 1000 / QUARTER_S) * QUARTER_S - seconds
 }
+
+const STEPS_S = [900, 3_600, 21_600, 86_400] as const
+const MAX_BARS = 60
+
+/** How wide a bar of a picture is: as narrow as leaves no more of them than can be told apart. */
+export const stepOf = (from: number, to: number) =>
+  STEPS_S.find(step => (to - from) / step <= MAX_BARS) ?? 86_400

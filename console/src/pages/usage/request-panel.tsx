@@ -1,17 +1,22 @@
-import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
+import { ChevronDown, ChevronUp } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
-import type { Entry, LogRow } from '../../api/contract.ts'
+import type { CostLines, Entry, LogRow } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
 import { CopyIcon } from '../../look/copy.tsx'
-import { count, momentInFull, moneyOfLedger, span } from '../../look/format.ts'
+import { count, momentInFull, moneyOfLedger, moneyOfLine, price, span } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
+import { usePageKeys } from '../../look/page-keys.ts'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { Attempts } from './attempts.tsx'
 import { isFailed, isRequest, otherOf } from './log-row.ts'
+import type { UsageFilters } from './usage-filters.ts'
+import { useWalk } from './use-rows.ts'
 
 /** The request in one sentence. */
 function verdict(t: TFunction, row: LogRow): string {
@@ -26,34 +31,81 @@ function verdict(t: TFunction, row: LogRow): string {
   return attempts > 1 ? t('usage.verdict_retried', facts) : t('usage.verdict_good', facts)
 }
 
-function CostSection({ row }: { readonly row: LogRow }) {
+/** Where the lines are not known any more: what was counted. */
+function Counted({ row }: { readonly row: LogRow }) {
   const { t } = useTranslation()
   const other = otherOf(row)
-  const lines = [
+  const counts = [
     ['input', row.prompt_tokens],
-    ['cached', other.cache_tokens],
-    ['cache_write', other.cache_write_tokens],
+    ['cachedInput', other.cache_tokens],
+    ['cacheWrite', other.cache_write_tokens],
     ['output', row.completion_tokens],
     ['reasoning', other.reasoning_tokens],
   ] as const
+  return counts
+    .filter(([, quantity]) => quantity)
+    .map(([kind, quantity]) => (
+      <tr key={kind}>
+        <th scope="row" className="py-0.5 text-left font-normal text-ink-2">
+          {t(`usage.line.${kind}`)}
+        </th>
+        <td className="text-right" colSpan={3}>
+          {t('usage.token_count', { count: quantity ?? 0, figure: count(quantity) })}
+        </td>
+      </tr>
+    ))
+}
+
+/** The lines as the gateway tells them: kind × quantity at a price, and what that comes to. */
+function Lines({ costs }: { readonly costs: CostLines }) {
+  const { t, i18n } = useTranslation()
+  const words = (key: string, name: string) => (i18n.exists(key) ? t(key as 'usage.line.input') : name)
+  const rest = [
+    ['rounding', costs.rounding],
+    ['overrun', costs.overrun],
+  ] as const
+  return (
+    <>
+      {costs.lines.map(({ kind, quantity, rate, price: each, amount }) => (
+        <tr key={`${kind} ${rate}`} className="align-top">
+          <th scope="row" className="py-0.5 pr-2 text-left font-normal text-ink-2">
+            {words(`usage.line.${kind}`, kind)}
+          </th>
+          <td className="text-right">{count(quantity)}</td>
+          <td className="px-2 text-right whitespace-nowrap text-ink-3">
+            × {price(each)}
+            <span className="max-sm:hidden"> {words(`usage.per.${rate}`, t('usage.per.tokens'))}</span>
+          </td>
+          <td className="text-right whitespace-nowrap">{moneyOfLine(amount)}</td>
+        </tr>
+      ))}
+      {rest
+        .filter(([, amount]) => Number(amount) !== 0)
+        .map(([name, amount]) => (
+          <tr key={name}>
+            <th scope="row" colSpan={3} className="py-0.5 text-left font-normal text-ink-3">
+              {t(`usage.${name}`)}
+            </th>
+            <td className="text-right whitespace-nowrap">
+              {name === 'overrun' ? '−' : ''}
+              {moneyOfLine(amount)}
+            </td>
+          </tr>
+        ))}
+    </>
+  )
+}
+
+function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: CostLines | undefined }) {
+  const { t } = useTranslation()
+  const other = otherOf(row)
   return (
     <Section title={t('usage.cost')}>
       <table className="w-full text-table">
         <tbody>
-          {lines
-            .filter(([, quantity]) => quantity)
-            .map(([kind, quantity]) => (
-              <tr key={kind}>
-                <th scope="row" className="py-0.5 text-left font-normal text-ink-2">
-                  {t(`usage.line.${kind}`)}
-                </th>
-                <td className="text-right">
-                  {t('usage.token_count', { count: quantity ?? 0, figure: count(quantity) })}
-                </td>
-              </tr>
-            ))}
+          {costs ? <Lines costs={costs} /> : <Counted row={row} />}
           <tr>
-            <th scope="row" className="pt-2 text-left font-medium">
+            <th scope="row" className="pt-2 text-left font-medium" colSpan={3}>
               {t('usage.charged')}
             </th>
             <td className="pt-2 text-right">
@@ -62,32 +114,34 @@ function CostSection({ row }: { readonly row: LogRow }) {
           </tr>
         </tbody>
       </table>
+      {costs || Number(row.cost) === 0 ? null : (
+        <p className="text-label text-ink-3">{t('usage.no_lines')}</p>
+      )}
       <Facts
         facts={[
           [
             t('usage.price'),
             other.unpriced
               ? t('usage.unpriced')
-              : `${other.priced_as ?? '–'} · ${other.price === 'shipped' ? t('prices.shipped') : (other.price ?? '–')}`,
+              : other.price
+                ? `${other.priced_as ?? ''} · ${other.price === 'shipped' ? t('prices.shipped') : other.price}`
+                : '–',
           ],
-          [
-            t('usage.counted_by'),
-            other.source === 'provider' ? t('usage.by_provider') : (other.source ?? '–'),
-          ],
+          [t('usage.counted_by'), other.source ? t(`usage.source.${other.source as 'zero'}`) : '–'],
         ]}
       />
     </Section>
   )
 }
 
-function Detail({ row }: { readonly row: LogRow }) {
+function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLines | undefined }) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
   return (
     <>
       <p className="pb-4 text-section">{isRequest(row) ? verdict(t, row) : row.content}</p>
       {isAdmin && isRequest(row) ? <Attempts row={row} /> : null}
-      {isRequest(row) ? <CostSection row={row} /> : null}
+      {isRequest(row) ? <CostSection row={row} costs={costs} /> : null}
       <Section title={t('usage.request')}>
         <Facts
           facts={[
@@ -133,9 +187,9 @@ function Detail({ row }: { readonly row: LogRow }) {
               </Link>
             </li>
           ) : null}
-          {row.token_name ? (
+          {row.token_id ? (
             <li>
-              <Link to="/usage" search={{ token: row.token_name }}>
+              <Link to="/usage" search={{ token_id: row.token_id }}>
                 {t('usage.same_token')}
               </Link>
             </li>
@@ -180,22 +234,45 @@ function LedgerSection({ entries }: { readonly entries: readonly Entry[] }) {
   )
 }
 
+/** The request before and after this one in the list behind the panel. */
+function useNeighbours(requestId: string) {
+  const navigate = useNavigate()
+  const filters = useSearch({ strict: false }) as UsageFilters
+  const { data } = useWalk(filters)
+  const ids = (data?.rows ?? []).map(({ request_id }) => request_id).filter(id => id !== '')
+  const at = ids.indexOf(requestId)
+  const open = (id: string | undefined) =>
+    id && void navigate({ to: '/usage/$requestId', params: { requestId: id }, search: true, replace: true })
+  const [newer, older] = at < 0 ? [] : [ids[at - 1], ids[at + 1]]
+  return { newer, older, open }
+}
+
 export function RequestPanel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const { requestId = '' } = useParams({ strict: false })
+  const { newer, older, open } = useNeighbours(requestId)
+  usePageKeys({ j: () => open(older), k: () => open(newer) })
   const result = useCall('getLog', { params: { request_id: requestId } })
   const { error } = result
   const isUnknown = error instanceof ApiError && (error.status === 404 || error.status === 400)
-  const { rows = [], entries = [], doubts = [] } = result.data ?? {}
+  const { rows = [], costs = [], entries = [], doubts = [] } = result.data ?? {}
   return (
     <Panel title={t('usage.request')} onClose={() => void navigate({ to: '/usage', search: true })}>
+      <nav className="flex gap-2 pb-3" aria-label={t('usage.neighbours')}>
+        <Button isSmall icon={ChevronUp} hint="k" disabled={!newer} onClick={() => open(newer)}>
+          {t('usage.newer_one')}
+        </Button>
+        <Button isSmall icon={ChevronDown} hint="j" disabled={!older} onClick={() => open(older)}>
+          {t('usage.older_one')}
+        </Button>
+      </nav>
       {isUnknown ? (
         <Empty title={t('usage.unknown')}>{t('usage.unknown_help')}</Empty>
       ) : (
         <Part result={result}>
-          {rows.map(row => (
-            <Detail key={row.id} row={row} />
+          {rows.map((row, index) => (
+            <Detail key={row.id} row={row} costs={costs[index] ?? undefined} />
           ))}
           <LedgerSection entries={entries} />
           {doubts.map(({ channel_id, cost, reason }) => (

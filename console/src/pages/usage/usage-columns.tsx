@@ -1,13 +1,25 @@
 import type { TFunction } from 'i18next'
 import type { LogRow } from '../../api/contract.ts'
+import type { ChosenColumn } from '../../look/column-choice.tsx'
 import { span, tokens } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Money } from '../../look/money.tsx'
-import type { Column } from '../../look/table.tsx'
 import { isFailed, isRequest, otherOf } from './log-row.ts'
 import { RowState } from './row-state.tsx'
 
-export const usageColumns = (t: TFunction, isAdmin: boolean): readonly Column<LogRow>[] => [
+const code = (text: string | undefined) =>
+  text ? <span className="block truncate font-mono text-code">{text}</span> : '–'
+
+/** Words of the answer a second, once the first had come. */
+function speedOf(row: LogRow): string {
+  const ms = row.use_time_ms - (otherOf(row).frt ?? 0)
+  return row.completion_tokens > 0 && ms > 0
+    ? `${(row.completion_tokens / (ms / 1000)).toFixed(1)}\u00a0tok/s`
+    : '–'
+}
+
+/** Those that show by themselves, and those that are there to be chosen. */
+export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenColumn<LogRow>[] => [
   { id: 'state', header: t('usage.state'), place: 'state', cell: row => <RowState row={row} /> },
   {
     id: 'time',
@@ -100,5 +112,52 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly Column<Lo
       ) : (
         <Money usd={row.cost} />
       ),
+  },
+  {
+    id: 'cached',
+    header: t('usage.line.cachedInput'),
+    isExtra: true,
+    isRight: true,
+    cell: row => tokens(otherOf(row).cache_tokens ?? 0),
+  },
+  {
+    id: 'reasoning',
+    header: t('usage.line.reasoning'),
+    isExtra: true,
+    isRight: true,
+    cell: row => tokens(otherOf(row).reasoning_tokens ?? 0),
+  },
+  { id: 'speed', header: t('usage.speed'), isExtra: true, isRight: true, cell: speedOf },
+  {
+    id: 'stream',
+    header: t('usage.stream'),
+    isExtra: true,
+    cell: ({ is_stream }) => (is_stream ? t('common.yes') : t('common.no')),
+  },
+  {
+    id: 'source',
+    header: t('usage.counted_by'),
+    isExtra: true,
+    cell: row => otherOf(row).source ?? '–',
+  },
+  {
+    id: 'price',
+    header: t('usage.price'),
+    isExtra: true,
+    cell: row => otherOf(row).price ?? '–',
+  },
+  { id: 'address', header: t('usage.address'), isExtra: true, cell: ({ ip }) => code(ip) },
+  { id: 'request', header: t('usage.request_id'), isExtra: true, cell: ({ request_id }) => code(request_id) },
+  {
+    id: 'upstream',
+    header: t('usage.upstream_id'),
+    isExtra: true,
+    cell: ({ upstream_request_id }) => code(upstream_request_id),
+  },
+  {
+    id: 'error',
+    header: t('usage.error'),
+    isExtra: true,
+    cell: row => (isFailed(row) ? <span className="block truncate">{row.content}</span> : '–'),
   },
 ]

@@ -1,89 +1,87 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
-import { Download, Radio } from 'lucide-react'
-import { lazy, Suspense, useMemo } from 'react'
+import { ChevronLeft, ChevronRight, Download, Radio, SlidersHorizontal } from 'lucide-react'
+import { lazy, Suspense, useMemo, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { useTranslation } from 'react-i18next'
 import { addressOf } from '../../api/client.ts'
-import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
+import { ColumnChoice, useColumns } from '../../look/column-choice.tsx'
 import { Choice } from '../../look/field.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
-import { count, moneyOfSpan, zone } from '../../look/format.ts'
+import { zone } from '../../look/format.ts'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
-import { Pager } from '../../look/pager.tsx'
-import { usePreferences } from '../../look/preferences.ts'
+import { usePageKeys } from '../../look/page-keys.ts'
+import { PAGE_SIZES, setPreferences, usePreferences } from '../../look/preferences.ts'
 import { Empty, Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { useIsNarrow } from '../../look/use-media.ts'
+import { FacetMenu } from './facet-menu.tsx'
 import { FilterChips } from './filter-chips.tsx'
-import { ROW_TYPES } from './log-row.ts'
-import { beginOf, RANGES, type RangeName, rangeOf } from './range.ts'
+import { MoreFilters } from './more-filters.tsx'
+import { RANGES, type RangeName, rangeOf } from './range.ts'
+import { Totals } from './totals.tsx'
 import { usageColumns } from './usage-columns.tsx'
-
-export type UsageFilters = {
-  p?: number | undefined
-  q?: string | undefined
-  range?: string | undefined
-  from?: number | undefined
-  to?: number | undefined
-  type?: number | undefined
-  model?: string | undefined
-  token?: string | undefined
-  user?: string | undefined
-  channel?: number | undefined
-  live?: boolean | undefined
-}
+import {
+  isNarrowed,
+  NARROWING,
+  NO_FILTERS,
+  picturedBy,
+  questionOf,
+  type UsageFilters,
+} from './usage-filters.ts'
+import { useRows } from './use-rows.ts'
+import { ViewMenu } from './view-menu.tsx'
 
 const Histogram = lazy(() => import('./histogram.tsx').then(({ Histogram: Loaded }) => ({ default: Loaded })))
 
-const LIVE_MS = 2_000
-const REQUEST_ID = /^req_\w+$/
+const TOTALS_MS = 10_000
 
-/** What the filters ask the gateway. A pasted request id is looked for over all time. */
-function questionOf(
-  { q, range, from, to, type, model, token, user, channel }: UsageFilters,
-  isAdmin: boolean,
-) {
-  const requestId = q && REQUEST_ID.test(q) ? q : undefined
-  if (requestId) return { request_id: requestId }
-  return {
-    start_timestamp: from ?? beginOf(rangeOf(range)),
-    end_timestamp: to,
-    type,
-    model_name: model ?? (q ? `%${q}%` : undefined),
-    token_name: token,
-    ...(isAdmin ? { username: user, channel } : {}),
-  }
-}
+/** Requests by how they ended, and what else stands in the log. */
+const KINDS = [
+  ['any', { status: undefined, type: undefined }],
+  ['ok', { status: 'ok', type: undefined }],
+  ['failed', { status: 'failed', type: undefined }],
+  ['6', { status: undefined, type: 6 }],
+  ['1', { status: undefined, type: 1 }],
+] as const satisfies readonly (readonly [string, Partial<UsageFilters>])[]
 
 export function Usage() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const isAdmin = useIsAdmin()
+  const isNarrow = useIsNarrow()
   const { requestId: openId } = useParams({ strict: false })
   const { pageSize } = usePreferences()
+  const [isUnfolded, unfold] = useState(false)
   const [filters, setFilters] = useFilters<UsageFilters>()
-  const { p = 1, q, live = false } = filters
+  const { q, live = false, cursor } = filters
   const question = questionOf(filters, isAdmin)
-  // Rows come in only at the top of the list and while no panel is open: nothing moves under a reader.
-  const isLive = live && p === 1 && openId === undefined
-  const everyMs = isLive ? LIVE_MS : false
-  const page = { ...question, p, page_size: pageSize }
-  const all = useCall('listLogs', { query: page }, { enabled: isAdmin, everyMs })
-  const own = useCall('listOwnLogs', { query: page }, { enabled: !isAdmin, everyMs })
-  const allSum = useCall('sumLogs', { query: question }, { enabled: isAdmin, everyMs })
-  const ownSum = useCall('sumOwnLogs', { query: question }, { enabled: !isAdmin, everyMs })
-  const list = isAdmin ? all : own
-  const sum = isAdmin ? allSum : ownSum
-  const columns = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
-  const rows = list.data?.items ?? []
-  const range = rangeOf(filters.range)
-  // Sums are kept by model and channel; of other filters, and of all time, there is no picture that would be true.
-  const isPictured =
-    !useIsNarrow() && range !== 'all' && !(q || filters.from || filters.type || filters.token || filters.user)
-  const isFiltered = Boolean(
-    q || filters.type || filters.model || filters.token || filters.user || filters.channel,
-  )
+  const { walk, rows, fresh, isLive, showFresh } = useRows(filters, openId !== undefined)
+  const all = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
+  const columns = useColumns('usage', all)
+  const facets = isAdmin ? (['model', 'channel', 'token', 'user'] as const) : (['model', 'token'] as const)
+  const pictured = isNarrow ? undefined : picturedBy(filters)
+  const next = walk.data?.next ?? undefined
+  // Another filter begins at the newest row again.
+  const choose = (changes: Partial<UsageFilters>) => setFilters({ cursor: undefined, ...changes })
+  const allTime = () => choose({ range: 'all', from: undefined, to: undefined })
+  const toggleLive = () => choose({ live: live ? undefined : true })
+  usePageKeys({
+    l: toggleLive,
+    f: () => {
+      flushSync(() => unfold(true))
+      document.querySelector<HTMLElement>('[data-add-filter]')?.click()
+    },
+    '.': () => {
+      const focused = document.activeElement?.closest('[data-rows] tr')
+      const row = rows[[...(focused?.parentElement?.children ?? [])].indexOf(focused as Element)]
+      if (row?.model_name) choose({ model: row.model_name, q: undefined })
+    },
+  })
+  /** A step of the walk is a page of its own: going back is the browser's. */
+  const step = (to: string | undefined) =>
+    void navigate({ to: '.', search: (before: object) => ({ ...before, cursor: to }) as never })
 
   return (
     <Page
@@ -101,11 +99,13 @@ export function Usage() {
               {t(`usage.export.${format}`)}
             </a>
           ))}
+          <ViewMenu filters={filters} onChoose={choose} />
           <Button
             icon={Radio}
+            hint="l"
             aria-pressed={live}
             kind={live ? 'primary' : 'plain'}
-            onClick={() => setFilters({ live: live ? undefined : true })}
+            onClick={toggleLive}
           >
             {live ? t('usage.live_on') : t('usage.live')}
           </Button>
@@ -114,12 +114,16 @@ export function Usage() {
     >
       <Sheet>
         <FilterBar>
-          <SearchBox label={t('usage.search')} value={q} onChange={value => setFilters({ q: value })} />
+          <SearchBox
+            label={t('usage.search')}
+            value={q}
+            onChange={value => choose({ q: value, model: undefined })}
+          />
           <Choice
             aria-label={t('usage.range')}
             value={filters.from ? '' : rangeOf(filters.range)}
             onChange={event =>
-              setFilters({ range: event.target.value || undefined, from: undefined, to: undefined })
+              choose({ range: event.target.value || undefined, from: undefined, to: undefined })
             }
           >
             {filters.from ? <option value="">{t('usage.custom')}</option> : null}
@@ -129,82 +133,136 @@ export function Usage() {
               </option>
             ))}
           </Choice>
-          <Choice
-            aria-label={t('usage.kind')}
-            value={filters.type ?? ''}
-            onChange={event => setFilters({ type: Number(event.target.value) || undefined })}
-          >
-            <option value="">{t('usage.any_kind')}</option>
-            {ROW_TYPES.map(type => (
-              <option key={type} value={type}>
-                {t(`usage.type.${type}`)}
-              </option>
-            ))}
-          </Choice>
-          <FilterChips filters={filters} onDrop={setFilters} />
+          {isNarrow ? (
+            <Button icon={SlidersHorizontal} aria-expanded={isUnfolded} onClick={() => unfold(!isUnfolded)}>
+              {t('usage.filters')}
+            </Button>
+          ) : null}
+          {isNarrow && !isUnfolded ? null : (
+            <>
+              <Choice
+                aria-label={t('usage.kind')}
+                value={String(filters.type ?? filters.status ?? 'any')}
+                onChange={event => choose(KINDS.find(([name]) => name === event.target.value)?.[1] ?? {})}
+              >
+                {KINDS.map(([name]) => (
+                  <option key={name} value={name}>
+                    {t(`usage.kinds.${name}`)}
+                  </option>
+                ))}
+              </Choice>
+              {facets.map(facet => (
+                <FacetMenu
+                  key={facet}
+                  facet={facet}
+                  question={question}
+                  filters={filters}
+                  onChoose={choose}
+                  isFirst={facet === 'model'}
+                />
+              ))}
+              <MoreFilters filters={filters} onChoose={choose} />
+            </>
+          )}
           <span className="ml-auto self-center text-label text-ink-3">{zone()}</span>
-        </FilterBar>
-        <dl className="flex flex-wrap gap-x-8 gap-y-1 border-b border-line px-4 py-2 text-table">
-          {[
-            [t('usage.rows'), count(list.data?.total)],
-            [t('usage.spend'), moneyOfSpan(sum.data?.quota)],
-            [t('usage.rpm'), count(sum.data?.rpm)],
-            [t('usage.tpm'), count(sum.data?.tpm)],
-          ].map(([name, value]) => (
-            <div key={name} className="flex gap-2">
-              <dt className="text-ink-3">{name}</dt>
-              <dd className="font-medium">{value}</dd>
+          {NARROWING.some(name => filters[name] !== undefined) ? (
+            <div className="flex w-full flex-wrap gap-2">
+              <FilterChips filters={filters} row={rows[0]} onDrop={choose} />
+              <Button kind="quiet" onClick={() => choose(NO_FILTERS)}>
+                {t('common.drop_filters')}
+              </Button>
             </div>
-          ))}
-        </dl>
-        {isPictured ? (
+          ) : null}
+        </FilterBar>
+        <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-1 border-b border-line py-1.5 pr-3 pl-4">
+          <Totals question={question} everyMs={isLive ? TOTALS_MS : false} />
+          {isNarrow ? null : <ColumnChoice table="usage" all={all} />}
+        </div>
+        {pictured ? (
           <div className="border-b border-line">
             <Suspense fallback={<Loading lines={4} />}>
-              <Histogram range={range} filter={{ model: filters.model, channel_id: filters.channel }} />
+              <Histogram filters={filters} narrowed={pictured} onChoose={choose} />
             </Suspense>
           </div>
         ) : null}
-        <Part result={list}>
+        <Part result={walk}>
+          {fresh > 0 ? (
+            <div className="flex justify-center border-b border-line p-2" role="status">
+              <Button isSmall kind="primary" onClick={showFresh}>
+                {t('usage.fresh', { count: fresh })}
+              </Button>
+            </div>
+          ) : null}
           {rows.length > 0 ? (
-            <>
-              <DataTable
-                label={t('nav.usage')}
-                columns={columns}
-                rows={rows}
-                idOf={row => String(row.id)}
-                nameOf={row => row.request_id || row.content}
-                openId={rows.find(row => row.request_id === openId)?.id.toString()}
-                isStale={list.isPlaceholderData && !isLive}
-                onOpen={row =>
-                  row.request_id &&
-                  void navigate({
-                    to: '/usage/$requestId',
-                    params: { requestId: row.request_id },
-                    search: true,
-                  })
-                }
-              />
-              <Pager page={p} total={list.data?.total ?? 0} onPage={to => setFilters({ p: to })} />
-            </>
-          ) : isFiltered ? (
+            <DataTable
+              label={t('nav.usage')}
+              columns={columns}
+              rows={rows}
+              idOf={row => String(row.id)}
+              nameOf={row => row.request_id || row.content}
+              openId={rows.find(row => row.request_id === openId)?.id.toString()}
+              isStale={walk.isPlaceholderData && !isLive}
+              onOpen={row =>
+                row.request_id &&
+                void navigate({
+                  to: '/usage/$requestId',
+                  params: { requestId: row.request_id },
+                  search: true,
+                })
+              }
+            />
+          ) : next ? (
+            // The walk has tried as many rows as it may at a time, and found none.
+            <Empty title={t('usage.none_so_far')}>
+              <Button onClick={() => step(next)}>{t('usage.search_on')}</Button>
+            </Empty>
+          ) : isNarrowed(filters) ? (
             <Empty title={t('common.nothing_matches')}>
               <div className="flex flex-wrap justify-center gap-2">
-                <FilterChips filters={filters} onDrop={setFilters} />
-                <Button onClick={() => setFilters({ range: 'all', from: undefined, to: undefined })}>
-                  {t('usage.all_time')}
-                </Button>
+                <FilterChips filters={filters} row={undefined} onDrop={choose} />
+                <Button onClick={() => choose(NO_FILTERS)}>{t('common.drop_filters')}</Button>
+                {filters.range === 'all' ? null : <Button onClick={allTime}>{t('usage.all_time')}</Button>}
               </div>
             </Empty>
           ) : (
             <Empty title={t('usage.none')}>
               <p>{t('usage.none_help')}</p>
-              {filters.range !== 'all' ? (
-                <Button onClick={() => setFilters({ range: 'all', from: undefined, to: undefined })}>
-                  {t('usage.all_time')}
-                </Button>
-              ) : null}
+              {filters.range === 'all' ? null : <Button onClick={allTime}>{t('usage.all_time')}</Button>}
             </Empty>
           )}
+          {rows.length > 0 || cursor ? (
+            <nav
+              aria-label={t('pager.label')}
+              className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-table text-ink-2"
+            >
+              <span className="flex items-center gap-2">
+                <span className="max-sm:hidden" aria-hidden="true">
+                  {t('pager.size')}
+                </span>
+                <Choice
+                  aria-label={t('pager.size')}
+                  value={pageSize}
+                  onChange={event => {
+                    setPreferences({ pageSize: Number(event.target.value) })
+                    choose({})
+                  }}
+                >
+                  {PAGE_SIZES.map(size => (
+                    <option key={size}>{size}</option>
+                  ))}
+                </Choice>
+              </span>
+              <span className="flex gap-2">
+                <Button icon={ChevronLeft} disabled={!cursor} onClick={() => step(undefined)}>
+                  {t('usage.newest')}
+                </Button>
+                <Button disabled={!next} onClick={() => step(next)}>
+                  {t('usage.older')}
+                  <ChevronRight size={16} aria-hidden />
+                </Button>
+              </span>
+            </nav>
+          ) : null}
         </Part>
       </Sheet>
       <Outlet />

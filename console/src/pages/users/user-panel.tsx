@@ -209,7 +209,7 @@ export function UserPanel() {
                 ]}
               />
               <p className="flex flex-wrap gap-4">
-                <Link to="/usage" search={{ user: user.username }}>
+                <Link to="/usage" search={{ user_id: user.id }}>
                   {t('channels.requests')}
                 </Link>
                 <Link to="/audit" search={{ target: `user:${user.id}` }}>

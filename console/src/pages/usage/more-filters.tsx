@@ -1,0 +1,81 @@
+import { SlidersHorizontal } from 'lucide-react'
+import { type FormEvent, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button } from '../../look/button.tsx'
+import { Choice, Field, TextInput } from '../../look/field.tsx'
+import { Popup } from '../../look/popup.tsx'
+import { readUsageFilters, SOURCES, type UsageFilters } from './usage-filters.ts'
+
+const AMOUNTS = ['min_cost', 'min_ms', 'min_first_ms', 'min_attempts'] as const
+const STEPS = { min_cost: 'any', min_ms: 1, min_first_ms: 1, min_attempts: 1 } as const
+
+/** What is asked for more rarely: how long, how dear, how often tried. */
+export function MoreFilters({
+  filters,
+  onChoose,
+}: {
+  readonly filters: UsageFilters
+  readonly onChoose: (changes: Partial<UsageFilters>) => void
+}) {
+  const { t } = useTranslation()
+  const [isOpen, open] = useState(false)
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const given = Object.fromEntries(new FormData(event.currentTarget))
+    const { min_cost, min_ms, min_first_ms, min_attempts, stream, source, ip } = readUsageFilters(given)
+    onChoose({ min_cost, min_ms, min_first_ms, min_attempts, stream, source, ip, cursor: undefined })
+    open(false)
+  }
+  return (
+    <Popup
+      label={t('usage.more')}
+      isOpen={isOpen}
+      onOpenChange={open}
+      trigger={<Button icon={SlidersHorizontal}>{t('usage.more')}</Button>}
+    >
+      <form onSubmit={submit} className="flex flex-col gap-3 p-3">
+        {AMOUNTS.map(name => (
+          <Field key={name} label={t(`usage.at_least.${name}`)}>
+            {wiring => (
+              <TextInput
+                {...wiring}
+                name={name}
+                type="number"
+                min={0}
+                step={STEPS[name]}
+                defaultValue={filters[name] ?? ''}
+              />
+            )}
+          </Field>
+        ))}
+        <Field label={t('usage.counted_by')}>
+          {wiring => (
+            <Choice {...wiring} name="source" defaultValue={filters.source ?? ''}>
+              <option value="">{t('usage.any')}</option>
+              {SOURCES.map(name => (
+                <option key={name} value={name}>
+                  {t(`usage.source.${name}`)}
+                </option>
+              ))}
+            </Choice>
+          )}
+        </Field>
+        <Field label={t('usage.stream')}>
+          {wiring => (
+            <Choice {...wiring} name="stream" defaultValue={filters.stream ?? ''}>
+              <option value="">{t('usage.any')}</option>
+              <option value="true">{t('common.yes')}</option>
+              <option value="false">{t('common.no')}</option>
+            </Choice>
+          )}
+        </Field>
+        <Field label={t('usage.address')}>
+          {wiring => <TextInput {...wiring} name="ip" defaultValue={filters.ip ?? ''} />}
+        </Field>
+        <Button kind="primary" type="submit">
+          {t('usage.apply')}
+        </Button>
+      </form>
+    </Popup>
+  )
+}

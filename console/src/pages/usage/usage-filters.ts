@@ -1,0 +1,129 @@
+import { readFlag, readText, readWhole } from '../../look/filters.tsx'
+import { ROW } from './log-row.ts'
+import { beginOf, rangeOf } from './range.ts'
+
+export const STATUSES = ['any', 'ok', 'failed'] as const
+export type Status = (typeof STATUSES)[number]
+export const SOURCES = ['provider', 'counted', 'input_only', 'zero'] as const
+
+/** Everything the usage page shows is in its address. */
+export type UsageFilters = {
+  p?: number | undefined
+  cursor?: string | undefined
+  q?: string | undefined
+  range?: string | undefined
+  from?: number | undefined
+  to?: number | undefined
+  type?: number | undefined
+  status?: Status | undefined
+  model?: string | undefined
+  /** By name, as other pages link here. */
+  token?: string | undefined
+  user?: string | undefined
+  token_id?: number | undefined
+  user_id?: number | undefined
+  channel?: number | undefined
+  stream?: string | undefined
+  source?: string | undefined
+  ip?: string | undefined
+  min_cost?: string | undefined
+  min_ms?: number | undefined
+  min_first_ms?: number | undefined
+  min_attempts?: number | undefined
+  live?: boolean | undefined
+}
+
+const oneOf = <Name extends string>(names: readonly Name[], value: unknown) =>
+  names.find(name => name === value)
+const AMOUNT = /^\d{1,6}(\.\d{1,9})?$/
+
+export function readUsageFilters(raw: Record<string, unknown>): UsageFilters {
+  const cost = readText(raw.min_cost)
+  return {
+    cursor: /^\d+-\d+$/.test(String(raw.cursor)) ? String(raw.cursor) : undefined,
+    q: readText(raw.q),
+    range: readText(raw.range),
+    from: readWhole(raw.from),
+    to: readWhole(raw.to),
+    type: readWhole(raw.type),
+    status: oneOf(STATUSES, raw.status),
+    model: readText(raw.model),
+    token: readText(raw.token),
+    user: readText(raw.user),
+    token_id: readWhole(raw.token_id),
+    user_id: readWhole(raw.user_id),
+    channel: readWhole(raw.channel),
+    stream: oneOf(['true', 'false'], String(raw.stream)),
+    source: oneOf(SOURCES, raw.source),
+    ip: readText(raw.ip),
+    min_cost: cost !== undefined && AMOUNT.test(cost) ? cost : undefined,
+    min_ms: readWhole(raw.min_ms),
+    min_first_ms: readWhole(raw.min_first_ms),
+    min_attempts: readWhole(raw.min_attempts),
+    live: readFlag(raw.live),
+  }
+}
+
+/** What narrows the rows, each dropped by itself; time is apart. */
+export const NARROWING = [
+  'model',
+  'channel',
+  'token',
+  'token_id',
+  'user',
+  'user_id',
+  'stream',
+  'source',
+  'ip',
+  'min_cost',
+  'min_ms',
+  'min_first_ms',
+  'min_attempts',
+] as const satisfies readonly (keyof UsageFilters)[]
+export type Narrowing = (typeof NARROWING)[number]
+
+/** All filters but time, gone. */
+export const NO_FILTERS = Object.fromEntries(
+  [...NARROWING, 'q', 'type', 'status', 'cursor'].map(name => [name, undefined]),
+) as Partial<UsageFilters>
+
+export const isNarrowed = (filters: UsageFilters) =>
+  Boolean(filters.q || filters.type || filters.status || NARROWING.some(name => filters[name] !== undefined))
+
+const REQUEST_ID = /^req_\w+$/
+
+/** What the filters ask the gateway. A pasted request id is looked for over all time. */
+export function questionOf(filters: UsageFilters, isAdmin: boolean) {
+  const { q, type, status = 'any', user, user_id, channel } = filters
+  if (q && REQUEST_ID.test(q)) return { request_id: q }
+  const isRequests = type === undefined || type === ROW.request || type === ROW.error
+  return {
+    start_timestamp: filters.from ?? beginOf(rangeOf(filters.range)),
+    end_timestamp: filters.to,
+    type,
+    ...(isRequests ? { status } : {}),
+    model_name: filters.model ?? (q ? `%${q}%` : undefined),
+    token_name: filters.token,
+    token_id: filters.token_id,
+    stream: filters.stream,
+    source: filters.source,
+    ip: filters.ip,
+    min_cost: filters.min_cost,
+    min_ms: filters.min_ms,
+    min_first_ms: filters.min_first_ms,
+    min_attempts: filters.min_attempts,
+    ...(isAdmin ? { username: user, user_id, channel } : {}),
+  }
+}
+export type Question = ReturnType<typeof questionOf>
+
+const IN_SUMS = ['model', 'channel', 'token_id', 'user_id'] as const satisfies readonly Narrowing[]
+
+/** Narrows a picture over time; undefined where the sums by quarter hour do not know what is asked by. */
+export function picturedBy(filters: UsageFilters) {
+  if (filters.q || filters.type) return undefined
+  if (NARROWING.some(name => filters[name] !== undefined && !(IN_SUMS as readonly string[]).includes(name)))
+    return undefined
+  const { model, channel, token_id, user_id } = filters
+  return { model, channel_id: channel, token_id, user_id }
+}

@@ -1,0 +1,107 @@
+import { type CostLine, costLines, picosOf, priceAt } from '../domain/cost.ts'
+import { PICOS_PER_NANO } from '../domain/money.ts'
+import type { Price, When } from '../domain/price.ts'
+import { rateUsd } from '../domain/rate.ts'
+import { EMPTY, INPUT_COUNTS, OUTPUT_COUNTS, type Usage } from '../domain/usage.ts'
+import { shippedPrice } from '../providers/prices/shipped.ts'
+import { findPriceVersion } from '../store/prices.ts'
+import type { LogRow } from '../store/schema.ts'
+import type { Db } from '../store/store.ts'
+
+/** What a row keeps of its cost beside its columns, as `relay/conclude.ts` writes it. */
+type Kept = {
+  readonly price?: string
+  readonly priced_as?: string
+  readonly priced_for?: When
+  readonly calls?: number
+  readonly overrun?: number
+  readonly cache_tokens?: number
+  readonly cache_write_tokens?: number
+  readonly cache_write_1h_tokens?: number
+  readonly reasoning_tokens?: number
+  readonly audio_input?: number
+  readonly audio_output?: number
+  readonly image?: number
+  readonly image_output?: number
+  readonly characters?: number
+  readonly seconds?: number
+  readonly images?: number
+  readonly searches?: number
+}
+
+const sumOf = (usage: Usage, kinds: readonly (keyof Usage)[]) =>
+  kinds.reduce((sum, kind) => sum + usage[kind], 0)
+
+/** The usage that a row was charged for: plain input and output are what is left of the columns. */
+function usageOf({ prompt_tokens, completion_tokens }: LogRow, kept: Kept): Usage {
+  const oneHour = kept.cache_write_1h_tokens ?? 0
+  const told: Usage = {
+    ...EMPTY,
+    cachedInput: kept.cache_tokens ?? 0,
+    cacheWrite: (kept.cache_write_tokens ?? 0) - oneHour,
+    cacheWrite1h: oneHour,
+    audioInput: kept.audio_input ?? 0,
+    imageInput: kept.image ?? 0,
+    reasoning: kept.reasoning_tokens ?? 0,
+    audioOutput: kept.audio_output ?? 0,
+    imageOutput: kept.image_output ?? 0,
+    characters: kept.characters ?? 0,
+    seconds: kept.seconds ?? 0,
+    images: kept.images ?? 0,
+    searches: kept.searches ?? 0,
+    calls: kept.calls ?? 0,
+  }
+  return {
+    ...told,
+    input: prompt_tokens - sumOf(told, INPUT_COUNTS),
+    output: completion_tokens - sumOf(told, OUTPUT_COUNTS),
+  }
+}
+
+const ADMIN_PRICE = /^admin:(\d+)$/
+
+async function priceOf(db: Db, { price, priced_as }: Kept, timeMs: number): Promise<Price | undefined> {
+  if (priced_as === undefined) return undefined
+  if (price === 'shipped') return shippedPrice(priced_as, timeMs)
+  const version = ADMIN_PRICE.exec(price ?? '')?.[1]
+  return version === undefined ? undefined : findPriceVersion(db, priced_as, Number(version))
+}
+
+const PICO_DIGITS = 12
+
+/** Dollars to the picodollar, without zeros that say nothing. */
+function usdOfPicos(picos: bigint): string {
+  const digits = String(picos).padStart(PICO_DIGITS + 1, '0')
+  const fraction = digits.slice(-PICO_DIGITS).replace(/0+$/, '')
+  return `${digits.slice(0, -PICO_DIGITS)}${fraction && `.${fraction}`}`
+}
+
+const tell = (line: CostLine) => ({
+  kind: line.kind,
+  quantity: line.count,
+  rate: line.rateName,
+  price: rateUsd(line.rateName, line.rate),
+  amount: usdOfPicos(picosOf(line)),
+})
+
+/**
+ * What a request cost, line by line, at the price it was admitted under. Undefined where the lines would not add up to
+ * what was charged, to the nanodollar: a price table that has changed since tells nothing about then.
+ */
+export async function costLinesOf(db: Db, row: LogRow) {
+  const kept = JSON.parse(row.other) as Kept
+  const price = await priceOf(db, kept, row.created_time * 1000)
+  const usage = usageOf(row, kept)
+  if (!price || usage.input < 0 || usage.output < 0 || usage.cacheWrite < 0) return undefined
+  const lines = costLines(price.variants ? priceAt(price, kept.priced_for ?? {}) : price, usage)
+  const picos = lines.reduce((sum, line) => sum + picosOf(line), 0n)
+  const unit = BigInt(PICOS_PER_NANO)
+  const charged = BigInt(row.cost + (kept.overrun ?? 0)) * unit
+  const rounding = charged - picos
+  if (rounding < 0n || rounding >= unit) return undefined
+  return {
+    lines: lines.map(tell),
+    rounding: usdOfPicos(rounding),
+    overrun: usdOfPicos(BigInt(kept.overrun ?? 0) * unit),
+  }
+}

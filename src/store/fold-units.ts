@@ -1,0 +1,56 @@
+/** What a sum is kept by; the rest is summed away. */
+export const GRAINS = {
+  all: [],
+  model: ['model'],
+  channel: ['channel_id'],
+  channel_model: ['channel_id', 'model'],
+  user: ['user_id'],
+  user_model: ['user_id', 'model'],
+  token: ['user_id', 'token_id'],
+} as const
+export type Grain = keyof typeof GRAINS
+export type Dimension = (typeof GRAINS)[Grain][number]
+/**
+ * One name for grain and step: rows are found by it, and PostgreSQL, which takes two columns for independent, would guess
+ * a hundred times as many.
+ */
+export const kindOf = ({ grain, step }: { readonly grain: Grain; readonly step: number }) =>
+  `${grain}@${step}`
+
+export type FoldUnit = {
+  readonly unit: number
+  readonly sums: readonly { readonly grain: Grain; readonly step: number }[]
+}
+
+const QUARTER_HOUR_S = 900
+const HOUR_S = 3600
+const DAY_S = 24 * HOUR_S
+const WEEK_S = 7 * DAY_S
+
+/**
+ * A unit is folded whole, once it is over. Hours are for charts in any time zone, days and weeks for sums over long
+ * stretches: users and tokens are too many for anything finer to be worth its room, and their quarter hours are found by
+ * user.
+ */
+export const UNITS: readonly FoldUnit[] = [
+  {
+    unit: WEEK_S,
+    sums: (['user', 'user_model', 'token'] as const).map(grain => ({ grain, step: WEEK_S })),
+  },
+  {
+    unit: DAY_S,
+    sums: (['all', 'model', 'channel', 'channel_model', 'user', 'user_model', 'token'] as const).map(
+      grain => ({
+        grain,
+        step: DAY_S,
+      }),
+    ),
+  },
+  {
+    unit: HOUR_S,
+    sums: [
+      ...(['all', 'model', 'channel', 'channel_model'] as const).map(grain => ({ grain, step: HOUR_S })),
+      ...(['all', 'model', 'channel'] as const).map(grain => ({ grain, step: QUARTER_HOUR_S })),
+    ],
+  },
+]
