@@ -73,6 +73,7 @@ for (const engine of ENGINES) {
         [{ name: '', target: 'x' }, 'name'],
         [{ name: 'x', target: ' ' }, 'target'],
         [{ name: 'x'.repeat(256), target: 'x' }, 'name'],
+        [{ name: 'x,y', target: 'y' }, 'name'],
         [{ name: 'x', target: 'y', status: 3 }, 'status'],
         [{ name: 'x', target: 'y', channel_ids: 'all' }, 'channel_ids'],
         [{ name: 'x', target: 'y', channel_ids: [0] }, 'channel_ids.0'],

@@ -103,6 +103,7 @@ const inList = (kind: Kind, owners: Owners, body: object = {}): Naming => ({
 const RULES: Readonly<Record<string, Rule>> = {
   status: 'plain',
   setup: 'plain',
+  notice: 'plain',
   listGroups: 'plain',
   listOwnGroups: 'plain',
   listAllGroups: 'plain',
@@ -249,7 +250,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 /** Who each family of paths is for (contract 2), written down a second time: a slip in a route shows. */
 const FAMILIES: readonly (readonly [RegExp, Access])[] = [
-  [/^\/api\/(status|setup|user\/(login|register|logout))$/, 'public'],
+  [/^\/api\/(status|setup|notice|user\/(login|register|logout))$/, 'public'],
   [/^\/api\/(setting\/|option\/|channel\/:id\/key$|ledger\/suspense\/:id$)/, 'root'],
   [/^\/api\/(channel|alias|price|audit|group|ledger|route)\//, 'admin'],
   [/^\/api\/user\/(search|manage|:id)?$/, 'admin'],
@@ -268,6 +269,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
 /** What the program serves besides the contract: the console and the reference. */
 const BESIDE_THE_CONTRACT = [
   /^GET \/(assets\/\*|theme\.js|icon\.svg)?$/,
+  /^HEAD \/$/,
   /^GET \/api\/openapi\.json$/,
   /^(GET|HEAD) \/docs(\/.*)?$/,
 ]

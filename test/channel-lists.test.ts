@@ -49,6 +49,7 @@ for (const engine of ENGINES) {
 
     it('come by id with id_sort, newest first', async () => {
       assert.deepEqual(await names('id_sort=true'), ['epsilon', 'delta 100%', 'gamma', 'Beta', 'alpha'])
+      assert.deepEqual(await names('id_sort=True'), await names('id_sort=true'))
       assert.deepEqual(await names('id_sort=false'), await names(''))
     })
 

@@ -107,6 +107,13 @@ for (const engine of ENGINES) {
       }
     })
 
+    it('are asked for by name where neither form of one was sent', async () => {
+      for (const body of [{}, { mode: 'single' }, { mode: 'batch', channel: null }]) {
+        const reply = await api('POST', '/api/channel/', body)
+        assert.deepEqual([reply.status, reply.body.message], [400, 'channel: is needed'])
+      }
+    })
+
     it('are made from a flat body without mode, whatever headers and fields existing clients add', async () => {
       const { status, body } = await api(
         'POST',

@@ -52,6 +52,12 @@ describe('the files of the console', () => {
     }
   })
 
+  it('say that somebody is at home to those who ask for nothing more', async () => {
+    const reply = await fetch(`${server.url}/`, { method: 'HEAD' })
+    assert.deepEqual([reply.status, await reply.text()], [200, ''])
+    assert.match(reply.headers.get('content-type') ?? '', /^text\/html/)
+  })
+
   it('leave addresses that nobody knows an error', async () => {
     for (const path of ['/nothing', '/assets/nothing.js', '/channelsx']) {
       const reply = await fetch(`${server.url}${path}`, { headers: HTML })

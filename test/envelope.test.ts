@@ -72,6 +72,40 @@ for (const engine of ENGINES) {
         for (const { message } of body.errors) assert.ok(message.length > 0)
       })
 
+      it('of bad input says of each field what it must be', async () => {
+        const messagesOf = async (reply: Promise<Reply>) =>
+          (await reply).body.errors.map(({ path, message }: Record<string, string>) => `${path}: ${message}`)
+        const create = (body: unknown) => messagesOf(gateway.api('POST', '/api/token/', body))
+        assert.deepEqual(await create({}), ['name: is needed'])
+        assert.deepEqual(await create([]), ['body: must be a JSON object'])
+        assert.deepEqual(await messagesOf(gateway.api('POST', '/api/token/')), [
+          'body: must be a JSON object',
+        ])
+        assert.deepEqual(
+          await create({ name: 5, remain_quota: -1, expired_time: 1.5, unlimited_quota: 'yes', limits: [] }),
+          [
+            'name: must be a text',
+            'remain_quota: must be at least 0',
+            'expired_time: must be a whole number',
+            'unlimited_quota: must be true or false',
+            'limits: must be an object',
+          ],
+        )
+        assert.deepEqual(await create({ name: 'x', limits: { rpm: 1e10 } }), [
+          'limits.rpm: must be at most 1000000000',
+        ])
+        assert.deepEqual(await messagesOf(gateway.api('POST', '/api/token/batch', { ids: [] })), [
+          'ids: must not be empty',
+        ])
+        assert.deepEqual(await messagesOf(gateway.api('POST', '/api/user/manage', { id: 1, action: 'x' })), [
+          'action: must be one of enable, disable, promote, demote, add_quota, delete',
+        ])
+        assert.deepEqual(await messagesOf(gateway.api('PUT', '/api/option/', { key: 'attempts' })), [
+          'value: is needed',
+        ])
+        assert.deepEqual(await messagesOf(get('/api/token/?p=1&p=2')), ['p: must be one text, not several'])
+      })
+
       it('of a refusal carries the status of its case', async () => {
         assertRefused(
           await gateway.api('GET', '/api/user/self', undefined, { token: null }),
@@ -145,6 +179,13 @@ for (const engine of ENGINES) {
           const { headers } = await get(path)
           for (const [name, value] of Object.entries(SECURITY_HEADERS))
             assert.match(headers.get(name) ?? '', value, `${name} of ${path}`)
+        }
+      })
+
+      it('say with every 401 how to show a credential', async () => {
+        for (const path of ['/api/user/self', '/api/pricing', '/v1/models']) {
+          const { status, headers } = await gateway.api('GET', path, undefined, { token: null })
+          assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer'], path)
         }
       })
 
@@ -224,6 +265,11 @@ for (const engine of ENGINES) {
         }
       })
 
+      it('that have a word in the place of a number are none of ours, whatever is asked of them', async () => {
+        for (const path of ['/api/user/topup', '/api/channel/fix', '/api/channel/1/keys/first/status'])
+          assertRefused(await gateway.api('PATCH', path, {}), 404, 'not_found')
+      })
+
       it('that are public need no credential; all others answer 401 without one', async () => {
         const open = ['/api/status', '/api/setup', '/api/openapi.json', '/docs']
         for (const path of open)
@@ -280,6 +326,13 @@ for (const engine of ENGINES) {
           'application/json; charset=utf-8',
         ])
           assert.equal((await post('{"name":"x"}', { 'content-type': type })).status, 200)
+      })
+
+      it('that is compressed is refused by that word, for it is not read here', async () => {
+        const reply = await post('{"name":"x"}', { 'content-encoding': 'gzip' })
+        assertFault(reply, 'body')
+        assert.match(reply.body.message, /gzip/)
+        assert.equal((await post('{"name":"x"}', { 'content-encoding': 'identity' })).status, 200)
       })
 
       it('that is too large is 413, whether or not it says its length', async () => {
@@ -440,6 +493,11 @@ for (const engine of ENGINES) {
         assert.equal(data.setup, true)
         assert.equal(typeof data.version, 'string')
         assert.ok(Math.abs(data.start_time - Date.now() / 1000) < 600)
+      })
+
+      it('is what is announced, which is nothing', async () => {
+        const { status, body } = await gateway.api('GET', '/api/notice', undefined, { token: null })
+        assert.deepEqual([status, body.data], [200, ''])
       })
 
       it('is whether the gateway is set up, which it is from its first start on', async () => {

@@ -193,11 +193,15 @@ for (const engine of ENGINES) {
       it('unknown paths and wrong methods in its own shape', async () => {
         const { key } = await newToken()
         refusedWith(await gateway.api('GET', '/v1/nothing', undefined, { token: key }), 404, 'not_found')
-        refusedWith(
-          await gateway.api('GET', '/v1/chat/completions', undefined, { token: key }),
-          405,
-          'method_not_allowed',
-        )
+        for (const [method, path, allow] of [
+          ['GET', '/v1/chat/completions', 'POST'],
+          ['POST', '/v1/models', 'GET'],
+          ['PUT', '/v1/videos', 'GET, POST'],
+        ] as const) {
+          const reply = await gateway.api(method, path, undefined, { token: key })
+          refusedWith(reply, 405, 'method_not_allowed')
+          assert.equal(reply.headers.get('allow'), allow)
+        }
       })
 
       it('what token or user cannot pay, before anything is sent, and tells SDKs not to repeat it', async () => {

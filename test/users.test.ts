@@ -133,6 +133,17 @@ for (const engine of ENGINES) {
         assert.equal((await login(user.username, user.password)).status, 200)
       })
 
+      it('lets nobody guess the current password with a credential of the account', async () => {
+        const user = await gateway.createUser()
+        const change = (original_password: string) =>
+          as(user, 'PUT', '/api/user/self', { password: 'a new password', original_password })
+        for (let guess = 0; guess < 5; guess++)
+          assertRefused(await change(`guess ${guess}`), 403, 'wrong_password')
+        const reply = await change('guess 6')
+        assertRefused(reply, 429, 'rate_limited')
+        assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+      })
+
       it('is deleted with everything that opens it, and is 404 from then on', async () => {
         const user = await gateway.createUser({ quota: 7 })
         const token = (await as(user, 'POST', '/api/token/', { name: 'x', unlimited_quota: true })).body.data

@@ -12,8 +12,12 @@ export type ErrorAnswer = {
   readonly body: unknown
 }
 
-const retryAfter = ({ retryAfterS }: Refusal) =>
-  retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) }
+/** What a status has to say beside its body (RFC 9110, 15.5.2 and 15.5.6). */
+const headersOf = ({ retryAfterS, allow }: Refusal, status: number) => ({
+  ...(retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) }),
+  ...(allow === undefined ? {} : { allow: allow.join(', ') }),
+  ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+})
 
 const isManagementCode = (code: string): code is ManagementCode => Object.hasOwn(MANAGEMENT_STATUS, code)
 const isRelayCode = (code: string): code is RelayCode => Object.hasOwn(RELAY_STATUS, code)
@@ -24,7 +28,7 @@ export function managementError(error: Refusal): ErrorAnswer {
   const errors = error.errors === undefined ? {} : { errors: error.errors }
   return {
     status: MANAGEMENT_STATUS[code],
-    headers: retryAfter(error),
+    headers: headersOf(error, MANAGEMENT_STATUS[code]),
     body: { success: false, code, message: error.message, ...errors },
   }
 }
@@ -39,7 +43,7 @@ export function relayError(error: Refusal): ErrorAnswer {
   const { status, type } = RELAY_STATUS[code]
   return {
     status,
-    headers: retryAfter(error),
+    headers: headersOf(error, status),
     body: { error: { message: error.message, type, param: error.errors?.[0]?.path ?? null, code } },
   }
 }

@@ -68,20 +68,17 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
 
   // Whatever a body calls itself, it is read as JSON: the contract knows nothing else, and says so when it is not.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(
-    '*',
-    { parseAs: 'buffer' },
-    async (request: { bodyDigest: string }, bytes: Buffer) => {
-      request.bodyDigest = bodyDigest(bytes)
-      if (bytes.length === 0) return undefined
-      try {
-        return parseJson(bytes)
-      } catch (error) {
-        if (error instanceof JsonError) throw invalidField('body', error.message)
-        throw error
-      }
-    },
-  )
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
+    mustBePlain(request)
+    request.bodyDigest = bodyDigest(bytes)
+    if (bytes.length === 0) return undefined
+    try {
+      return parseJson(bytes)
+    } catch (error) {
+      if (error instanceof JsonError) throw invalidField('body', error.message)
+      throw error
+    }
+  })
 
   app.addHook('onRequest', async (request, reply) => dress(request, reply))
   app.addHook('onResponse', async (request, reply) => {
@@ -106,7 +103,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   await serveReference(app, deps)
   const { sendPage } = await serveConsole(app, deps)
   app.setNotFoundHandler(async (request, reply) => {
-    refuseOtherMethod(request, reply)
+    refuseOtherMethod(request)
     if (isPage(request)) return sendPage(reply)
     throw nothingAt(request)
   })
@@ -114,6 +111,16 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
 
   await app.ready()
   return app
+}
+
+/** Only the relay takes compressed bodies; here they would be mistaken for broken JSON. */
+function mustBePlain({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding'] ?? 'identity'
+  if (encoding !== 'identity')
+    throw invalidField(
+      'body',
+      `is encoded as ${encoding.slice(0, 60)}; send it as it is, without Content-Encoding`,
+    )
 }
 
 const nothingAt = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>

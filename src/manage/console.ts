@@ -85,7 +85,8 @@ export async function serveConsole(
   }
 
   const hide = { schema: { hide: true } }
-  app.get('/', hide, (_request, reply) => sendPage(reply))
+  // Whoever only asks whether somebody is at home is told so.
+  app.get('/', { ...hide, exposeHeadRoute: true }, (_request, reply) => sendPage(reply))
   // Named by their content: what was fetched once never has to be asked for again.
   app.get<{ Params: { '*': string } }>('/assets/*', hide, (request, reply) =>
     reply

@@ -42,7 +42,7 @@ const CHAPTERS = [
   { name: 'Audit', words: ['audit'], description: 'Who did what, in a chain that shows every change.' },
   {
     name: 'Status',
-    words: ['status', 'setup', 'group'],
+    words: ['status', 'setup', 'notice', 'group'],
     description: 'What anybody may know of this gateway.',
   },
 ] as const

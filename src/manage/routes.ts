@@ -1,9 +1,10 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Refusal } from '../domain/errors.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { wrongMethod } from '../domain/errors.ts'
 import { createAliasHandlers } from './aliases.ts'
 import { createAuditHandlers } from './audit.ts'
 import { createChannelHandlers } from './channels.ts'
 import { contract } from './contract/index.ts'
+import type { Route } from './contract/route.ts'
 import type { Deps } from './deps.ts'
 import { createInsightHandlers } from './insight.ts'
 import { createLedgerHandlers } from './ledger.ts'
@@ -59,44 +60,51 @@ const paramsIn = (path: string) => path.split('/:').length
 /** What each path takes, those with fewer parameters first: a name of ours stands before somebody's id. */
 function knownPaths(): KnownPath[] {
   const served = new Map<string, Set<string>>([[DOCUMENT_PATH, new Set(['GET'])]])
-  for (const { path, method } of Object.values(contract))
-    served.set(path, (served.get(path) ?? new Set()).add(method))
+  const routes: readonly Route[] = Object.values(contract)
+  for (const { path, method } of routes) served.set(path, (served.get(path) ?? new Set()).add(method))
+  const numbered = new Set(routes.filter(takesNumbers).map(({ path }) => path))
   return [...served]
     .sort(([a], [b]) => paramsIn(a) - paramsIn(b))
     .map(([path, methods]) => ({
       path,
-      pattern: new RegExp(`^${path.replace(/\/$/, '').replaceAll(/:[^/]+/g, '[^/]+')}/?$`),
+      pattern: patternOf(path, numbered.has(path) ? '\\d+' : '[^/]+'),
       methods,
     }))
 }
 
-const KNOWN = knownPaths()
+const patternOf = (path: string, param: string) =>
+  new RegExp(`^${path.replace(/\/$/, '').replaceAll(/:[^/]+/g, param)}/?$`)
 
-function refuseMethod({ path, methods }: KnownPath, { method }: FastifyRequest, reply: FastifyReply): never {
-  const allow = [...methods].sort().join(', ')
-  reply.header('allow', allow)
-  throw new Refusal('method_not_allowed', `${path} takes ${allow}, not ${method}`)
+/** Whether the parameters are numbers: a word in their place is no path of ours. */
+function takesNumbers({ path, params }: Route): boolean {
+  const names = path.split('/').flatMap(part => (part.startsWith(':') ? part.slice(1) : []))
+  const isTaken = (value: string) =>
+    params?.safeParse(Object.fromEntries(names.map(name => [name, value]))).success
+  return isTaken('1') === true && isTaken('word') === false
 }
 
+const KNOWN = knownPaths()
+
 /** A known path asked in another way is 405, not 404. */
-export function refuseOtherMethod(request: FastifyRequest, reply: FastifyReply): void {
+export function refuseOtherMethod(request: FastifyRequest): void {
   const asked = (request.url.split('?')[0] ?? '').replaceAll(/\/{2,}/g, '/')
   const known = KNOWN.find(({ pattern }) => pattern.test(asked))
-  if (known) refuseMethod(known, request, reply)
+  if (known) throw wrongMethod(known.path, known.methods, request.method)
 }
 
 /** Where a path with a parameter takes what a name of ours does not, the name would be taken for somebody's id. */
 function keepNamesApart(app: FastifyInstance): void {
-  for (const known of KNOWN) {
-    const { path, methods } = known
-    const wider = KNOWN.filter(other => other.path !== path && other.pattern.test(path))
+  for (const { path, methods } of KNOWN) {
+    const wider = KNOWN.filter(other => other.path !== path && patternOf(other.path, '[^/]+').test(path))
     const others = new Set(wider.flatMap(other => [...other.methods])).difference(methods)
     if (others.size === 0) continue
     app.route({
       method: [...others],
       url: path,
       schema: { hide: true },
-      handler: async (request, reply) => refuseMethod(known, request, reply),
+      handler: async request => {
+        throw wrongMethod(path, methods, request.method)
+      },
     })
   }
 }

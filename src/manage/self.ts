@@ -1,14 +1,16 @@
 import { invalidField, notFound, Refusal } from '../domain/errors.ts'
-import { mask } from '../domain/text.ts'
+import { fold, mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken } from '../identity/credentials.ts'
 import { SESSION_ABSOLUTE_S, SESSION_IDLE_S } from '../identity/identify.ts'
+import { mustBeAllowed } from '../identity/throttle.ts'
 import {
   deleteAccessToken,
   deleteAccessTokensNamed,
   insertAccessToken,
   listAccessTokens,
 } from '../store/access-tokens.ts'
+import type { UserRow } from '../store/schema.ts'
 import { endSessions, listSessions } from '../store/sessions.ts'
 import type { Trx } from '../store/store.ts'
 import { type UserChange, updateUser } from '../store/users.ts'
@@ -28,6 +30,7 @@ export function createSelfHandlers({
   db,
   now,
   passwords,
+  throttle,
   digest,
   ledger,
 }: Deps): Handlers<typeof selfContract> {
@@ -45,19 +48,29 @@ export function createSelfHandlers({
     return { id, name, token, created_time, expired_time: expiredTime }
   }
 
+  /** Whoever has somebody's session or access token does not get to guess the password with it. */
+  async function mustKnowPassword(
+    user: Pick<UserRow, 'username' | 'password_hash'>,
+    given: string | undefined,
+    address: string,
+  ): Promise<void> {
+    const wrong = new Refusal('wrong_password', 'original_password is missing or wrong')
+    if (given === undefined) throw wrong
+    const account = fold(user.username)
+    await mustBeAllowed(throttle, account, address)
+    if (!(await passwords.verify(given, user.password_hash))) throw wrong
+    throttle.succeed(account, address)
+  }
+
   return {
     getSelf: async ({ actor, reply }) => {
       await mustBeFresh(reply, ledger.catchUp({ kind: 'user', ownerId: actor.id }))
       return tellUser(await mustFindUser(db, actor.id))
     },
 
-    updateSelf: async ({ actor, body, change }) => {
+    updateSelf: async ({ actor, body, address, change }) => {
       const current = await mustFindUser(db, actor.id)
-      if (body.password !== undefined) {
-        const { original_password: original } = body
-        if (original === undefined || !(await passwords.verify(original, current.password_hash)))
-          throw new Refusal('wrong_password', 'original_password is missing or wrong')
-      }
+      if (body.password !== undefined) await mustKnowPassword(current, body.original_password, address)
       const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
       return change(async ({ trx, audit }) => {
         const before = await mustHoldUser(trx, actor.id)

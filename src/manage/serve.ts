@@ -8,6 +8,7 @@ import type { Call, Handlers } from './call.ts'
 import { createChange } from './change.ts'
 import type { Contract, Route } from './contract/route.ts'
 import type { Deps } from './deps.ts'
+import { faultWords } from './fault-words.ts'
 import { tagOf } from './reference.ts'
 
 const envelope = (data: unknown) =>
@@ -136,7 +137,7 @@ const unchanging: ReturnType<typeof createChange>['repeatable'] = (_request, _ro
 /** The contract's schemas judge every part of a request; each fault is told by its path. */
 export const validatorCompiler = ({ schema, httpPart }: { schema: z.ZodType; httpPart?: string }) => {
   return (value: unknown) => {
-    const result = schema.safeParse(value)
+    const result = schema.safeParse(value, { error: faultWords })
     if (result.success) return { value: result.data }
     const errors = result.error.issues.slice(0, 50).map(issue => ({
       path: issue.path.length > 0 ? issue.path.join('.') : (httpPart ?? 'body'),

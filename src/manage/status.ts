@@ -46,6 +46,7 @@ export function createStatusHandlers({
       }
     },
     setup: async () => ({ status: true, root_init: true, database_type: engine }),
+    notice: async () => '',
     listGroups: async () => Object.keys(GROUPS),
     listOwnGroups: async () => GROUPS,
     listAllGroups: async () => GROUPS,

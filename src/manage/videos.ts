@@ -21,6 +21,9 @@ import { pageTold } from './page.ts'
 
 const isAdmin = ({ role }: Pick<Actor, 'role'>) => role >= ROLE.admin
 
+/** An entry of the ledger always says why. */
+const NO_REASON = 'the video job failed'
+
 const isRefundable = (row: VideoWithNames) =>
   row.status === 'failed' && row.cost > 0 && row.refunded_time === null
 
@@ -141,11 +144,12 @@ export function createVideoHandlers({
 
     refundVideo: async ({ actor, params, body, change }) => {
       const before = await visible(params.id, actor)
+      const reason = body?.reason || NO_REASON
       await ledger.surrender({ kind: 'user', ownerId: before.user_id })
       await ledger.surrender({ kind: 'token', ownerId: before.token_id })
       const told = await change(async ({ trx, audit }) => {
         const by = actorLabel(actor)
-        const row = await markRefunded(trx, params.id, { time: now(), by, reason: body.reason })
+        const row = await markRefunded(trx, params.id, { time: now(), by, reason })
         if (!row) throw new Refusal('conflict', whyNot(before))
         await refund(trx, {
           userId: row.user_id,
@@ -154,7 +158,7 @@ export function createVideoHandlers({
           amount: row.cost,
           requestId: row.request_id,
           actor: by,
-          reason: body.reason,
+          reason,
           time: now(),
         })
         await insertLog(trx, {
@@ -166,7 +170,7 @@ export function createVideoHandlers({
           channel_id: row.channel_id,
           model_name: row.model,
           cost: row.cost,
-          content: body.reason,
+          content: reason,
           request_id: row.request_id,
           other: JSON.stringify({ video_id: row.id }),
         })

@@ -3,6 +3,8 @@ import { id, idParams, modelName, optional, paged, pageOf, queryText } from './f
 import type { Contract } from './route.ts'
 
 const status = z.union([z.literal(1), z.literal(2)], { error: 'must be 1 (enabled) or 2 (disabled)' })
+/** No comma: lists of models are also told as one text with commas between, and a token names an alias there. */
+const aliasName = modelName.refine(name => !name.includes(','), 'must not contain a comma')
 /** Null and an empty list both mean any channel. */
 const channelIds = z.array(id).max(1_000).nullish()
 
@@ -31,7 +33,7 @@ export const aliasContract = {
     path: '/api/alias/',
     access: 'admin',
     summary: 'Make an alias: requests for its name are served as the target, which may be another alias',
-    body: z.object({ name: modelName, target: modelName, channel_ids: channelIds, status: optional(status) }),
+    body: z.object({ name: aliasName, target: modelName, channel_ids: channelIds, status: optional(status) }),
     data: aliasTold,
   },
   getAlias: {
@@ -49,7 +51,7 @@ export const aliasContract = {
     summary: 'Change the fields given, keep the rest; channel_ids null means any channel',
     body: z.object({
       id,
-      name: optional(modelName),
+      name: optional(aliasName),
       target: optional(modelName),
       channel_ids: channelIds,
       status: optional(status),

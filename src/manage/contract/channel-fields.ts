@@ -83,9 +83,12 @@ const mode = z.enum(['single', 'batch', 'multi_to_single'])
 /** The channel inside `channel` (spec 4.2), or flat beside `mode`, as some existing clients send it. */
 export const channelCreated = z
   .object({ mode: optional(mode), channel: optional(channel), ...channelFields })
-  .transform(({ mode = 'single', channel: inner, ...flat }) =>
-    inner === undefined ? { mode, channel: flat, at: '' } : { mode, channel: inner, at: 'channel.' },
-  )
+  .transform(({ mode = 'single', channel: inner, ...flat }, context) => {
+    if (inner !== undefined) return { mode, channel: inner, at: 'channel.' }
+    if (Object.values(flat).every(value => value === undefined))
+      context.addIssue({ code: 'custom', path: ['channel'], message: 'is needed' })
+    return { mode, channel: flat, at: '' }
+  })
 
 const object = z.record(z.string(), z.unknown())
 

@@ -40,6 +40,7 @@ const STATUS_FILTERS: Readonly<Record<string, readonly number[] | undefined>> = 
 const statusFilter = z
   .string()
   .trim()
+  .toLowerCase()
   .refine(value => Object.hasOwn(STATUS_FILTERS, value), 'must be "enabled", "disabled", 1, 2 or 3')
   .transform(value => STATUS_FILTERS[value])
   .optional()

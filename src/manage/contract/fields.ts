@@ -39,8 +39,11 @@ export const queryNumber = z
   .regex(/^(-?\d{1,16})?$/, 'must be a whole number')
   .transform(value => (value === '' ? undefined : Number(value)))
   .optional()
+/** In any case: there are languages that write a boolean `True`. */
 export const queryFlag = z
-  .enum(['true', 'false', '1', '0', ''])
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['true', 'false', '1', '0', '']))
   .transform(value => value === 'true' || value === '1')
   .optional()
 /** The family's clients send empty filters for "all". */

@@ -42,6 +42,13 @@ export const statusContract = {
     summary: 'Whether the gateway has its root user; it has from its first start on',
     data: z.object({ status: z.boolean(), root_init: z.boolean(), database_type: z.string() }),
   },
+  notice: {
+    method: 'GET',
+    path: '/api/notice',
+    access: 'public',
+    summary: 'What the operators announce, which is nothing here; existing clients ask for it',
+    data: z.string(),
+  },
   listGroups: {
     method: 'GET',
     path: '/api/group/',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { VIDEO_STATES } from '../../domain/video.ts'
-import { paged, pageOf, queryFlag, queryNumber, queryText, text } from './fields.ts'
+import { optional, paged, pageOf, queryFlag, queryNumber, queryText, text } from './fields.ts'
 import { entryTold } from './ledger.ts'
 import type { Contract } from './route.ts'
 
@@ -100,9 +100,9 @@ export const videoContract = {
     method: 'POST',
     path: '/api/video/:id/refund',
     access: 'admin',
-    summary: 'Gives the price of a failed job back to its user and token, once',
+    summary: 'Gives the price of a failed job back to its user and token, once; a reason may be told',
     params,
-    body: z.object({ reason: text({ min: 1, max: 500 }) }),
+    body: z.object({ reason: optional(text({ max: 500 })) }).nullish(),
     data: videoTold,
   },
 } as const satisfies Contract
