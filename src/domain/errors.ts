@@ -56,13 +56,19 @@ export type RelayCode = keyof typeof RELAY_STATUS
 /** One field of a request that cannot be taken, by its path. */
 export type FieldFault = { readonly path: string; readonly message: string }
 
-type Details = { readonly errors?: readonly FieldFault[]; readonly retryAfterS?: number }
+type Details = {
+  readonly errors?: readonly FieldFault[]
+  readonly retryAfterS?: number
+  /** What else the answer tells beside its body. */
+  readonly headers?: Readonly<Record<string, string>>
+}
 
 /** A request that Sluice refuses: the code says which row of the tables above answers it. */
 export class Refusal extends Error {
   readonly code: ManagementCode | RelayCode
   readonly errors: readonly FieldFault[] | undefined
   readonly retryAfterS: number | undefined
+  readonly headers: Readonly<Record<string, string>> | undefined
 
   constructor(code: ManagementCode | RelayCode, message: string, details: Details = {}) {
     super(message)
@@ -70,6 +76,7 @@ export class Refusal extends Error {
     this.code = code
     this.errors = details.errors
     this.retryAfterS = details.retryAfterS
+    this.headers = details.headers
   }
 }
 
@@ -81,5 +88,11 @@ export function invalid(errors: readonly FieldFault[]): Refusal {
 }
 
 export const invalidField = (path: string, message: string) => invalid([{ path, message }])
+
+/** A path that is ours, but not with this method. */
+export const wrongMethod = (path: string, methods: readonly string[]) => {
+  const allow = methods.toSorted().join(', ')
+  return new Refusal('method_not_allowed', `${path} takes ${allow}`, { headers: { allow } })
+}
 
 export const notFound = (what: string) => new Refusal('not_found', `there is no such ${what}`)

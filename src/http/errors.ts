@@ -12,8 +12,10 @@ export type ErrorAnswer = {
   readonly body: unknown
 }
 
-const retryAfter = ({ retryAfterS }: Refusal) =>
-  retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) }
+const headersOf = ({ retryAfterS, headers }: Refusal): Record<string, string> => ({
+  ...headers,
+  ...(retryAfterS !== undefined && { 'retry-after': String(retryAfterS) }),
+})
 
 const isManagementCode = (code: string): code is ManagementCode => Object.hasOwn(MANAGEMENT_STATUS, code)
 const isRelayCode = (code: string): code is RelayCode => Object.hasOwn(RELAY_STATUS, code)
@@ -24,7 +26,7 @@ export function managementError(error: Refusal): ErrorAnswer {
   const errors = error.errors === undefined ? {} : { errors: error.errors }
   return {
     status: MANAGEMENT_STATUS[code],
-    headers: retryAfter(error),
+    headers: headersOf(error),
     body: { success: false, code, message: error.message, ...errors },
   }
 }
@@ -39,7 +41,7 @@ export function relayError(error: Refusal): ErrorAnswer {
   const { status, type } = RELAY_STATUS[code]
   return {
     status,
-    headers: retryAfter(error),
+    headers: headersOf(error),
     body: { error: { message: error.message, type, param: error.errors?.[0]?.path ?? null, code } },
   }
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { Refusal } from '../domain/errors.ts'
+import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { internalError } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import { type Admitted, admit, credentialOf } from './admit.ts'
@@ -145,6 +145,7 @@ function modelIn(escaped: string | undefined): string | undefined {
 }
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
+const READS = ['GET', 'HEAD']
 const BILLING = /^\/(v1\/)?dashboard\/billing\//
 
 /** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
@@ -198,7 +199,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     const models = spec ? null : MODELS.exec(path)
     const run = () => {
       if (models) {
-        if (request.method !== 'GET') throw new Refusal('method_not_allowed', `${path} takes GET`)
+        if (!READS.includes(request.method ?? '')) throw wrongMethod(path, READS)
         return listModels(request, response, modelIn(models[1]), requestId)
       }
       if (!spec) {
@@ -206,7 +207,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
         if (!serve) throw notServed(request)
         return serve({ request, response, requestId })
       }
-      if (request.method !== 'POST') throw new Refusal('method_not_allowed', `${path} takes POST`)
+      if (request.method !== 'POST') throw wrongMethod(path, ['POST'])
       return walk(deps, spec, request, response, requestId)
     }
     Promise.try(run).catch(error => fail(response, error, { voice: spec?.voice, requestId }))

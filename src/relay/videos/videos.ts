@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Refusal } from '../../domain/errors.ts'
+import { Refusal, wrongMethod } from '../../domain/errors.ts'
 import type { VideoAsk } from '../../formats/media/video.ts'
 import type { VideoRow } from '../../store/schema.ts'
 import { deleteVideo, findVideo, listOwnVideos } from '../../store/videos.ts'
@@ -174,8 +174,7 @@ export function createVideos(deps: VideoDeps) {
         const found = pattern.exec(path)
         if (!found) continue
         const serve = Object.hasOwn(methods, method) ? methods[method] : undefined
-        if (!serve)
-          throw new Refusal('method_not_allowed', `${path} takes ${Object.keys(methods).sort().join(', ')}`)
+        if (!serve) throw wrongMethod(path, Object.keys(methods))
         return asked => serve({ ...asked, path, id: found[1] ?? '' })
       }
       return undefined
