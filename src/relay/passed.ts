@@ -36,11 +36,22 @@ function parse(body: Buffer): unknown {
 
 /** What a provider refused, in the common shape with the provider's own status, type and code (contract 3). */
 export const passedError = ({ status, body }: Whole, channel: RelayChannel): PassedError =>
-  told({ parsed: parse(body), status, otherwise: `the provider answered ${status}` }, channel)
+  told(
+    {
+      parsed: parse(body),
+      status,
+      otherwise: `the provider answered ${status}`,
+      type: 'invalid_request_error',
+    },
+    channel,
+  )
 
 /** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
 export const passedEvent = (error: unknown, channel: RelayChannel): PassedError => ({
-  ...told({ parsed: { error }, status: 200, otherwise: 'the provider reported an error' }, channel),
+  ...told(
+    { parsed: { error }, status: 200, otherwise: 'the provider reported an error', type: 'upstream_error' },
+    channel,
+  ),
   kind: kindOf(error),
 })
 
@@ -50,9 +61,15 @@ function kindOf(error: unknown): ErrorKind | undefined {
   return Object.hasOwn(ERROR_KINDS, kind) ? (kind as ErrorKind) : undefined
 }
 
-type Words = { readonly parsed: unknown; readonly status: number; readonly otherwise: string }
+/** What the provider said, and what is said where it left something out. */
+type Words = {
+  readonly parsed: unknown
+  readonly status: number
+  readonly otherwise: string
+  readonly type: string
+}
 
-function told({ parsed, status, otherwise }: Words, channel: RelayChannel): PassedError {
+function told({ parsed, status, otherwise, type }: Words, channel: RelayChannel): PassedError {
   const outer = objectOf(parsed)
   const inner = objectOf(outer.error)
   const words =
@@ -66,7 +83,7 @@ function told({ parsed, status, otherwise }: Words, channel: RelayChannel): Pass
     body: {
       error: {
         message,
-        type: clean(inner.type) ?? clean(outer.type) ?? 'invalid_request_error',
+        type: clean(inner.type) ?? clean(outer.type) ?? type,
         param: clean(inner.param) ?? null,
         code: typeof code === 'number' ? code : (clean(code) ?? null),
       },
