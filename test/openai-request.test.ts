@@ -99,9 +99,11 @@ describe('the fields of a chat request', () => {
     assert.deepEqual([stream, n, maxOutput, includeUsage], [true, 128, 7, true])
   })
 
-  it('may set both limits: max_completion_tokens wins', () => {
+  it('may set both limits: the greater one is held for, since a host may know only one of them', () => {
     const body = { ...CHAT, max_tokens: 7, max_completion_tokens: 9 }
     assert.equal(factsOf(readChatRequest(body)).maxOutput, 9)
+    const other = { ...CHAT, max_tokens: 9, max_completion_tokens: 7 }
+    assert.equal(factsOf(readChatRequest(other)).maxOutput, 9)
     assert.deepEqual(faultOf(readChatRequest({ ...body, max_tokens: 'x' })), [
       'max_tokens',
       'invalid_parameter',
@@ -109,7 +111,7 @@ describe('the fields of a chat request', () => {
   })
 
   it('are refused with their name where they are of the wrong kind or out of range', () => {
-    const wrongNumbers = [0, -1, 1.5, 1e308, 2 ** 63, '10', true, [], {}]
+    const wrongNumbers = [0, -1, 1.5, 1e13, 1e15, 1e308, 2 ** 63, '10', true, [], {}]
     const wrong: [string, unknown, string?][] = [
       ...[0, 1, 'true', [], {}].map(value => ['stream', value] as [string, unknown]),
       ...[...wrongNumbers, 129].map(value => ['n', value] as [string, unknown]),

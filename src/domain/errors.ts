@@ -59,8 +59,8 @@ export type FieldFault = { readonly path: string; readonly message: string }
 type Details = {
   readonly errors?: readonly FieldFault[]
   readonly retryAfterS?: number
-  /** The methods that the path takes. */
-  readonly allow?: readonly string[]
+  /** What else the answer tells beside its body. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A request that Sluice refuses: the code says which row of the tables above answers it. */
@@ -68,7 +68,7 @@ export class Refusal extends Error {
   readonly code: ManagementCode | RelayCode
   readonly errors: readonly FieldFault[] | undefined
   readonly retryAfterS: number | undefined
-  readonly allow: readonly string[] | undefined
+  readonly headers: Readonly<Record<string, string>> | undefined
 
   constructor(code: ManagementCode | RelayCode, message: string, details: Details = {}) {
     super(message)
@@ -76,7 +76,7 @@ export class Refusal extends Error {
     this.code = code
     this.errors = details.errors
     this.retryAfterS = details.retryAfterS
-    this.allow = details.allow
+    this.headers = details.headers
   }
 }
 
@@ -91,8 +91,8 @@ export const invalidField = (path: string, message: string) => invalid([{ path, 
 
 /** A known path asked in a way it does not take. */
 export function wrongMethod(path: string, methods: Iterable<string>, asked = 'another'): Refusal {
-  const allow = [...methods].sort()
-  return new Refusal('method_not_allowed', `${path} takes ${allow.join(', ')}, not ${asked}`, { allow })
+  const allow = [...methods].sort().join(', ')
+  return new Refusal('method_not_allowed', `${path} takes ${allow}, not ${asked}`, { headers: { allow } })
 }
 
 export const notFound = (what: string) => new Refusal('not_found', `there is no such ${what}`)

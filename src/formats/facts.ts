@@ -1,7 +1,7 @@
 import type { Address } from './format.ts'
 import { addedTokens, type ChatFacts } from './openai/chat-request.ts'
 import { inputBound, type PromptSize, sizeOf } from './openai/prompt-size.ts'
-import { type Fields, type RequestReading, readRequest } from './openai/request-fields.ts'
+import { type Fields, MAX_LIMIT, type RequestReading, readRequest } from './openai/request-fields.ts'
 import { isObject, type JsonObject, member } from './openai/value.ts'
 
 /** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
@@ -23,7 +23,7 @@ export const createFactsReader =
     readRequest(parsed, (fields, body) => {
       const model = address.model ?? fields.model()
       const stream = address.stream ?? fields.flag('stream')
-      const maxOutput = fields.integer(names.limit)
+      const maxOutput = fields.integer(names.limit, MAX_LIMIT)
       for (const [name, message] of Object.entries(names.refused ?? {}))
         if (isWanted(member(body, name))) fields.refuse(name, message)
       const turns = countTurns(fields, names)

@@ -13,9 +13,9 @@ export type ErrorAnswer = {
 }
 
 /** What a status has to say beside its body (RFC 9110, 15.5.2 and 15.5.6). */
-const headersOf = ({ retryAfterS, allow }: Refusal, status: number) => ({
+const headersOf = ({ retryAfterS, headers }: Refusal, status: number) => ({
+  ...headers,
   ...(retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) }),
-  ...(allow === undefined ? {} : { allow: allow.join(', ') }),
   ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
 })
 

@@ -66,11 +66,32 @@ function stripBasePath(request: IncomingMessage, basePath: string): boolean {
   return true
 }
 
+/** A proxy may name the whole address (RFC 9112, 3.2.2): only the path counts. */
+function stripOrigin(request: IncomingMessage): void {
+  const { url = '/' } = request
+  if (url.startsWith('/')) return
+  const rest = url.replace(/^https?:\/\/[^/?#]*/i, '')
+  if (rest !== url) request.url = rest.startsWith('/') ? rest : `/${rest}`
+}
+
+/** Whoever asks before it sends a body is told to go on once somebody reads it: not where it is refused unread. */
+function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
+  const { shouldKeepAlive } = response
+  // Refused, it may send its body or not: nobody could tell that from the next request.
+  response.shouldKeepAlive = false
+  request.once('resume', () => {
+    if (response.headersSent) return
+    response.shouldKeepAlive = shouldKeepAlive
+    response.writeContinue()
+  })
+}
+
 const RELAY_PATH = /^\/+(v1|v1beta|v2|dashboard)(\/|\?|$)/
 
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
 export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
-  const server = createServer(LIMITS, (request, response) => {
+  const serve: RequestListener = (request, response) => {
+    stripOrigin(request)
     const isHealth = request.url === '/healthz' || request.url === '/readyz'
     if (!isHealth && !stripBasePath(request, basePath)) {
       return answer(
@@ -93,6 +114,11 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     if (RELAY_PATH.test(path)) return relay(request, response)
     if (isBeyond) return turnAway(response)
     manage(request, response)
+  }
+  const server = createServer(LIMITS, serve)
+  server.on('checkContinue', (request, response) => {
+    continueWhenRead(request, response)
+    serve(request, response)
   })
   crowd.watch(server)
   server.maxHeadersCount = MAX_HEADERS

@@ -64,9 +64,10 @@ export function createAdmitted(
       ticket = admission.ticket
       return ticket
     }
-    const { subject, limit, retryAfterS } = admission
+    const { subject, limit, retryAfterS, remaining } = admission
     throw new Refusal('rate_limit_exceeded', `the ${subject.kind} is over its limit of ${limit}`, {
       retryAfterS,
+      headers: rateHeaders(remaining),
     })
   }
   return {

@@ -93,7 +93,10 @@ export function answerRefusal(response: ServerResponse, refusal: Refusal, told: 
   // A body that nobody reads to its end would be taken for the next request.
   const close =
     refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
-  answerTrouble(response, troubleOf(refusal), { ...told, headers: { ...headers, ...repeat, ...close } })
+  answerTrouble(response, troubleOf(refusal), {
+    ...told,
+    headers: { ...told.headers, ...headers, ...repeat, ...close },
+  })
 }
 
 export const notServed = (request: IncomingMessage) =>

@@ -17,6 +17,7 @@ import {
   refusalFor,
   statusFailure,
 } from './failure.ts'
+import { errorAtOnce } from './first-event.ts'
 import { passedHeaders } from './header-override.ts'
 import type { WholeReading } from './operations/operation.ts'
 import { send } from './send.ts'
@@ -152,7 +153,9 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
         begun.end({ kind: 'client' })
         break
       }
-      if (outcome.kind === 'stream') {
+      const told = outcome.kind === 'stream' ? errorAtOnce(outcome) : undefined
+      if (told) exchange.abort()
+      if (outcome.kind === 'stream' && !told) {
         note(outcome.status)
         begun.health.answered()
         return {
@@ -167,8 +170,9 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           early,
         }
       }
+      const answer = told ?? (outcome as Exclude<typeof outcome, Streamed>)
       const failure =
-        outcome.kind === 'failure' ? connectionFailure(channel, outcome) : judge(errand, step, outcome)
+        answer.kind === 'failure' ? connectionFailure(channel, answer) : judge(errand, step, answer)
       if ('reading' in failure && outcome.kind === 'whole') {
         note(outcome.status)
         early.close()

@@ -353,9 +353,13 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<v
   await errand.keep?.(isFinal ? keptError(passed) : undefined)
   await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error })
   if (response.destroyed) return
-  if (early.isOpen()) response.end(voice.lastEvent(passed ?? troubleOf(refusal), deps.desk.ambience))
-  else if (passed) answerTrouble(response, passed, { voice, requestId })
-  else answerRefusal(response, refusal, { voice, requestId })
+  if (early.isOpen()) {
+    response.end(voice.lastEvent(passed ?? troubleOf(refusal), deps.desk.ambience))
+    return
+  }
+  const told = { voice, requestId, headers: rateHeaders(errand.admitted.remaining()) }
+  if (passed) answerTrouble(response, passed, told)
+  else answerRefusal(response, refusal, told)
 }
 
 /** Only operations that speak in the common shape are kept. */

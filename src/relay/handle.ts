@@ -145,6 +145,7 @@ function modelIn(escaped: string | undefined): string | undefined {
 }
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
+const READS = ['GET', 'HEAD']
 const BILLING = /^\/(v1\/)?dashboard\/billing\//
 
 /** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
@@ -198,7 +199,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     const models = spec ? null : MODELS.exec(path)
     const run = () => {
       if (models) {
-        if (request.method !== 'GET') throw wrongMethod(path, ['GET'], request.method)
+        if (!READS.includes(request.method ?? '')) throw wrongMethod(path, READS, request.method)
         return listModels(request, response, modelIn(models[1]), requestId)
       }
       if (!spec) {

@@ -43,13 +43,25 @@ export const passedError = (
   channel: RelayChannel,
   error?: ChatError,
 ): PassedError => ({
-  ...told({ parsed: parse(body), status, otherwise: `the provider answered ${status}`, error }, channel),
+  ...told(
+    {
+      parsed: parse(body),
+      status,
+      otherwise: `the provider answered ${status}`,
+      type: error?.type ?? 'invalid_request_error',
+      error,
+    },
+    channel,
+  ),
   kind: error?.kind,
 })
 
 /** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
 export const passedEvent = (error: unknown, channel: RelayChannel): PassedError => ({
-  ...told({ parsed: { error }, status: 200, otherwise: 'the provider reported an error' }, channel),
+  ...told(
+    { parsed: { error }, status: 200, otherwise: 'the provider reported an error', type: 'upstream_error' },
+    channel,
+  ),
   kind: kindOf(error),
 })
 
@@ -59,14 +71,16 @@ function kindOf(error: unknown): ErrorKind | undefined {
   return Object.hasOwn(ERROR_KINDS, kind) ? (kind as ErrorKind) : undefined
 }
 
+/** What the provider said, and what is said where it left something out. */
 type Words = {
   readonly parsed: unknown
   readonly status: number
   readonly otherwise: string
+  readonly type: string
   readonly error?: ChatError | undefined
 }
 
-function told({ parsed, status, otherwise, error }: Words, channel: RelayChannel): PassedError {
+function told({ parsed, status, otherwise, type, error }: Words, channel: RelayChannel): PassedError {
   const outer = objectOf(parsed)
   const inner = objectOf(outer.error)
   const words =
@@ -85,7 +99,7 @@ function told({ parsed, status, otherwise, error }: Words, channel: RelayChannel
     body: {
       error: {
         message,
-        type: clean(inner.type) ?? clean(outer.type) ?? clean(error?.type) ?? 'invalid_request_error',
+        type: clean(inner.type) ?? clean(outer.type) ?? cleaned(type, channel),
         param: clean(inner.param) ?? null,
         code: typeof code === 'number' ? code : (clean(code) ?? null),
       },

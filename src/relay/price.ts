@@ -41,7 +41,15 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded) => {
     calls: 1,
     ...work.units,
   }
-  return Math.max(...pricesWithin(price, work.asked).map(each => costBound(each, limits)))
+  try {
+    return Math.max(...pricesWithin(price, work.asked).map(each => costBound(each, limits)))
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new Refusal(
+      'invalid_parameter',
+      'the request may cost more than any quota; ask for a shorter answer',
+    )
+  }
 }
 
 /** The asked name's price, else the alias target's, else that of the name a channel maps to. */

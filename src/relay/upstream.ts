@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { LookupFunction } from 'node:net'
-import { type Dispatcher, Pool } from 'undici'
+import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Upload } from '../wire/multipart.ts'
 import { createDeadlines } from './deadlines.ts'
 import { KeyRefused } from './key-refused.ts'
@@ -61,6 +61,8 @@ export type Streamed = {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly flow: Flow
+  /** What has come so far, with the data of the first event in it; empty where the stream has no events. */
+  readonly begun: Buffer
 }
 export type Outcome = Failure | Whole | Streamed
 
@@ -110,11 +112,16 @@ const TIMEOUT_ERRORS = new Set([
   'ETIMEDOUT',
 ])
 
-/** Comments and pages of HTML begin no answer; a line of data does, or the name of an event. */
-const EVENT_BEGUN = /(?:^|[\r\n])(?:\u00ef\u00bb\u00bf)?(?:data|event):/
+/** Comments and pages of HTML begin no answer; a line of data does, or the name of an event that is no error. */
+const EVENT_BEGUN = /(?:^|[\r\n])(?:\u00ef\u00bb\u00bf)?(?:data:|event:(?! ?error[\r\n]))/
 /** Streams that are no server-sent events: whoever sends one of these has begun with its first byte. */
 const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
 const EVENT_LINE = new RegExp(`${EVENT_BEGUN.source}[^\\r\\n]*[\\r\\n]`)
+
+/** A connection that a provider has closed while a request was on its way there says so within a round trip. */
+const CLOSING_MS = 1_000
+const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+const NOTHING = Buffer.alloc(0)
 
 function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure {
   const code = error.code ?? ''
@@ -137,6 +144,8 @@ const joined = (chunks: readonly Buffer[], size: number): Buffer => {
 /** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
 export function createUpstream({ lookup }: { lookup: LookupFunction }) {
   const pools = new Map<string, Pool>()
+  /** What ended connections on which something had been answered before. */
+  const endsOfKept = new WeakSet<Error>()
   const deadlines = createDeadlines()
   const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
 
@@ -149,6 +158,18 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     return place
   }
 
+  function connector(timeout: number): buildConnector.connector {
+    const connect = buildConnector({ timeout, lookup, allowH2: false })
+    return (options, callback) =>
+      connect(options, (...[error, socket]) => {
+        if (error) return callback(error, null)
+        socket.prependListener('error', (ending: Error) => {
+          if (socket.bytesRead > 0) endsOfKept.add(ending)
+        })
+        callback(null, socket)
+      })
+  }
+
   function poolOf(origin: string, connectMs: number): Pool {
     const name = `${origin} ${connectMs}`
     const known = pools.get(name)
@@ -159,7 +180,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       connections: CONNECTIONS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
-      connect: { timeout: connectMs, lookup },
+      connect: connector(connectMs),
     })
     pools.set(name, pool)
     return pool
@@ -178,6 +199,8 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     const waiting: Buffer[] = []
     let size = 0
     let ended: Failure | 'end' | undefined
+    let isRepeated = false
+    let sentMs = 0
 
     const first = deadlines.after(timeouts.firstByteMs, () => stop('timeout', 'first byte'))
     const total =
@@ -219,16 +242,28 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
 
     /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
     function handOver(): void {
-      const prelude = isPassing || isFramed ? '' : joined(waiting, size).toString('latin1')
+      const begun = isPassing || isFramed ? NOTHING : joined(waiting, size)
       const isFull = size > MAX_PRELUDE_BYTES
-      if (!isPassing && !isFramed && !(isFull ? EVENT_BEGUN : EVENT_LINE).test(prelude)) {
+      if (!isPassing && !isFramed && !(isFull ? EVENT_BEGUN : EVENT_LINE).test(begun.toString('latin1'))) {
         if (isFull) stop('invalid', 'no event')
         return
       }
       isHandedOver = true
       first.cancel()
-      resolve({ kind: 'stream', status, headers: answerHeaders, flow })
+      resolve({ kind: 'stream', status, headers: answerHeaders, flow, begun })
     }
+
+    /**
+     * A provider may close a connection that was kept just as a request goes out on it: then nobody has read the
+     * request, and it goes out once more on another one.
+     */
+    const wasUnheard = (error: Error & { code?: string }) =>
+      !isRepeated &&
+      !isOver &&
+      status === 0 &&
+      CLOSED.has(error.code ?? '') &&
+      endsOfKept.has(error) &&
+      performance.now() - sentMs < CLOSING_MS
 
     function dispatch(proven: Readonly<Record<string, string>>): void {
       const { origin, path } = placeOf(url)
@@ -248,6 +283,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
         {
           onRequestStart(started) {
             controller = started
+            sentMs = performance.now()
             if (isAborted || isOver) started.abort(new Error('aborted'))
           },
           onResponseStart(_controller, code, given) {
@@ -275,7 +311,13 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
             } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
           },
           onResponseEnd: () => finish('end'),
-          onResponseError: (_controller, error) => finish(failureOf(error, controller !== undefined)),
+          onResponseError(_controller, error) {
+            if (!wasUnheard(error)) return finish(failureOf(error, controller !== undefined))
+            isRepeated = true
+            setImmediate(() => {
+              if (!isOver) dispatch(proven)
+            })
+          },
         },
       )
     }

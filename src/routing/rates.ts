@@ -29,7 +29,13 @@ export type Ticket = {
 
 export type Admission =
   | { readonly ok: true; readonly ticket: Ticket }
-  | { readonly ok: false; readonly subject: Subject; readonly limit: LimitName; readonly retryAfterS: number }
+  | {
+      readonly ok: false
+      readonly subject: Subject
+      readonly limit: LimitName
+      readonly retryAfterS: number
+      readonly remaining: Remaining
+    }
 
 /** The tightest of each, where any is set: what the `x-ratelimit-…` headers tell. */
 export type Remaining = { readonly requests?: Allowance; readonly tokens?: Allowance }
@@ -135,14 +141,14 @@ export function createRates({
   }
 
   function refusal(subjects: readonly Subject[], atMs: number): Admission | undefined {
-    let worst: Extract<Admission, { ok: false }> | undefined
+    let worst: Omit<Extract<Admission, { ok: false }>, 'remaining'> | undefined
     for (const subject of subjects) {
       const meter = find(subject, atMs)
       const refused = meter && refusedBy(meter, subject.limits, atMs)
       if (refused && refused.retryAfterS > (worst?.retryAfterS ?? 0))
         worst = { ok: false, subject, ...refused }
     }
-    return worst
+    return worst && { ...worst, remaining: remaining(subjects) }
   }
 
   function remaining(subjects: readonly Subject[]): Remaining {

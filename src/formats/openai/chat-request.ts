@@ -1,5 +1,5 @@
 import { type PromptSize, sizeOf } from './prompt-size.ts'
-import { type Fields, type RequestReading, readRequest } from './request-fields.ts'
+import { type Fields, MAX_LIMIT, type RequestReading, readRequest } from './request-fields.ts'
 import { isObject, type JsonObject, member } from './value.ts'
 
 /** What routing and billing need of a chat request. Everything else in it is the model's business. */
@@ -29,17 +29,21 @@ export function readChatRequest(parsed: unknown): RequestReading<ChatFacts> {
     const messages = readMessages(fields)
     const stream = fields.flag('stream')
     const n = fields.integer('n', MAX_CHOICES) ?? 1
-    const maxTokens = fields.integer('max_tokens')
-    const maxOutput = fields.integer('max_completion_tokens') ?? maxTokens
-    if (maxOutput !== undefined && !Number.isSafeInteger(maxOutput * n)) {
-      fields.refuse(maxOutput === maxTokens ? 'max_tokens' : 'max_completion_tokens', 'is too large')
-    }
+    const maxOutput = readMaxOutput(fields)
     const includeUsage = fields.includeUsage()
     if (fields.fault() !== undefined) return undefined
     const { textBytes, media } = sizeOf(body)
     const added = addedTokens(messages.length, countTools(body))
     return { model, stream, n, maxOutput, includeUsage, textBytes: textBytes + added, overhead: added, media }
   })
+}
+
+/** Some hosts know only one of its names: where both are given, an answer may be as long as the greater one allows. */
+function readMaxOutput(fields: Fields): number | undefined {
+  const limits = ['max_tokens', 'max_completion_tokens'].flatMap(
+    name => fields.integer(name, MAX_LIMIT) ?? [],
+  )
+  return limits.length === 0 ? undefined : Math.max(...limits)
 }
 
 function readMessages(fields: Fields): readonly unknown[] {

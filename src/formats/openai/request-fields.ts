@@ -29,6 +29,8 @@ export type Fields = {
 }
 
 export const MAX_MODEL_LENGTH = 255
+/** No answer is so long; whoever asks for more has made a mistake, and a price times more would be no exact amount. */
+export const MAX_LIMIT = 1e12
 
 /** Checks a parsed body: `read` says what it needs of the fields, and is not heard where one of them is at fault. */
 export function readRequest<Facts>(

@@ -53,11 +53,14 @@ export type StreamMeterOptions = {
   readonly choices?: number
   readonly usageOptions?: UsageOptions
   readonly limits?: Partial<SseLimits>
+  /** A whole answer ends in `[DONE]`, also where its host leaves that out. */
+  readonly endsInDone?: boolean
 }
 
 type Fate = 'send' | 'leave out' | 'close'
 
 const DONE = Buffer.from('[DONE]')
+const DONE_FRAME = Buffer.from('data: [DONE]\n\n')
 const LF = 0x0a
 const CR = 0x0d
 
@@ -65,7 +68,7 @@ const CR = 0x0d
 const MAX_CLOSING_BYTES = 65_536
 
 export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
-  const { includeUsage, choices = 1, usageOptions, limits } = options
+  const { includeUsage, choices = 1, usageOptions, limits, endsInDone = false } = options
   const scanner = createSseScanner(limits)
   const sample = createTextSample()
   const closing: Buffer[] = []
@@ -93,7 +96,8 @@ export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
       // Only the blank line is missing where the data is whole; the client's reader needs it to see the event at all.
       return isWholeData(last) ? sort([...frames.slice(0, -1), completed(last)]) : sort(frames.slice(0, -1))
     },
-    closing: () => closing,
+    closing: () =>
+      endsInDone && !reading.isDone && reading.error === undefined ? [...closing, DONE_FRAME] : closing,
     ending() {
       if (reading.error !== undefined) return 'error'
       return reading.isDone || reading.finishes >= choices ? 'complete' : 'incomplete'
@@ -150,7 +154,7 @@ export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
       reading.usage = usageIn(chunk, usageOptions) ?? reading.usage
       reading.error ??= member(chunk, 'error') || undefined
     }
-    if (frame.event === 'error') reading.error ??= dataText(frame)
+    if (frame.event === 'error') reading.error ??= chunks.find(isObject) ?? dataText(frame)
     if (reading.error !== undefined) return 'close'
     return !includeUsage && chunks.every(isUsageAlone) ? 'leave out' : 'send'
   }

@@ -10,8 +10,8 @@ export type UsageOptions = {
   readonly reasoningOutside?: boolean
 }
 
-/** No context is so long; a greater count is a fault of the vendor's, and a product with it would be no exact amount. */
-export const MAX_COUNT = 1e12
+/** No context is so long; a greater count is a fault of the vendor's, and a product with it might be no exact amount. */
+export const MAX_COUNT = 1e9
 
 /**
  * Reads a `usage` object of the common shape: `prompt_tokens` holds the cached and cache-written tokens, `completion_tokens`

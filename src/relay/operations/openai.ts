@@ -83,6 +83,7 @@ const generating = (facts: Generation, parsed: Body, written: Written) => ({
       includeUsage: facts.includeUsage,
       choices: facts.n,
       usageOptions: usageOptionsOf(channel),
+      endsInDone: true,
     }),
 })
 

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after, before, describe, it } from 'node:test'
+import { openRelay, type Relay } from './support/relay.ts'
+
+type Answer = (response: ServerResponse, socket: { readonly requests: number }) => void
+
+const WHOLE = {
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 3, completion_tokens: 2 },
+}
+const frame = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`
+const CONTENT = frame({ choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: null }] })
+const FINISH = frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+
+const whole: Answer = response => response.end(JSON.stringify(WHOLE))
+const stream =
+  (...pieces: readonly string[]): Answer =>
+  response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const piece of pieces) response.write(piece)
+    response.end()
+  }
+
+/** A provider that answers each model as it was told to, and knows which connection a request came over. */
+async function openProvider() {
+  const answers = new Map<string, Answer>()
+  const requests = new WeakMap<Socket, number>()
+  const seen: string[] = []
+  const server = createServer(async (request, response) => {
+    const nth = (requests.get(request.socket) ?? 0) + 1
+    requests.set(request.socket, nth)
+    const { model } = JSON.parse(await text(request)) as { model: string }
+    seen.push(model)
+    answers.get(model)?.(response, { requests: nth })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen: (model: string) => seen.filter(each => each === model).length,
+    /** The name under which the provider answers so. */
+    answering(answer: Answer): string {
+      const model = `answer-${answers.size}`
+      answers.set(model, answer)
+      return model
+    },
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+describe('between client and provider', () => {
+  let relay: Relay
+  let provider: Awaited<ReturnType<typeof openProvider>>
+
+  before(async () => {
+    relay = await openRelay('sqlite')
+    provider = await openProvider()
+  })
+  after(async () => {
+    provider.close()
+    await relay.gateway.close()
+  })
+
+  const question = (model: string, more = {}) => ({
+    model,
+    max_tokens: 20,
+    messages: [{ role: 'user', content: 'Hi' }],
+    ...more,
+  })
+
+  /** A token of its own, and a model with a channel for each of these answers. */
+  async function serve(...answers: readonly Answer[]) {
+    const sent = answers.map(provider.answering)
+    const { model } = await relay.serve(sent, { base_url: provider.url })
+    const token = await relay.newToken()
+    return { ...token, model, sent, ask: (more = {}) => relay.chat(token.key, question(model, more)) }
+  }
+
+  describe('a stream that is nothing but an error', () => {
+    const error = (fields: Record<string, unknown>) => stream(frame({ error: { message: 'no', ...fields } }))
+
+    it('goes to the next channel, and only the answer is paid', async () => {
+      const { ask, id } = await serve(error({ type: 'server_error' }), stream(CONTENT, FINISH))
+      const reply = await ask({ stream: true })
+      assert.equal(reply.status, 200)
+      assert.ok(reply.text.startsWith(CONTENT), reply.text)
+      assert.equal((await relay.rowOf(id)).type, 2)
+    })
+
+    it('costs nothing and has the status that it means where nobody else can be asked', async () => {
+      for (const [answer, status] of [
+        [error({ type: 'server_error' }), 502],
+        [error({ code: 503 }), 502],
+        [error({ type: 'invalid_request_error' }), 400],
+        [error({ code: 422 }), 422],
+        [error({ type: 'rate_limit_error' }), 429],
+        [stream('event: error\n', frame({ message: 'no' })), 502],
+      ] as const) {
+        const { ask, id } = await serve(answer)
+        const reply = await ask({ stream: true })
+        assert.equal(reply.status, status, reply.text)
+        assert.ok(reply.body.error.message)
+        assert.equal((await relay.rowOf(id)).cost, 0)
+      }
+    })
+
+    it('is not mistaken for an answer that speaks of errors', async () => {
+      const talk = frame({ choices: [{ index: 0, delta: { content: '{"error":{}}' } }], error: null })
+      const { ask } = await serve(stream(talk, FINISH))
+      assert.ok((await ask({ stream: true })).text.startsWith(talk))
+    })
+  })
+
+  it('an error inside of a stream is the provider’s and not the client’s, in plain words', async () => {
+    for (const [event, message] of [
+      [frame({ error: { message: 'broke', code: 500 } }), 'broke'],
+      [`event: error\n${frame({ message: 'broke' })}`, 'broke'],
+      ['event: error\ndata: it broke\n\n', 'it broke'],
+    ] as const) {
+      const { ask } = await serve(stream(CONTENT, event))
+      const { text } = await ask({ stream: true })
+      const { error } = JSON.parse(text.slice(text.lastIndexOf('data: ') + 'data: '.length))
+      assert.deepEqual([error.message, error.type], [message, 'upstream_error'])
+    }
+  })
+
+  it('a stream that has come to its end ends in [DONE], also where the provider leaves that out', async () => {
+    const { ask } = await serve(stream(CONTENT, FINISH))
+    assert.equal((await ask({ stream: true })).text, `${CONTENT}${FINISH}data: [DONE]\n\n`)
+  })
+
+  describe('a connection that the provider closes as it is used again', () => {
+    for (const [how, cut] of [
+      ['closed', (response: ServerResponse) => response.socket?.destroy()],
+      ['reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
+    ] as const)
+      it(`and that is ${how} is no failure: the request goes out once more, and is paid once`, async () => {
+        const {
+          ask,
+          id,
+          sent: [sent = ''],
+        } = await serve((response, socket) => (socket.requests > 1 ? cut(response) : whole(response, socket)))
+        assert.equal((await ask()).status, 200)
+        const before = provider.seen(sent)
+        assert.equal((await ask()).status, 200)
+        assert.equal(provider.seen(sent) - before, 2)
+        const rows = await relay.rowsOf(id, 2)
+        assert.deepEqual(
+          rows.map(row => [row.type, row.completion_tokens]),
+          [
+            [2, 2],
+            [2, 2],
+          ],
+        )
+        assert.deepEqual(await relay.suspenseOf(id), [])
+      })
+
+    it('is a failure where a new one is closed too', async () => {
+      const { ask, id } = await serve(response => response.socket?.destroy())
+      assert.equal((await ask()).status, 502)
+      assert.equal((await relay.rowOf(id)).cost, 0)
+    })
+  })
+
+  describe('a client', () => {
+    const raw = async (bytes: string): Promise<string> => {
+      const socket = connect(Number(new URL(relay.gateway.url).port), '127.0.0.1')
+      socket.write(bytes)
+      return text(socket)
+    }
+    const post = (key: string, body: string, { target = '/v1/chat/completions', more = '' } = {}) =>
+      `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n`
+
+    it('may name the whole address, as proxies do', async () => {
+      const { key, model } = await serve(whole)
+      const body = JSON.stringify(question(model))
+      const target = 'http://gateway.example/v1/chat/completions?x=1'
+      const answer = await raw(post(key, body, { target, more: 'Connection: close\r\n' }) + body)
+      assert.match(answer, /^HTTP\/1\.1 200 /)
+    })
+
+    it('that asks before it sends its body is refused without being told to go on', async () => {
+      const answer = await raw(post('sk-unknown', '{}', { more: 'Expect: 100-continue\r\n' }))
+      assert.match(answer, /^HTTP\/1\.1 401 /)
+      assert.match(answer, /\r\nConnection: close\r\n/)
+    })
+
+    it('that asks before it sends its body is told to go on where the body is wanted', async () => {
+      const { key, model } = await serve(whole)
+      const body = JSON.stringify(question(model))
+      const socket = connect(Number(new URL(relay.gateway.url).port), '127.0.0.1')
+      socket.write(post(key, body, { more: 'Expect: 100-continue\r\nConnection: close\r\n' }))
+      const [first] = (await once(socket, 'data')) as [Buffer]
+      assert.match(first.toString(), /^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+      socket.write(body)
+      assert.match(await text(socket), /^HTTP\/1\.1 200 /)
+    })
+
+    it('learns from a 405 which methods there are, and may ask for the head of a list', async () => {
+      const { key } = await relay.newToken()
+      const call = (method: string, path: string) =>
+        fetch(`${relay.gateway.url}${path}`, { method, headers: { authorization: `Bearer ${key}` } })
+      assert.equal((await call('GET', '/v1/chat/completions')).headers.get('allow'), 'POST')
+      assert.equal((await call('DELETE', '/v1/models')).headers.get('allow'), 'GET, HEAD')
+      assert.equal((await call('PUT', '/v1/videos')).headers.get('allow'), 'GET, POST')
+      const head = await call('HEAD', '/v1/models')
+      assert.deepEqual([head.status, await head.text()], [200, ''])
+    })
+
+    it('is told its limits also with an error', async () => {
+      const { model } = await serve(stream(''))
+      const { key } = await relay.newToken({ limits: { rpm: 1 } })
+      const told = async () => {
+        const { status, headers } = await relay.chat(key, question(model))
+        return [
+          status,
+          headers.get('x-ratelimit-limit-requests'),
+          headers.get('x-ratelimit-remaining-requests'),
+        ]
+      }
+      assert.deepEqual(await told(), [502, '1', '0'])
+      assert.deepEqual(await told(), [429, '1', '0'])
+    })
+  })
+
+  it('keeps books that verify, with nothing held', async () => {
+    const { body } = await relay.api('GET', '/api/ledger/verify')
+    assert.equal(body.data.ok, true)
+    const held = await relay.api('GET', '/api/user/self')
+    assert.equal(held.body.data.held_quota, 0)
+  })
+})
