@@ -7,16 +7,27 @@ import { furnish } from './support/showroom.ts'
 
 /**
  * Takes a picture of every page, light and dark, wide and on a phone, to be looked at by eye: `npm run screenshots`.
- * A part of a page's address may be given to take only those; `--chinese` takes them in Chinese.
+ * A part of a page's address may be given to take only those; `--chinese` takes them in Chinese, `--user` as
+ * somebody who is no administrator, `--light` and `--dark` in one theme, `--wide` and the like in one size.
  */
 const SIZES = [
   { name: 'wide', width: 1440, height: 900 },
-  { name: 'phone', width: 390, height: 844 },
+  { name: 'phone', width: 375, height: 812 },
+  { name: 'narrow', width: 320, height: 640 },
 ]
+const THEMES = [{ name: 'light' }, { name: 'dark' }] as const
 const DIRECTORY = 'screenshots'
 
 const [wanted = ''] = process.argv.slice(2).filter(argument => !argument.startsWith('--'))
 const language = process.argv.includes('--chinese') ? 'zh-CN' : 'en'
+const person = process.argv.includes('--user')
+  ? { username: 'ana', password: 'password of ana' }
+  : { username: 'root', password: ROOT_PASSWORD }
+/** Those that are named on the command line, or all where none is. */
+const chosen = <Named extends { readonly name: string }>(all: readonly Named[]): readonly Named[] => {
+  const named = all.filter(({ name }) => process.argv.includes(`--${name}`))
+  return named.length > 0 ? named : all
+}
 const nameOf = (path: string) => path.replace(/^\//, '').replace(/[^\w]+/g, '-') || 'overview'
 
 if (browserPath() === undefined)
@@ -38,10 +49,10 @@ const pages = [
   '/prices?edit=gpt-4o',
 ].filter(path => path.includes(wanted))
 
-for (const theme of ['light', 'dark'] as const)
-  for (const { name, width, height } of SIZES) {
+for (const { name: theme } of chosen(THEMES))
+  for (const { name, width, height } of chosen(SIZES)) {
     const { page, context } = await visit(browser, server.origin, { theme, language, width, height })
-    await signIn(page, server.url, { username: 'root', password: ROOT_PASSWORD })
+    await signIn(page, server.url, person)
     for (const path of pages) {
       await page.goto(`${server.url}${path}`)
       await page.locator('h1').waitFor()

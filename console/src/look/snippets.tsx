@@ -1,5 +1,5 @@
 import { Tabs } from 'radix-ui'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { publicAddress } from '../api/base-path.ts'
 import { type Call, WAYS, type Way } from './code.ts'
@@ -56,11 +56,19 @@ export const Snippets = ({ apiKey, model }: { readonly apiKey: string; readonly 
   />
 )
 
-export const TabList = ({ label, children }: { label: string; children: ReactNode }) => (
-  <Tabs.List aria-label={label} className="flex gap-1 overflow-x-auto">
-    {children}
-  </Tabs.List>
-)
+/** Tabs in a row that scrolls sideways where it is too long; the chosen one is in sight from the start. */
+export function TabList({ label, children }: { label: string; children: ReactNode }) {
+  const list = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const chosen = list.current?.querySelector('[data-state="active"]')
+    chosen?.scrollIntoView({ inline: 'center', block: 'nearest' })
+  }, [])
+  return (
+    <Tabs.List ref={list} aria-label={label} className="flex gap-1 overflow-x-auto">
+      {children}
+    </Tabs.List>
+  )
+}
 
 export const Tab = ({ value, children }: { value: string; children: ReactNode }) => (
   <Tabs.Trigger

@@ -31,7 +31,7 @@ function linkOf({ kind, target, name }: Attention): LinkProps {
   if (what === 'token') return { to: '/tokens/$id', params: { id } }
   if (kind === 'model_unpriced') return { to: '/prices', search: { edit: name } }
   if (what === 'model') return { to: '/models', search: { tab: 'route', route: name } }
-  if (what === 'video') return { to: '/usage' }
+  if (what === 'video') return { to: '/videos', search: { unrefunded: true } }
   return { to: '/ledger' }
 }
 

@@ -1,5 +1,5 @@
 import { Play, Square } from 'lucide-react'
-import { type ReactNode, useRef, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from '../../look/button.tsx'
 import { CodeBlock } from '../../look/code-block.tsx'
@@ -37,6 +37,8 @@ function useRun<Result>(read: (response: Response) => Promise<Result>) {
       )
     }
   }
+  // Whoever leaves the page wants no more of it.
+  useEffect(() => () => abort.current?.abort(), [])
   return { ...state, run, stop: () => abort.current?.abort() }
 }
 
@@ -69,8 +71,12 @@ export function Workbench<Result>({
   const { t } = useTranslation()
   const tokenId = useRunsAs()?.id
   const { run, stop, isRunning, isStopped, fault, done } = useRun(read)
+  const results = useRef<HTMLDivElement>(null)
   const start = () => {
-    if (isReady && !isRunning) void run({ path, body, file, tokenId })
+    if (!isReady || isRunning) return
+    // On a phone the results are below the form.
+    results.current?.scrollIntoView({ block: 'nearest' })
+    void run({ path, body, file, tokenId })
   }
   return (
     <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
@@ -101,7 +107,7 @@ export function Workbench<Result>({
           </div>
         </form>
       </Sheet>
-      <div className="flex min-w-0 flex-col gap-4">
+      <div ref={results} className="flex min-w-0 scroll-mt-16 flex-col gap-4">
         <Sheet title={t('playground.result')}>
           <div className="flex flex-col gap-3 p-4" aria-live="polite" aria-busy={isRunning}>
             {isRunning ? <p className="text-ink-3">{t('playground.working')}</p> : null}
