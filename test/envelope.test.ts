@@ -532,7 +532,8 @@ for (const engine of ENGINES) {
       it('holds every route of the contract and no other', () => {
         const documented = operations().map(([method, path]) => `${method.toUpperCase()} ${path}`)
         const promised = ROUTES.map(
-          ({ method, path }) => `${method} ${path.replaceAll(/:([a-z_]+)/gi, '{$1}')}`,
+          ({ method, path }) =>
+            `${method} ${path.replaceAll(/:([a-z_]+)|\*/gi, (part, name = part) => `{${name}}`)}`,
         )
         assert.deepEqual(documented.sort(), promised.sort())
       })
@@ -562,7 +563,7 @@ for (const engine of ENGINES) {
           )
           assert.deepEqual(
             declared.map((each: Json) => each.name).sort(),
-            [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort(),
+            [...path.matchAll(/\{(\w+|\*)\}/g)].map(([, name]) => name).sort(),
             `${method} ${path}`,
           )
         }

@@ -73,7 +73,12 @@ function knownPaths(): KnownPath[] {
 }
 
 const patternOf = (path: string, param: string) =>
-  new RegExp(`^${path.replace(/\/$/, '').replaceAll(/:[^/]+/g, param)}/?$`)
+  new RegExp(
+    `^${path
+      .replace(/\/$/, '')
+      .replaceAll(/:[^/]+/g, param)
+      .replace('*', '.+')}/?$`,
+  )
 
 /** Whether the parameters are numbers: a word in their place is no path of ours. */
 function takesNumbers({ path, params }: Route): boolean {
