@@ -195,7 +195,7 @@ for (const engine of ENGINES) {
         refusedWith(await gateway.api('GET', '/v1/nothing', undefined, { token: key }), 404, 'not_found')
         for (const [method, path, allow] of [
           ['GET', '/v1/chat/completions', 'POST'],
-          ['POST', '/v1/models', 'GET'],
+          ['POST', '/v1/models', 'GET, HEAD'],
           ['PUT', '/v1/videos', 'GET, POST'],
         ] as const) {
           const reply = await gateway.api(method, path, undefined, { token: key })

@@ -22,6 +22,8 @@ const LIMITS = {
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16_384,
+  // What waits in memory for a client that takes nothing, beyond the piece that is being written.
+  highWaterMark: 16_384,
 } as const
 const MAX_HEADERS = 100
 

@@ -186,7 +186,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     const length = keptLength + chunk.length
     if (length > kept.length) {
       // Doubling, so that a stream of single bytes is not copied afresh with each of them.
-      const larger = Buffer.allocUnsafe(Math.max(length, 2 * kept.length))
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * kept.length))
       kept.copy(larger, 0, 0, keptLength)
       kept = larger
     }
@@ -203,7 +203,8 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       return
     }
     if (keptLength > 0 && frameStart === 0) return
-    kept = Buffer.allocUnsafe(Math.max(256, 2 * rest))
+    // Not out of the pool: a few bytes that wait for long would keep all of it.
+    kept = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
     keptLength = source.copy(kept, 0, frameStart)
     lineStart -= frameStart
     unseen -= frameStart

@@ -17,7 +17,8 @@ export function createTextSample(): TextSample {
   function room(length: number): Buffer {
     const held = kept ?? Buffer.allocUnsafe(FIRST_BYTES)
     if (size + length <= held.length) return held
-    const grown = Buffer.allocUnsafe(Math.min(MAX_BYTES, Math.max(held.length * 2, size + length)))
+    // Not out of the pool, all of which it would keep for as long as the stream runs.
+    const grown = Buffer.allocUnsafeSlow(Math.min(MAX_BYTES, Math.max(held.length * 2, size + length)))
     held.copy(grown, 0, 0, size)
     return grown
   }
