@@ -141,7 +141,7 @@ describe('between client and provider', () => {
       ['closed', (response: ServerResponse) => response.socket?.destroy()],
       ['reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
     ] as const)
-      it(`and that is ${how} is no failure: the request goes out once more, and is paid once`, async () => {
+      it(`and that is ${how} is no failure: the request goes out once more, is paid once, and once in doubt`, async () => {
         const {
           ask,
           id,
@@ -159,7 +159,9 @@ describe('between client and provider', () => {
             [2, 2],
           ],
         )
-        assert.deepEqual(await relay.suspenseOf(id), [])
+        const [doubt, ...others] = await relay.suspenseOf(id)
+        assert.match(doubt?.reason ?? '', /it was sent again/)
+        assert.deepEqual(others, [])
       })
 
     it('is a failure where a new one is closed too', async () => {

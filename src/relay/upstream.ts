@@ -29,6 +29,8 @@ export type Ask = {
   passes?(contentType: string): boolean
   /** Proves the request as it leaves, where the key itself must not travel. */
   sign?(request: Leaving): Promise<Readonly<Record<string, string>>>
+  /** Told when the request goes out a second time, on another connection; absent: it never does. */
+  onRepeat?(): void
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
 }
@@ -254,10 +256,11 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     }
 
     /**
-     * A provider may close a connection that was kept just as a request goes out on it: then nobody has read the
-     * request, and it goes out once more on another one.
+     * A provider may close a connection that was kept just as a request goes out on it: then most likely nobody has
+     * read the request, and it goes out once more on another one.
      */
     const wasUnheard = (error: Error & { code?: string }) =>
+      ask.onRepeat !== undefined &&
       !isRepeated &&
       !isOver &&
       status === 0 &&
@@ -314,6 +317,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
           onResponseError(_controller, error) {
             if (!wasUnheard(error)) return finish(failureOf(error, controller !== undefined))
             isRepeated = true
+            ask.onRepeat?.()
             setImmediate(() => {
               if (!isOver) dispatch(proven)
             })
