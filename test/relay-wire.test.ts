@@ -159,9 +159,10 @@ describe('between client and provider', () => {
             [2, 2],
           ],
         )
-        const [doubt, ...others] = await relay.suspenseOf(id)
-        assert.match(doubt?.reason ?? '', /it was sent again/)
-        assert.deepEqual(others, [])
+        // Whatever the provider has seen is paid or in doubt; the first may have met a kept connection too.
+        const doubts = await relay.suspenseOf(id)
+        assert.equal(doubts.length, provider.seen(sent) - 2)
+        for (const { reason } of doubts) assert.match(reason, /it was sent again/)
       })
 
     it('is a failure where a new one is closed too', async () => {
