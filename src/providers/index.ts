@@ -42,6 +42,7 @@ import { runway } from './runway.ts'
 import { sambanova } from './sambanova.ts'
 import { sglang } from './sglang.ts'
 import { siliconflow } from './siliconflow.ts'
+import { sub2api } from './sub2api.ts'
 import { submodel } from './submodel.ts'
 import { tencent } from './tencent.ts'
 import { textEmbeddingsInference } from './text-embeddings-inference.ts'
@@ -65,7 +66,7 @@ export * from './type-entry.ts'
 /**
  * Every vendor, by number. The numbers below 1000 are those of the gateway family whose channels we take over and
  * are never given anew; ours begin at 1001. Not carried: older resellers and protocols that a newer number
- * stands for (6, 9 to 13, 15, 21, 44), proxies to other products (2, 5, 36, 57, 59), applications rather than
+ * stands for (6, 9 to 13, 15, 21, 44), proxies to other products (2, 5, 36, 57), applications rather than
  * models (22, 37, 49), an interface with a signature of its own whose vendor has another number (51), and the
  * free form (58).
  */
@@ -106,6 +107,7 @@ export const providers: readonly Provider[] = [
   doubaoVideo, // 54
   sora, // 55
   replicate, // 56
+  sub2api, // 59
   newApi, // 60
   groq, // 1001
   together, // 1002
