@@ -405,6 +405,40 @@ describe('operations and formats', () => {
     assert.deepEqual(formatsFor(provider(24), 'images', 'imagen-4.0-generate-001'), ['native'])
     assert.deepEqual(formatsFor(provider(24), 'images', 'gemini-2.5-flash-image'), ['gemini'])
     assert.deepEqual(formatsFor(provider(43), 'chat', 'any'), ['openai-chat', 'anthropic', 'responses'])
+    assert.deepEqual(formatsFor(provider(23), 'chat', 'hunyuan-lite'), ['openai-chat'])
+    assert.deepEqual(formatsFor(provider(23), 'chat', 'hunyuan-2.0-instruct'), ['openai-chat', 'anthropic'])
+    assert.deepEqual(formatsFor(provider(59), 'chat', 'claude-opus-4-5'), ['anthropic'])
+    assert.deepEqual(formatsFor(provider(59), 'chat', 'gpt-5'), ['openai-chat', 'responses'])
+  })
+
+  it('have Anthropic’s beside OpenAI’s at one base URL, whichever of the two was pasted', () => {
+    const at = (type: number, base: string, format: 'anthropic' | 'openai-chat') =>
+      endpoint(provider(type), base, pathFor(provider(type).chat?.[format] ?? '', false))
+    for (const base of ['', 'https://api.novita.ai/openai', 'https://api.novita.ai/openai/v1']) {
+      assert.equal(at(1007, base, 'openai-chat'), 'https://api.novita.ai/openai/v1/chat/completions')
+      assert.equal(at(1007, base, 'anthropic'), 'https://api.novita.ai/anthropic/v1/messages')
+    }
+    for (const base of ['', 'https://ark.cn-beijing.volces.com/api/v3']) {
+      const host = 'https://ark.cn-beijing.volces.com'
+      assert.equal(at(45, base, 'openai-chat'), `${host}/api/v3/chat/completions`)
+      assert.equal(at(45, base, 'anthropic'), `${host}/api/compatible/v1/messages`)
+    }
+    assert.equal(at(4, 'http://h:11434/v1', 'anthropic'), 'http://h:11434/v1/messages')
+  })
+
+  it('of a project on Vertex name it, those of the express mode do not', () => {
+    const { chat } = provider(41)
+    const path = pathFor(chat?.gemini ?? '', false)
+    const at = (key: string, setting: Record<string, string>) => {
+      const values = { ...fieldValues(provider(41), key, setting), model: 'm' }
+      return fill(endpoint(provider(41), '', path), values)
+    }
+    const host = 'https://aiplatform.googleapis.com/v1'
+    assert.equal(at('AIza', {}), `${host}/publishers/google/models/m:generateContent`)
+    assert.equal(
+      at('{"project_id":"p1"}', { region: 'europe-west4' }),
+      'https://europe-west4-aiplatform.googleapis.com/v1/projects/p1/locations/europe-west4/publishers/google/models/m:generateContent',
+    )
   })
 })
 

@@ -68,18 +68,25 @@ export type JsonFrame = { readonly event: string; readonly text: string; readonl
 /** Words that vendors send in place of JSON; readers see them as `text`. */
 const DONE = '[DONE]'
 
+const NONE: readonly JsonFrame[] = []
+
 /** Cuts SSE into JSON events. Data that is no JSON is an error, unless it stands in an event that was cut. */
 export function createJsonScanner(): Stage<Buffer, JsonFrame> {
   const scanner = createSseScanner()
-  const framesOf = (frames: readonly Frame[]) => frames.flatMap(jsonFrames)
+  // Most chunks of the network hold one event.
+  const framesOf = (frames: readonly Frame[]) => {
+    const [only] = frames
+    if (only === undefined) return NONE
+    return frames.length === 1 ? jsonFrames(only) : frames.flatMap(jsonFrames)
+  }
   return { push: chunk => framesOf(scanner.push(chunk)), end: () => framesOf(scanner.end()) }
 }
 
 function jsonFrames(frame: Frame): readonly JsonFrame[] {
-  if (frame.data.length === 0) return []
+  if (frame.data.length === 0) return NONE
   const { event } = frame
   const text = dataText(frame)
-  if (text.trim() === '') return []
+  if (text.trim() === '') return NONE
   if (text.startsWith(DONE)) return [{ event, text: DONE, data: undefined }]
   try {
     return [{ event, text, data: JSON.parse(text) }]

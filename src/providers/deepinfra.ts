@@ -7,7 +7,7 @@ export const deepinfra = {
   name: 'DeepInfra',
   baseUrl: 'https://api.deepinfra.com',
   auth: bearer,
-  chat: { 'openai-chat': '/v1/openai/chat/completions' },
+  chat: { 'openai-chat': '/v1/openai/chat/completions', anthropic: '/anthropic/v1/messages' },
   completions: { openai: '/v1/openai/completions' },
   embeddings: { openai: '/v1/openai/embeddings' },
   speech: { openai: '/v1/openai/audio/speech' },

@@ -7,7 +7,7 @@ export const llamaCpp = {
   type: 1021,
   name: 'llama.cpp',
   auth: bearer,
-  chat: { 'openai-chat': '/v1/chat/completions' },
+  chat: { 'openai-chat': '/v1/chat/completions', anthropic: '/v1/messages' },
   completions: { openai: '/v1/completions' },
   embeddings: { openai: '/v1/embeddings' },
   rerank: { cohere: '/v1/rerank' },

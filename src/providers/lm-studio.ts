@@ -7,7 +7,7 @@ export const lmStudio = {
   type: 1022,
   name: 'LM Studio',
   auth: bearer,
-  chat: { 'openai-chat': '/v1/chat/completions', responses: '/v1/responses' },
+  chat: { 'openai-chat': '/v1/chat/completions', responses: '/v1/responses', anthropic: '/v1/messages' },
   completions: { openai: '/v1/completions' },
   embeddings: { openai: '/v1/embeddings' },
   models: { path: '/v1/models', names: openaiModels },

@@ -8,7 +8,10 @@ export const tencent = {
   name: 'Tencent',
   baseUrl: 'https://api.hunyuan.cloud.tencent.com',
   auth: bearer,
-  chat: { 'openai-chat': '/v1/chat/completions' },
+  chat: { 'openai-chat': '/v1/chat/completions', anthropic: '/anthropic/v1/messages' },
   embeddings: { openai: '/v1/embeddings' },
+  // Anthropic's format is for the second generation only.
+  speaks: model =>
+    model.startsWith('hunyuan-2') ? ['openai-chat', 'anthropic', 'openai'] : ['openai-chat', 'openai'],
   keyHint: 'the API key of the console (sk-…), not SecretId and SecretKey',
 } satisfies Provider

@@ -7,7 +7,7 @@ export const vllm = {
   type: 1019,
   name: 'vLLM',
   auth: bearer,
-  chat: { 'openai-chat': '/v1/chat/completions', responses: '/v1/responses' },
+  chat: { 'openai-chat': '/v1/chat/completions', responses: '/v1/responses', anthropic: '/v1/messages' },
   completions: { openai: '/v1/completions' },
   embeddings: { openai: '/v1/embeddings' },
   transcription: { openai: '/v1/audio/transcriptions' },

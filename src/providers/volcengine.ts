@@ -14,7 +14,11 @@ export const volcengine = {
   name: 'VolcEngine',
   baseUrl: 'https://ark.cn-beijing.volces.com',
   auth: bearer,
-  chat: { 'openai-chat': '/api/v3/chat/completions', responses: '/api/v3/responses' },
+  chat: {
+    'openai-chat': '/api/v3/chat/completions',
+    responses: '/api/v3/responses',
+    anthropic: '/api/compatible/v1/messages',
+  },
   embeddings: { openai: '/api/v3/embeddings' },
   images: { openai: '/api/v3/images/generations' },
   videos: { native: '/api/v3/contents/generations/tasks' },

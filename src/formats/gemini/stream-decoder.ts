@@ -57,12 +57,11 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   }
 
   function readChunk(chunk: JsonObject, emit: Emit): void {
-    const fields = lenientFields(chunk)
-    const candidates = fields.each('candidates')
+    const candidates = objectsIn(chunk.candidates)
     const blocked = blockedStop(chunk.promptFeedback)
     if (!isStarted && (candidates.length > 0 || blocked !== undefined || chunk.responseId)) {
       isStarted = true
-      emit({ type: 'start', ...headOf(fields) })
+      emit({ type: 'start', ...headOf(lenientFields(chunk)) })
     }
     for (const candidate of candidates) readCandidate(candidate, emit)
     if (candidates.length === 0 && blocked !== undefined) stateOf(0, emit).stop ??= blocked
@@ -86,24 +85,31 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     return state
   }
 
-  function readCandidate(candidate: Fields, emit: Emit): void {
-    const index = candidate.number('index') ?? 0
+  function readCandidate(candidate: JsonObject, emit: Emit): void {
+    const index = typeof candidate.index === 'number' ? candidate.index : 0
     const state = stateOf(index, emit)
-    const content = candidate.fields('content')
-    for (const part of content?.each('parts') ?? []) readPart(part, state)
-    const tokens = decodeLogprobs(candidate.any('logprobsResult'))
-    if (tokens.length > 0) emit({ type: 'logprobs', choice: index, tokens })
-    cite(member(candidate.value, 'groundingMetadata'), state)
-    const { finishReason } = candidate.value
+    for (const part of objectsIn(member(candidate.content, 'parts'))) readPart(part, state)
+    if (isObject(candidate.logprobsResult)) {
+      const tokens = decodeLogprobs(candidate.logprobsResult)
+      if (tokens.length > 0) emit({ type: 'logprobs', choice: index, tokens })
+    }
+    cite(candidate.groundingMetadata, state)
+    const { finishReason } = candidate
     if (typeof finishReason !== 'string' || finishReason === '') return
-    if (FAILED.has(finishReason)) emit({ type: 'error', error: failure(candidate.value) })
-    state.stop = decodeStop(candidate, state.parts.hasToolCalls)
+    if (FAILED.has(finishReason)) emit({ type: 'error', error: failure(candidate) })
+    state.stop = decodeStop(readAs(candidate), state.parts.hasToolCalls)
   }
 
-  function readPart(part: Fields, state: ChoiceState): void {
-    const called = part.value.functionCall
-    if (isObject(called)) readCall(part, called, state)
-    else readSaid(part, state)
+  /** Nearly all pieces are a few words and nothing else. */
+  function readPart(part: JsonObject, state: ChoiceState): void {
+    if (isBareText(part)) {
+      endCall(state)
+      speak(state, part.text, NO_PROOF)
+      return
+    }
+    const called = part.functionCall
+    if (isObject(called)) readCall(lenientFields(part), called, state)
+    else readSaid(lenientFields(part), state)
   }
 
   function readSaid(part: Fields, state: ChoiceState): void {
@@ -142,6 +148,23 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   }
 }
 
+const NO_PROOF: Delta = {}
+
+const NOTHING: readonly JsonObject[] = []
+
+const objectsIn = (list: unknown): readonly JsonObject[] =>
+  Array.isArray(list) ? list.filter(isObject) : NOTHING
+
+const isBareText = (part: JsonObject): part is { readonly text: string } =>
+  typeof part.text === 'string' && Object.keys(part).length === 1
+
+/** A candidate whose stop is to be told, without what has been read of it. */
+function readAs(candidate: JsonObject): Fields {
+  const fields = lenientFields(candidate)
+  for (const name of ['index', 'content', 'logprobsResult']) fields.any(name)
+  return fields
+}
+
 function endCall(state: ChoiceState): void {
   const { call } = state
   if (call === undefined) return
@@ -152,11 +175,11 @@ function endCall(state: ChoiceState): void {
 
 /** A signature comes with a text or after it, in one that is empty. */
 function speak(state: ChoiceState, text: string, proof: Delta): void {
-  const isSigned = Object.keys(proof).length > 0
+  const isSigned = proof !== NO_PROOF && Object.keys(proof).length > 0
   if (text === '' && !isSigned) return
   state.text ??= { part: state.parts.open({ type: 'text', text: '' }), words: [] }
   if (text !== '') state.text.words.push(text)
-  state.parts.add(state.text.part, { ...(text !== '' && { text }), ...proof })
+  state.parts.add(state.text.part, isSigned ? { ...(text !== '' && { text }), ...proof } : { text })
 }
 
 function think(state: ChoiceState, text: string, proof: Delta): void {
