@@ -18,6 +18,7 @@ import { gemini } from './gemini.ts'
 import { groq } from './groq.ts'
 import { huggingFace } from './hugging-face.ts'
 import { hyperbolic } from './hyperbolic.ts'
+import { jimeng } from './jimeng.ts'
 import { jina } from './jina.ts'
 import { kling } from './kling.ts'
 import { lingyiwanwu } from './lingyiwanwu.ts'
@@ -66,8 +67,7 @@ export * from './type-entry.ts'
  * Every vendor, by number. The numbers below 1000 are those of the gateway family whose channels we take over and
  * are never given anew; ours begin at 1001. Not carried: older resellers and protocols that a newer number
  * stands for (6, 9 to 13, 15, 21, 44), proxies to other products (2, 5, 36, 57, 59), applications rather than
- * models (22, 37, 49), an interface with a signature of its own whose vendor has another number (51), and the
- * free form (58).
+ * models (22, 37, 49), and the free form (58).
  */
 export const providers: readonly Provider[] = [
   openai, // 1
@@ -101,6 +101,7 @@ export const providers: readonly Provider[] = [
   xinference, // 47
   xai, // 48
   kling, // 50
+  jimeng, // 51
   vidu, // 52
   submodel, // 53
   doubaoVideo, // 54

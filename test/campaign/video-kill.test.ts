@@ -18,7 +18,7 @@ import {
 import { createDraw } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
-const KILLS = isCampaign ? 100 : 3
+const KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 100 : 3))
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_101))
 const AT_ONCE = 6
 /** A submission takes 40 ms here, and a job a quarter of a second: kills meet all of it. */
