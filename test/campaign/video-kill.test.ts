@@ -104,9 +104,13 @@ for (const engine of ENGINES) {
         server = await startServer(ground)
       }
 
+      let rows: Awaited<ReturnType<typeof booked>> = []
       const ended = await until('every job to end', async () => {
-        const rows = await booked(ground)
+        rows = await booked(ground)
         return rows.every(({ phase }) => phase === 'ended') ? rows : undefined
+      }).catch(({ message }) => {
+        const left = Object.entries(Object.groupBy(rows, ({ phase }) => phase))
+        return assert.fail(`${message}: ${left.map(([phase, of]) => `${of?.length} ${phase}`).join(', ')}`)
       })
       const { jobs } = (await (await fetch(`${simulator.url}/sim/videos`)).json()) as {
         jobs: { prompt: string }[]
