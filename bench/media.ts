@@ -11,7 +11,9 @@ import { median, printTable } from './table.ts'
 
 /** What a megabyte costs a gateway on its way through: as speech to a client, and as an upload to a provider. */
 const CONNECTIONS = 8
-const SECONDS = 4
+/** So many that what a process does besides, and its warming up, do not count. */
+const REQUESTS = 600
+const WARMING = 300
 const MEGABYTE = 1_048_576
 
 const UPSTREAM = fileURLToPath(new URL('upstream.ts', import.meta.url))
@@ -62,12 +64,12 @@ const ASKED = {
 
 type Contender = { readonly pid: number; readonly url: string; readonly headers: Record<string, string> }
 
-async function load({ url, headers }: Contender, { path, type, body }: Asked, seconds: number) {
+async function load({ url, headers }: Contender, { path, type, body }: Asked, requests: number) {
   const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1, allowH2: false })
-  const end = performance.now() + seconds * 1_000
-  let requests = 0
+  let left = requests
   async function lane(): Promise<void> {
-    while (performance.now() < end) {
+    while (left > 0) {
+      left -= 1
       const answer = await pool.request({
         path,
         method: 'POST',
@@ -76,20 +78,18 @@ async function load({ url, headers }: Contender, { path, type, body }: Asked, se
       })
       await answer.body.dump({ limit: 4 * MEGABYTE })
       if (answer.statusCode !== 200) throw new Error(`${path} was answered ${answer.statusCode}`)
-      requests += 1
     }
   }
   await Promise.all(Array.from({ length: CONNECTIONS }, lane))
   await pool.close()
-  return requests
 }
 
 async function costUs(contender: Contender, asked: Asked): Promise<number> {
   await untilQuiet(contender.pid)
   const before = cpuMsOf(contender.pid)
-  const requests = await load(contender, asked, SECONDS)
+  await load(contender, asked, REQUESTS)
   await untilQuiet(contender.pid)
-  return ((cpuMsOf(contender.pid) - before) * 1_000) / requests
+  return ((cpuMsOf(contender.pid) - before) * 1_000) / REQUESTS
 }
 
 export async function benchMedia({ runs, engine }: Options): Promise<void> {
@@ -109,14 +109,14 @@ export async function benchMedia({ runs, engine }: Options): Promise<void> {
     const rows: string[][] = []
     for (const [name, asked] of Object.entries(ASKED)) {
       const costs: Record<keyof typeof contenders, number[]> = { nginx: [], Sluice: [] }
-      for (const contender of Object.values(contenders)) await load(contender, asked, 1)
+      for (const contender of Object.values(contenders)) await load(contender, asked, WARMING)
       for (let run = 0; run < runs; run++)
         for (const which of ['nginx', 'Sluice'] as const)
           costs[which].push(await costUs(contenders[which], asked))
       const [limit, ours] = [median(costs.nginx), median(costs.Sluice)]
       rows.push([name, limit.toFixed(0), ours.toFixed(0), (ours / limit).toFixed(1)])
     }
-    console.log(`media: median of ${runs} runs of ${SECONDS} s with ${CONNECTIONS} connections\n`)
+    console.log(`media: median of ${runs} runs of ${REQUESTS} requests with ${CONNECTIONS} connections\n`)
     printTable(['', 'nginx, CPU µs', 'Sluice, CPU µs', '× nginx'], rows)
   } finally {
     await Promise.all([upstream, nginx, sluice].map(({ stop }) => stop()))

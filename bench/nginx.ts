@@ -36,7 +36,7 @@ export async function startPlainNginx(folder: string, { whole, stream }: { whole
   const upstream = (name: string, url: string) =>
     `upstream ${name} { server ${new URL(url).host}; keepalive 512; keepalive_requests 1000000; }`
   const server = (name: string, port: number, more: string) =>
-    `server { listen 127.0.0.1:${port}; client_max_body_size 0; location / { proxy_pass http://${name}; proxy_http_version 1.1;
+    `server { listen 127.0.0.1:${port}; client_max_body_size 0; client_body_buffer_size 2m; location / { proxy_pass http://${name}; proxy_http_version 1.1;
       proxy_set_header Connection ""; ${more} } }`
   const servers = [
     upstream('whole', whole),

@@ -17,6 +17,13 @@ const BEHAVIOURS = {
   refuse: (socket: Socket) => socket.write(REFUSAL),
 } as const satisfies Record<string, (socket: Socket, body: Buffer) => unknown>
 
+/** Frames of MPEG sound, 417 bytes each, with nothing in them. */
+function soundOf(bytes: number): Buffer {
+  const frame = Buffer.alloc(417)
+  frame.writeUInt32BE(0xfffb9064)
+  return Buffer.alloc(bytes, frame)
+}
+
 const VOICE = '"voice"'
 const SOUND_BYTES = 1_048_576
 const STREAMED = '"stream":true'
@@ -33,7 +40,7 @@ const WHOLE = whole('200 OK', ANSWER)
 const HEARD = whole('200 OK', '{"text":"Hello","usage":{"type":"duration","seconds":65}}')
 const SOUND = Buffer.concat([
   Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\ncontent-length: ${SOUND_BYTES}\r\n\r\n`),
-  Buffer.alloc(SOUND_BYTES, 0x55),
+  soundOf(SOUND_BYTES),
 ])
 const REFUSAL = whole('500 Internal Server Error', '{"error":{"message":"broken","type":"server_error"}}')
 const STREAM_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'

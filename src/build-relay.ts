@@ -305,7 +305,7 @@ export async function buildRelay({
     engine,
     keyring,
     nodeId,
-    vendor: createVendor({ upstream, keys }),
+    vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
     surrender,
     doubtMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,

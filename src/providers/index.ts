@@ -1,4 +1,5 @@
 import * as list from './list.ts'
+
 import type { Provider } from './provider.ts'
 
 export { headersOf, signerOf } from './auth.ts'

@@ -2,8 +2,7 @@
  * Every vendor, a line each. The numbers below 1000 are those of the gateway family whose channels we take over and
  * are never given anew; ours begin at 1001. Not carried: older resellers and protocols that a newer number
  * stands for (6, 9 to 13, 15, 21, 44), proxies to other products (2, 5, 36, 57), applications rather than
- * models (22, 37, 49), an interface with a signature of its own whose vendor has another number (51), and the
- * free form (58).
+ * models (22, 37, 49), and the free form (58).
  */
 
 export { ai360 } from './ai360.ts'
@@ -26,6 +25,7 @@ export { gemini } from './gemini.ts'
 export { groq } from './groq.ts'
 export { huggingFace } from './hugging-face.ts'
 export { hyperbolic } from './hyperbolic.ts'
+export { jimeng } from './jimeng.ts'
 export { jina } from './jina.ts'
 export { kling } from './kling.ts'
 export { lingyiwanwu } from './lingyiwanwu.ts'

@@ -15,13 +15,8 @@ const COMMON: Readonly<Record<Operation, readonly string[]>> = {
   videos: [],
 }
 
-/** Video jobs have hands of their own for keys that are traded for a token. */
-const reaches = ({ exchange }: Provider, operation: Operation) =>
-  operation === 'videos' || exchange === undefined || exchange.sign !== undefined
-
 /** The formats in which a vendor is asked for an operation, preferred first; a path alone is not enough. */
 export function spokenFor(provider: Provider, operation: Operation): Format[] {
-  if (!reaches(provider, operation)) return []
   const dialects = provider.dialects?.[operation as keyof DialectOf]
   const isSpoken = (format: Format) => COMMON[operation].includes(format) || dialects?.[format] !== undefined
   return (Object.keys(provider[operation] ?? {}) as Format[]).filter(isSpoken)

@@ -61,8 +61,9 @@ export type Exchange = {
    * `aws-sigv4`: `access|secret|region` signs each request for the service `bedrock`.
    * `google-service-account`: the JSON key file is traded for an OAuth token of the scope `cloud-platform`.
    * `access-secret-jwt`: `access|secret` makes a short HS256 token whose issuer is the access key.
+   * `volcengine-v4`: `access|secret` signs each request for the service `cv`.
    */
-  readonly scheme: 'aws-sigv4' | 'google-service-account' | 'access-secret-jwt'
+  readonly scheme: 'aws-sigv4' | 'google-service-account' | 'access-secret-jwt' | 'volcengine-v4'
   /** Whether a key is of this kind; any other key goes through `auth`. */
   readonly takes: (key: string) => boolean
   /** The headers that prove a request made with such a key; absent: it is traded for what travels in its place. */

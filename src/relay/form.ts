@@ -131,8 +131,22 @@ function createStored(space: Space, memoryBytes: number) {
     return all
   }
 
+  /** Copies only where the piece lies across several. */
+  function piece(offset: number, length: number): Buffer {
+    const found: Buffer[] = []
+    let start = 0
+    for (const chunk of chunks) {
+      const from = Math.max(0, offset - start)
+      const to = Math.min(chunk.length, offset + length - start)
+      if (from < to) found.push(chunk.subarray(from, to))
+      start += chunk.length
+    }
+    const [only = Buffer.alloc(0)] = found
+    return found.length < 2 ? only : Buffer.concat(found)
+  }
+
   async function readAt(offset: number, length: number): Promise<Buffer> {
-    if (handle === undefined) return joined().subarray(offset, offset + length)
+    if (handle === undefined) return piece(offset, length)
     users += 1
     try {
       const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)))
@@ -174,6 +188,7 @@ function createStored(space: Space, memoryBytes: number) {
       }
     },
     readAt,
+    inMemory: () => (handle === undefined ? chunks : undefined),
     open: () => Readable.from(handle === undefined ? [...chunks] : pieces(), { objectMode: false }),
     end(): void {
       isOver = true
@@ -289,7 +304,8 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
       if (filesBytes > MAX_FILES_BYTES) throw tooLarge('the files together are', MAX_FILES_BYTES)
       await file.take(chunk)
     }
-    files.push({ field, name, type, size: file.size(), open: file.open, read: file.readAt })
+    const { open, readAt: read, inMemory } = file
+    files.push({ field, name, type, size: file.size(), open, read, inMemory })
   }
 
   busboy.on('file', (field, stream, fileName, _encoding, type) => {

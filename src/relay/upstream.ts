@@ -278,7 +278,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
             body === undefined || Buffer.isBuffer(body)
               ? proven
               : { ...proven, 'content-length': String(body.length) },
-          body: body === undefined ? null : Buffer.isBuffer(body) ? body : body.open(),
+          body: body === undefined ? null : Buffer.isBuffer(body) ? body : (body.whole?.() ?? body.open()),
           // The first byte has its own deadline above, which also waits for the first event.
           headersTimeout: 0,
           bodyTimeout: timeouts.idleMs,

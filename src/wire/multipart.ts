@@ -9,6 +9,8 @@ export type StoredFile = {
   open(): Readable
   /** Bytes of it; fewer where it ends before. */
   read(offset: number, length: number): Promise<Buffer>
+  /** All of it, where it is in memory anyway. */
+  inMemory?(): readonly Buffer[] | undefined
 }
 
 export type Part =
@@ -16,7 +18,12 @@ export type Part =
   | { readonly name: string; readonly file: StoredFile }
 
 /** A body of known length that can be sent more than once: an attempt that fails is followed by another. */
-export type Upload = { readonly length: number; open(): Readable }
+export type Upload = {
+  readonly length: number
+  open(): Readable
+  /** The same in one piece, where nothing of it has to be fetched: one write costs less than many. */
+  whole?(): Buffer | undefined
+}
 
 const BREAKERS = /["\r\n]/g
 const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n': '%0A' }
@@ -41,6 +48,15 @@ export function encodeMultipart(parts: readonly Part[]): Upload & { readonly con
   ])
   const all = [...pieces, Buffer.from(`--${boundary}--\r\n`)]
   const length = all.reduce((sum, piece) => sum + (Buffer.isBuffer(piece) ? piece.length : piece.size), 0)
+  function whole(): Buffer | undefined {
+    const found: Buffer[] = []
+    for (const piece of all) {
+      const chunks = Buffer.isBuffer(piece) ? [piece] : piece.inMemory?.()
+      if (chunks === undefined) return undefined
+      found.push(...chunks)
+    }
+    return Buffer.concat(found, length)
+  }
   async function* bytes() {
     for (const piece of all) {
       if (Buffer.isBuffer(piece)) yield piece
@@ -51,5 +67,6 @@ export function encodeMultipart(parts: readonly Part[]): Upload & { readonly con
     length,
     contentType: `multipart/form-data; boundary=${boundary}`,
     open: () => Readable.from(bytes(), { objectMode: false }),
+    whole,
   }
 }

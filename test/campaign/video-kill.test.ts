@@ -18,7 +18,7 @@ import {
 import { createDraw } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
-const KILLS = isCampaign ? 100 : 3
+const KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 100 : 3))
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_101))
 const AT_ONCE = 6
 /** A submission takes 40 ms here, and a job a quarter of a second: kills meet all of it. */
@@ -104,9 +104,13 @@ for (const engine of ENGINES) {
         server = await startServer(ground)
       }
 
+      let rows: Awaited<ReturnType<typeof booked>> = []
       const ended = await until('every job to end', async () => {
-        const rows = await booked(ground)
+        rows = await booked(ground)
         return rows.every(({ phase }) => phase === 'ended') ? rows : undefined
+      }).catch(({ message }) => {
+        const left = Object.entries(Object.groupBy(rows, ({ phase }) => phase))
+        return assert.fail(`${message}: ${left.map(([phase, of]) => `${of?.length} ${phase}`).join(', ')}`)
       })
       const { jobs } = (await (await fetch(`${simulator.url}/sim/videos`)).json()) as {
         jobs: { prompt: string }[]

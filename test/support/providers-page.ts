@@ -11,6 +11,7 @@ const SCHEMES = {
   'aws-sigv4': 'signed by AWS Signature 4',
   'google-service-account': 'service account, traded for a token',
   'access-secret-jwt': 'access and secret key, as a short JWT',
+  'volcengine-v4': 'access and secret key, signed as Volcengine wants it',
 } as const
 
 /** How a key travels: the headers that the vendor's own function makes of one. */

@@ -53,7 +53,7 @@ function meterFrames(
       }
       const frame = frameAt(bytes, at)
       if (frame === undefined) {
-        at += 1
+        at = nextStart(bytes, at + 1)
         continue
       }
       seconds += frame.samples / frame.rate
@@ -62,6 +62,14 @@ function meterFrames(
     return at
   })
   return { push, seconds: () => seconds }
+}
+
+/** Where the next frame or tag may begin; the end where none does. A search by the byte would cost more than the rest. */
+function nextStart(bytes: Buffer, at: number): number {
+  const frame = bytes.indexOf(0xff, at)
+  const end = frame < 0 ? bytes.length : frame
+  const tag = bytes.subarray(at, end).indexOf('ID3')
+  return tag < 0 ? end : at + tag
 }
 
 const TAG_HEADER = 10
@@ -144,9 +152,14 @@ function meterFlac(): SoundMeter {
     const info = rate === 0 ? bytes.indexOf('fLaC') : -1
     if (info >= 0 && info + 21 <= bytes.length) rate = bytes.readUIntBE(info + 18, 3) >> 4
     let at = 0
-    for (; at + FLAC_HEADER <= bytes.length; at += 1) {
+    while (at + FLAC_HEADER <= bytes.length) {
+      const next = bytes.indexOf(0xff, at)
+      if (next < 0) return bytes.length
+      at = next
+      if (at + FLAC_HEADER > bytes.length) break
       const frame = flacFrame(bytes, at)
       if (frame) seconds += frame.samples / (frame.rate || rate || OPUS_RATE)
+      at += 1
     }
     return at
   })

@@ -55,7 +55,10 @@ export function overrideSubmission(
   const { dressed, headers } = ready
   const bytes = Buffer.isBuffer(dressed) ? dressed : (dressed.body as Buffer)
   const document = JSON.parse(bytes.toString('utf8')) as Document
-  if (exceeds(extentOf(document, ask.fps), paid))
+  const told = extentOf(plain, ask.fps).seconds ?? 0
+  // A vendor that counts frames may say in them what is paid by the second.
+  const most = { ...paid, seconds: paid.seconds === undefined ? undefined : Math.max(paid.seconds, told) }
+  if (exceeds(extentOf(document, ask.fps), most))
     return overrideFailure(channel, 'the override makes more of a video than is paid for')
   return { ...withDocument(submission, plain, document), headers }
 }

@@ -3,7 +3,7 @@ import type { Keyring } from '../../identity/keyring.ts'
 import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
-import { addressAt, type RelayChannel } from '../catalog.ts'
+import { addressAt, type RelayChannel, signing } from '../catalog.ts'
 import type { KeyExchange } from '../key-exchange.ts'
 import type { Exchange, Timeouts, Upstream, Whole } from '../upstream.ts'
 
@@ -85,8 +85,10 @@ function bodyOf({ json, parts }: VideoCall) {
   return { body: form, headers: { 'content-type': form.contentType } }
 }
 
+type Deps = { readonly upstream: Upstream; readonly keys: KeyExchange; nowMs(): number }
+
 /** Calls about jobs, to whichever vendor has them. */
-export function createVendor({ upstream, keys }: { upstream: Upstream; keys: KeyExchange }) {
+export function createVendor({ upstream, keys, nowMs }: Deps) {
   /** Throws VendorError where the channel has no address for the call, or its key yields no credential. */
   async function send(call: VideoCall, sending: Sending): Promise<Exchange> {
     const { access, model, passes, timeouts = access.timeouts } = sending
@@ -112,6 +114,7 @@ export function createVendor({ upstream, keys }: { upstream: Upstream; keys: Key
         ...sending.headers,
       },
       ...(body && { body }),
+      ...(address.sign && signing(address, { nowMs, keys })),
       timeouts,
       isStream: false,
       ...(passes && { passes }),

@@ -1,0 +1,94 @@
+import { inlineOf, type Still } from '../../formats/media/still.ts'
+import {
+  ratioOf,
+  type UpstreamJob,
+  uncarried,
+  type VendorRefusal,
+  type VideoAsk,
+  type VideoDialect,
+} from '../../formats/media/video.ts'
+import { completedWith, failedFor, idAt, numberAt, overlaid, type States, statusOf, textAt } from './words.ts'
+
+const VERSION = 'Version=2022-08-31'
+export const SUBMIT = `/?Action=CVSync2AsyncSubmitTask&${VERSION}`
+const LOOK = `/?Action=CVSync2AsyncGetResult&${VERSION}`
+
+const SECONDS = 5
+const FRAMES_PER_SECOND = 24
+const GOOD = 10_000
+/** Too many at once, or too fast. */
+const BUSY = new Set([50_429, 50_430])
+const BROKEN = new Set([50_500, 50_501])
+
+const STATES: States = {
+  in_queue: 'queued',
+  generating: 'processing',
+  done: 'completed',
+  not_found: 'failed',
+  expired: 'failed',
+}
+
+const messageOf = (answer: unknown) => textAt(answer, 'message')
+
+function refused(answer: unknown): VendorRefusal | undefined {
+  const code = numberAt(answer, 'code') ?? GOOD
+  if (code === GOOD) return undefined
+  const status = BUSY.has(code) ? 429 : BROKEN.has(code) ? 500 : 400
+  return { status, code: String(code), message: messageOf(answer) ?? `the provider answered ${code}` }
+}
+
+/** Addresses and pictures go under two names, and only one of them is read. */
+function mixed({ stills }: VideoAsk) {
+  const kinds = new Set(stills.map(({ kind }) => (kind === 'url' ? 'address' : 'picture')))
+  return kinds.size > 1
+    ? { path: 'image', message: 'must be all addresses or all pictures in base64' }
+    : undefined
+}
+
+async function picturesOf(stills: readonly Still[]): Promise<Readonly<Record<string, unknown>>> {
+  const urls = stills.flatMap(still => (still.kind === 'url' ? [still.url] : []))
+  if (urls.length > 0) return { image_urls: urls }
+  const inline = await Promise.all(stills.map(inlineOf))
+  return inline.length === 0 ? {} : { binary_data_base64: inline.map(each => each?.base64) }
+}
+
+/** Films of Volcengine's visual service. */
+export const jimengVideos: VideoDialect = {
+  secondsOf: () => SECONDS,
+  unfit: mixed,
+  submit: async (ask, model) => ({
+    method: 'POST',
+    path: SUBMIT,
+    json: overlaid(
+      {
+        req_key: model,
+        prompt: ask.prompt,
+        ...(await picturesOf(ask.stills)),
+        frames: ask.seconds === undefined ? undefined : Math.round(ask.seconds * FRAMES_PER_SECOND) + 1,
+        aspect_ratio: ask.stills.length > 0 ? undefined : ratioOf(ask),
+        seed: ask.seed,
+      },
+      ask,
+    ),
+    warnings: uncarried(ask, ask.stills.length > 0 ? ['seconds', 'seed'] : ['seconds', 'width', 'seed']),
+  }),
+  refused,
+  accepted: idAt('data.task_id'),
+  poll: ({ id, model }: UpstreamJob) => ({
+    method: 'POST',
+    path: LOOK,
+    json: { req_key: model, task_id: id },
+  }),
+  state(answer) {
+    const code = numberAt(answer, 'code') ?? GOOD
+    // Whoever looks too often, or in a bad moment, has not lost the film.
+    if (BUSY.has(code) || BROKEN.has(code)) return { status: 'processing' }
+    if (code !== GOOD) return failedFor(String(code), messageOf(answer))
+    const told = textAt(answer, 'data.status')
+    const status = statusOf(STATES, told)
+    if (status === 'failed') return failedFor(told, messageOf(answer))
+    if (status !== 'completed') return { status }
+    const url = textAt(answer, 'data.video_url')
+    return completedWith({ results: url === undefined ? [] : [{ url }] })
+  },
+}
