@@ -9,6 +9,7 @@ import { until } from './support/process.ts'
 import { furnish, type Showroom } from './support/showroom.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
+const NEWCOMER = { username: 'ana', password: 'password of ana' }
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
 const COLOURS = ['color-contrast', 'link-in-text-block']
 const WIDTHS = [320, 375, 768, 1024, 1440, 1920]
@@ -90,18 +91,24 @@ function describePages(): void {
     })
 
   it('never scrolls sideways, from 320 pixels on', async () => {
-    const { page, context } = await visit(browser, server.origin)
-    await signIn(page, server.url, ROOT)
-    for (const path of pages()) {
-      await open(page, `${server.url}${path}`)
-      for (const width of WIDTHS) {
-        await page.setViewportSize({ width, height: 800 })
-        // Charts take their new width a moment after the window has it.
-        const settled = async () => ((await page.evaluate(OVER)) === 0 ? true : undefined)
-        await until(`${path} to fit into ${width} pixels`, settled)
+    // Somebody who has nothing yet sees what stands in place of the lists.
+    for (const [who, paths, widths] of [
+      [ROOT, pages(), WIDTHS],
+      [NEWCOMER, ['/', '/usage', '/videos', '/playground', '/tokens', '/models', '/me'], WIDTHS.slice(0, 2)],
+    ] as const) {
+      const { page, context } = await visit(browser, server.origin)
+      await signIn(page, server.url, who)
+      for (const path of paths) {
+        await open(page, `${server.url}${path}`)
+        for (const width of widths) {
+          await page.setViewportSize({ width, height: 800 })
+          // Charts take their new width a moment after the window has it.
+          const settled = async () => ((await page.evaluate(OVER)) === 0 ? true : undefined)
+          await until(`${path} to fit into ${width} pixels`, settled)
+        }
       }
+      await context.close()
     }
-    await context.close()
   })
 
   it('says so, page by page, when the gateway does not answer, and recovers', async () => {

@@ -33,7 +33,7 @@ const patterns = written
       ),
   )
 /** Told by what the gateway answers: its error codes, its settings, its kinds of rows. */
-const FROM_THE_GATEWAY = /^(fault\.|settings\.(name|help)\.|usage\.row\.)/
+const FROM_THE_GATEWAY = /^(fault\.|settings\.(name|help|unit)\.|usage\.row\.)/
 
 describe('the words of the console', () => {
   it('have the same keys in both languages', () => {

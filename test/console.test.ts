@@ -367,6 +367,7 @@ function describeConsole(): void {
       assert.deepEqual(await menu.getByRole('link').allTextContents(), [
         'Overview',
         'Usage',
+        'Videos',
         'Playground',
         'Tokens',
         'Models',

@@ -35,7 +35,7 @@ export function Empty({ title, children }: EmptyProps) {
     <div className="flex flex-col items-center gap-3 px-6 py-12 text-center">
       <p className="font-medium">{title}</p>
       {children ? (
-        <div className="flex max-w-xl flex-col items-center gap-3 text-ink-2">{children}</div>
+        <div className="flex w-full max-w-xl flex-col items-center gap-3 text-ink-2">{children}</div>
       ) : null}
     </div>
   )

@@ -10,7 +10,7 @@ export function BottomBar({ onMore }: { readonly onMore: () => void }) {
   const { role } = useSelf()
   const names = ['overview', 'usage', useIsAdmin() ? 'channels' : 'tokens', 'playground']
   const entries = entriesFor(role).filter(({ name }) => names.includes(name))
-  const look = 'flex min-h-14 flex-1 flex-col items-center justify-center gap-1 text-label no-underline'
+  const look = 'flex min-h-14 flex-auto flex-col items-center justify-center gap-1 text-label no-underline'
   return (
     <nav
       aria-label={t('nav.quick')}

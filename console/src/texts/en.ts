@@ -619,6 +619,7 @@ export const en = {
     saved: 'Saved and in effect.',
     since: 'Running since',
     version: 'Version',
+    unit: { days: 'days', ms: 'ms' },
   },
   sign_in: {
     again: 'Your session has ended',
@@ -712,6 +713,17 @@ export const en = {
   },
   types: {
     all: 'All {{count}}',
+    field: {
+      account_id: 'Account id',
+      api_version: 'API version',
+      appid: 'App id',
+      openai_organization: 'Organization',
+      openai_project: 'Project',
+      project: 'Project',
+      region: 'Region',
+      site_name: 'Site name',
+      site_url: 'Site URL',
+    },
     label: 'Providers',
     nothing: 'No provider of this name.',
     search: 'Find a provider',

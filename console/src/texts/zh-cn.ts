@@ -601,6 +601,7 @@ export const zhCN: Texts = {
     saved: '已保存并生效。',
     since: '运行自',
     version: '版本',
+    unit: { days: '天', ms: '毫秒' },
   },
   sign_in: {
     again: '会话已结束',
@@ -692,7 +693,23 @@ export const zhCN: Texts = {
     state: '状态',
     units: '= {{units}} 单位',
   },
-  types: { all: '全部 {{count}} 个', label: '供应商', nothing: '没有此名称的供应商。', search: '查找供应商' },
+  types: {
+    all: '全部 {{count}} 个',
+    field: {
+      account_id: '账户编号',
+      api_version: 'API 版本',
+      appid: '应用编号',
+      openai_organization: '组织',
+      openai_project: '项目',
+      project: '项目',
+      region: '区域',
+      site_name: '站点名称',
+      site_url: '站点地址',
+    },
+    label: '供应商',
+    nothing: '没有此名称的供应商。',
+    search: '查找供应商',
+  },
   unsaved: { effect: '已输入的内容尚未保存，离开后将丢失。', leave: '不保存并离开', title: '离开此表单？' },
   usage: {
     a_channel: '某个渠道',

@@ -13,7 +13,12 @@ type FieldsProps = {
 type ConnectionProps = FieldsProps & { readonly type: ChannelType; readonly channel?: Channel | undefined }
 
 export function ConnectionFields({ type, channel, form, errorOf }: ConnectionProps) {
-  const { t } = useTranslation()
+  const { t, i18n } = useTranslation()
+  /** Ours where we have a word for it, else the gateway's. */
+  const nameOf = (name: string, label: string) => {
+    const key = `types.field.${name}`
+    return i18n.exists(key) ? t(key as 'types.field.region') : label
+  }
   const keys = splitKeys(form.watch('key'))
   const baseUrl = type.fields.find(({ name }) => name === 'base_url')
   const own = type.fields.filter(({ name }) => name !== 'base_url')
@@ -55,9 +60,9 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         />
       ) : null}
       <Field
-        label={baseUrl?.label ?? t('editor.base_url')}
+        label={t('editor.base_url')}
         error={errorOf('base_url')}
-        help={baseUrl?.help ?? t('editor.base_url_help')}
+        help={baseUrl?.help ? <span lang="en">{baseUrl.help}</span> : t('editor.base_url_help')}
       >
         {wiring => (
           <TextInput
@@ -72,8 +77,8 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
       {own.map(({ name, label, help, secret, required }) => (
         <Field
           key={name}
-          label={required ? `${label} *` : label}
-          help={help}
+          label={`${nameOf(name, label)}${required ? ' *' : ''}`}
+          help={<span lang="en">{help}</span>}
           error={errorOf(`own.${name}`) ?? (name === own[0]?.name ? errorOf('own') : undefined)}
         >
           {wiring => (

@@ -15,7 +15,7 @@ type Value = Setting['value']
 /** Ours where we have a translation, else what the gateway says of itself. */
 function useSettingWords() {
   const { t, i18n } = useTranslation()
-  return (key: string, part: 'name' | 'help', fallback: string) => {
+  return (key: string, part: 'name' | 'help' | 'unit', fallback: string) => {
     const path = `settings.${part}.${key}`
     return i18n.exists(path) ? t(path as 'settings.name.attempts') : fallback
   }
@@ -57,7 +57,11 @@ function Row({ setting, value, onChange, onReset, error }: RowProps) {
         </div>
       ) : (
         <Field
-          label={setting.unit && setting.unit !== setting.key ? `${name} (${setting.unit})` : name}
+          label={
+            setting.unit && setting.unit !== setting.key
+              ? `${name} (${words(setting.unit, 'unit', setting.unit)})`
+              : name
+          }
           help={help}
           error={error}
           className="max-w-[640px] grow"
