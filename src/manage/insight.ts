@@ -169,8 +169,10 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const firstHour = Math.floor(filter.from / HOUR_S) * HOUR_S
       return ids.map(id => {
         const condition = conditions.get(id)
-        const strip = Array.from({ length: 24 }, () => ({ requests: 0, failures: 0 }))
-        for (const { bucket, requests, failures } of hoursOf.get(id) ?? []) {
+        const used = hoursOf.get(id) ?? []
+        // Thousands of channels may be idle, and there is nothing to tell of those.
+        const strip = Array.from({ length: used.length > 0 ? 24 : 0 }, () => ({ requests: 0, failures: 0 }))
+        for (const { bucket, requests, failures } of used) {
           const hour = strip[Math.min(23, Math.floor((bucket - firstHour) / HOUR_S))]
           if (!hour) continue
           hour.requests += requests

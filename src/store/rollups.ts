@@ -57,8 +57,15 @@ async function piecesOf(
   stepS: number,
 ): Promise<Piece[]> {
   let open: Piece[] = [{ from, to }]
-  for (const { unit, sums: offered } of UNITS) {
-    const folded = grainOf(dimensions, offered, stepS)
+  const offers = UNITS.map(({ unit, sums: offered }) => ({
+    unit,
+    folded: grainOf(dimensions, offered, stepS),
+  }))
+  const widthOf = ({ folded }: (typeof offers)[number]) =>
+    folded ? GRAINS[folded.grain].length : Number.POSITIVE_INFINITY
+  // A longer unit that is kept by more than is asked for has more rows than shorter ones that are not.
+  const least = Math.min(...offers.map(widthOf))
+  for (const { unit, folded } of offers.filter(offer => widthOf(offer) === least)) {
     if (!folded) continue
     const divided: Piece[] = []
     for (const piece of open) {
