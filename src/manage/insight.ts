@@ -161,7 +161,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const ids = states.map(({ id }) => id)
       const [sums, hours] = await Promise.all([
         groupRollups(db, filter, 'channel', Math.max(1, ids.length)),
-        stepRollupsOf(db, filter, HOUR_S, 'channel', ids.slice(0, MAX_MODELS)),
+        stepRollupsOf(db, filter, HOUR_S, 'channel'),
       ])
       const conditions = new Map(channels.conditions().map(each => [each.id, each]))
       const sumsOf = new Map(sums.map(each => [each.key, each]))

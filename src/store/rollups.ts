@@ -182,20 +182,20 @@ export async function stepRollups(db: Db, filter: RollupFilter, stepS: number): 
     .execute()
 }
 
-/** The same for some of a group. */
+/** The same for some of a group, or for all of it. */
 export async function stepRollupsOf(
   db: Db,
   filter: RollupFilter,
   stepS: number,
   group: RollupGroup,
-  keys: readonly (string | number)[],
+  keys?: readonly (string | number)[],
 ): Promise<(Step & { readonly key: string | number })[]> {
-  if (keys.length === 0) return []
+  if (keys?.length === 0) return []
   const column = ROLLUP_GROUPS[group]
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`
-  return (await found(db, filter, { by: [column], stepS }))
+  const all = await found(db, filter, { by: [column], stepS })
+  return (keys ? all.where(column, 'in', keys as never) : all)
     .select([bucket.as('bucket'), `${column} as key`, ...sums])
-    .where(column, 'in', keys as never)
     .groupBy([bucket, column])
     .orderBy(bucket)
     .execute()
