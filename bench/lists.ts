@@ -1,7 +1,11 @@
 import { sql } from 'kysely'
 import { fold } from '../src/domain/text.ts'
+import { createFolding } from '../src/store/folds.ts'
 import type { Db } from '../src/store/store.ts'
-import { ENGINES, type Gateway, startGateway } from '../test/support/gateway.ts'
+import { ENGINES, type Gateway, ROOT_TOKEN, startGateway } from '../test/support/gateway.ts'
+import type { Options } from './options.ts'
+import { middleOf, subjects, timeSubjects } from './usage-lists.ts'
+import { DAYS, fillUsage } from './usage-store.ts'
 
 /** Any list endpoint at these sizes answers its first and its 1,000th page in less than 50 ms. */
 const SIZES = { tokens: 100_000, channels: 10_000, users: 100_000, aliases: 10_000, logs: 200_000 }
@@ -9,6 +13,7 @@ const GOAL_MS = 50
 const RUNS = 7
 const ROOT_ID = 1
 const CHUNK = 200
+const USUAL_REQUESTS = 1_000_000
 
 async function inChunks(count: number, write: (numbers: number[]) => Promise<unknown>): Promise<void> {
   for (let start = 0; start < count; start += CHUNK)
@@ -210,7 +215,7 @@ async function timeOf(gateway: Gateway, path: string): Promise<{ medianMs: numbe
   return { medianMs: times.sort((a, b) => a - b)[Math.floor(RUNS / 2)] ?? 0, status }
 }
 
-export async function benchLists(): Promise<void> {
+async function benchTables(): Promise<void> {
   for (const engine of ENGINES) {
     const gateway = await startGateway({ engine })
     await seed(gateway.db)
@@ -231,4 +236,39 @@ export async function benchLists(): Promise<void> {
     }
     await gateway.close()
   }
+}
+
+/** Every page of the console over a store that has seen many requests. */
+async function benchPages(requests: number): Promise<void> {
+  for (const engine of ENGINES) {
+    const gateway = await startGateway({ engine })
+    const { db } = gateway
+    const now = Math.floor(Date.now() / 1000)
+    const startedMs = performance.now()
+    await fillUsage(db, engine, { count: requests, now })
+    const folding = createFolding({
+      db,
+      engine,
+      now: () => now,
+      pause: async () => {},
+      onFailure: error => {
+        throw error
+      },
+    })
+    await folding.fold()
+    await folding.close()
+    if (engine === 'postgres') await sql`vacuum analyze`.execute(db)
+    const seconds = Math.round((performance.now() - startedMs) / 1000)
+    console.log(`\n${engine}: ${requests} requests of ${DAYS} days, written and summed up in ${seconds} s`)
+    await timeSubjects(
+      { api: gateway.api, url: gateway.url, token: ROOT_TOKEN, engine },
+      subjects(now, await middleOf(db, now)),
+    )
+    await gateway.close()
+  }
+}
+
+export async function benchLists({ requests = USUAL_REQUESTS }: Pick<Options, 'requests'>): Promise<void> {
+  await benchTables()
+  await benchPages(requests)
 }

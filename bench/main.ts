@@ -10,7 +10,7 @@ const BENCHES = {
   'slow-readers': async options => (await import('./slow-readers.ts')).benchSlowReaders(options),
   hostile: async options => (await import('./hostile.ts')).benchHostile(options),
   translate: async options => (await import('./translate.ts')).benchTranslate(options),
-  lists: async () => (await import('./lists.ts')).benchLists(),
+  lists: async options => (await import('./lists.ts')).benchLists(options),
 } as const satisfies Record<string, (options: Options) => Promise<void>>
 
 const EXIT_USAGE = 64

@@ -10,10 +10,11 @@ const RUNS = 5
 const DAY_S = 86_400
 const QUARTER_S = 900
 
+export type Place = { readonly time: number; readonly id: number; readonly request_id: string }
 type Subject = readonly [name: string, path: string]
 
 /** Every GET route that the console asks and that grows with the number of requests, with each filter and some together. */
-export function subjects(now: number, place: { readonly time: number; readonly id: number }): Subject[] {
+export function subjects(now: number, place: Place): Subject[] {
   const since = (seconds: number) => `start_timestamp=${now - seconds}`
   const day = since(DAY_S)
   const month = since(30 * DAY_S)
@@ -35,7 +36,7 @@ export function subjects(now: number, place: { readonly time: number; readonly i
     ['model, user, failed', `model_name=model-7&username=person-5&type=5`],
     ['token, model, 30 days', `token_name=token 7&model_name=model-9&${month}`],
     ['a pattern', 'model_name=%25el-3%25'],
-    ['a request', 'request_id=req_00000000000000000000000777'],
+    ['a request', `request_id=${place.request_id}`],
   ]
   const finer: readonly Subject[] = [
     ['failed, 30 days', `status=failed&${month}`],
@@ -65,8 +66,8 @@ export function subjects(now: number, place: { readonly time: number; readonly i
       'series: 30 days by channel',
       `/api/usage/series?${span(30)}&step=86400&tz=Asia/Kolkata&group_by=channel`,
     ],
-    ['series: 30 days by token', `/api/usage/series?${span(30)}&step=86400&${tz}&group_by=token`],
-    ['series: 30 days by user', `/api/usage/series?${span(30)}&step=86400&${tz}&group_by=user`],
+    ['API only: 30 days by token', `/api/usage/series?${span(30)}&step=86400&${tz}&group_by=token`],
+    ['API only: 30 days by user', `/api/usage/series?${span(30)}&step=86400&${tz}&group_by=user`],
     ['series: 90 days by model', `/api/usage/series?${span(DAYS)}&step=86400&${tz}&group_by=model`],
     ['series: 30 days of a user', `/api/usage/series?${span(30)}&step=86400&${tz}&user_id=1&group_by=model`],
     ['series: 30 days of a model', `/api/usage/series?${span(30)}&step=86400&${tz}&model=model-1`],
@@ -101,7 +102,7 @@ export function subjects(now: number, place: { readonly time: number; readonly i
     ['tokens', '/api/token/?page_size=50'],
     ['users', '/api/user/?page_size=50'],
     ['users: a text', '/api/user/search?keyword=person-19&page_size=50'],
-    ['a request whole', '/api/log/request/req_00000000000000000000000777'],
+    ['a request whole', `/api/log/request/${place.request_id}`],
     ['ledger', '/api/ledger/health'],
     ['audit', '/api/audit/?page_size=50'],
     ['prices', '/api/price/?page_size=50'],
@@ -112,9 +113,9 @@ export function subjects(now: number, place: { readonly time: number; readonly i
 
 /** A row in the middle of the log: where a walk has gone far. */
 export async function middleOf(db: Db, now: number) {
-  const { rows } = await sql<{ time: number; id: number }>`select created_time as time, id from logs
+  const { rows } = await sql<Place>`select created_time as time, id, request_id from logs
     where created_time <= ${now - (DAYS / 2) * DAY_S} order by created_time desc, id desc limit 1`.execute(db)
-  return rows[0] ?? { time: now, id: 1 }
+  return rows[0] ?? { time: now, id: 1, request_id: '' }
 }
 
 type Timed = { readonly api: Api; readonly url: string; readonly token: string; readonly engine: Engine }

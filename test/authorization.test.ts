@@ -151,6 +151,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   copyChannel: inPath('channel', SHARED),
   setChannelStatus: inPath('channel', SHARED, { body: { status: 2 } }),
   setChannelStatuses: inList('channel', SHARED_LIST, { status: 2 }),
+  editChannels: inList('channel', SHARED_LIST, { fields: { remark: 'edited' } }),
   deleteChannels: inList('channel', SHARED_LIST),
   deleteDisabledChannels: 'plain',
   revealChannelKey: inPath('channel', SHARED),

@@ -65,6 +65,7 @@ const CHANNEL = {
   remark: 'a remark',
   limits: { rpm: 60 },
 }
+const { name: _name, type: _type, key: _key, ...SHARED } = CHANNEL
 const PERSON = { display_name: 'A Person', email: 'person@example.com' }
 
 /** A good body for every write that takes one: a route that is missing here fails the first test below. */
@@ -114,6 +115,7 @@ const GOOD: Readonly<Record<string, (things: Things) => object>> = {
   updateChannel: ({ channelId }) => ({ id: channelId, ...CHANNEL, key_mode: 'append' }),
   setChannelStatus: () => ({ status: 1 }),
   setChannelStatuses: ({ channelId }) => ({ ids: [channelId], status: 'disabled' }),
+  editChannels: ({ channelId }) => ({ ids: [channelId], fields: SHARED }),
   deleteChannels: ({ channelId }) => ({ ids: [channelId + 1_000, channelId + 1_001] }),
   setChannelKeyStatus: () => ({ status: 2 }),
   manageChannelKeys: ({ channelId }) => ({

@@ -402,6 +402,29 @@ for (const engine of ENGINES) {
       assert.equal((await get(b.id)).status, 2)
     })
 
+    it('are edited together, each whole or not at all, and the answer says which', async () => {
+      const [a, b] = [await make(), await make()]
+      const edit = async (fields: object) =>
+        (await api('PUT', '/api/channel/batch', { ids: [a.id, b.id, b.id, 999_999], fields })).body.data
+      const results = await edit({ priority: 7, models: ['edited-together'], name: 'not for all' })
+      assert.deepEqual(
+        results.map(({ id, is_changed, code }: Record<string, unknown>) => [id, is_changed, code]),
+        [
+          [a.id, true, ''],
+          [b.id, true, ''],
+          [999_999, false, 'not_found'],
+        ],
+      )
+      for (const { id, name } of [a, b]) {
+        const after = await get(id)
+        assert.deepEqual([after.priority, after.models, after.name], [7, ['edited-together'], name])
+      }
+      refused(
+        await api('PUT', '/api/channel/batch', { ids: [a.id], fields: { priority: 'high' } }),
+        'fields.priority',
+      )
+    })
+
     it('are deleted for good, one by one or together, with their keys and models', async () => {
       const [a, b, c] = [await make(), await make({ key: 'x1,x2' }, 'multi_to_single'), await make()]
       assert.equal((await api('DELETE', `/api/channel/${a.id}`)).status, 200)

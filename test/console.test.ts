@@ -280,6 +280,102 @@ function describeConsole(): void {
       await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
     })
 
+    it('adds the lines of a cost up to what was charged', async () => {
+      await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
+      await page.getByRole('table', { name: 'Usage' }).locator('tbody tr').first().click()
+      const panel = page.getByRole('complementary', { name: 'Request' })
+      const cost = panel.locator('table')
+      const told = async (cells: string) =>
+        (await cost.locator(cells).allTextContents()).map(text =>
+          Math.round(Number(text.replace('$', '')) * 1e12),
+        )
+      await cost.getByRole('rowheader', { name: 'Input', exact: true }).waitFor()
+      const lines = await told('tr:not(:last-child) td:last-child')
+      assert.ok(lines.length >= 2)
+      assert.deepEqual(await told('.double-rule'), [lines.reduce((sum, line) => sum + line)])
+      // From one request to the next without leaving the panel, by key.
+      const first = page.url()
+      await page.keyboard.press('j')
+      await page.waitForURL(url => url.href !== first)
+      await page.keyboard.press('k')
+      await page.waitForURL(first)
+    })
+
+    it('filters by what there is, keeps filters as a view, and shows the columns that are chosen', async () => {
+      await page.goto(`${server.url}/usage`)
+      const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
+      await until('all rows', async () => ((await rows.count()) === 6 ? true : undefined))
+      await page.keyboard.press('f')
+      const facet = page.getByRole('dialog', { name: 'Model' })
+      await facet.getByRole('button', { name: /^gpt-4o-mini\s*2$/ }).waitFor()
+      await facet.getByRole('searchbox').fill('4.1-mini')
+      await facet.getByRole('button', { name: /^gpt-4.1-mini/ }).click()
+      await page.waitForURL(/model=gpt-4.1-mini/)
+      await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
+
+      await page.getByRole('button', { name: 'Views' }).click()
+      await page.getByLabel('Name of this view').fill('mine')
+      await page.getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('button', { name: 'Drop all filters' }).click()
+      await until('all rows again', async () => ((await rows.count()) === 6 ? true : undefined))
+      await page.getByRole('button', { name: 'Views' }).click()
+      await page.getByRole('button', { name: 'mine', exact: true }).click()
+      await page.waitForURL(/model=gpt-4.1-mini/)
+      await page.getByRole('button', { name: 'Views' }).click()
+      await page.getByRole('button', { name: 'Retried' }).click()
+      await page.waitForURL(/min_attempts=2/)
+      await until('the one that failed over', async () => ((await rows.count()) === 1 ? true : undefined))
+
+      await page.getByRole('button', { name: 'Columns' }).click()
+      await page.getByRole('checkbox', { name: 'Request id' }).check()
+      await page.keyboard.press('Escape')
+      await page.getByRole('columnheader', { name: 'Request id' }).waitFor()
+      await page.reload()
+      await page.getByRole('cell', { name: room.requestId }).waitFor()
+    })
+
+    it('walks the log by cursor, and back is the browser’s', async () => {
+      await page.goto(`${server.url}/usage?min_cost=0`)
+      await page.evaluate(
+        `localStorage.setItem('sluice.preferences', JSON.stringify({ ...JSON.parse(localStorage.getItem('sluice.preferences') ?? '{}'), columns: {}, pageSize: 2 }))`,
+      )
+      await page.reload()
+      const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
+      await until('two rows', async () => ((await rows.count()) === 2 ? true : undefined))
+      const newest = await rows.first().textContent()
+      await page.getByRole('button', { name: 'Older' }).click()
+      await page.waitForURL(/cursor=/)
+      await until('other rows', async () =>
+        (await rows.first().textContent()) !== newest ? true : undefined,
+      )
+      await page.goBack()
+      await until('the first rows', async () =>
+        (await rows.first().textContent()) === newest ? true : undefined,
+      )
+      await page.evaluate(
+        `localStorage.setItem('sluice.preferences', JSON.stringify({ ...JSON.parse(localStorage.getItem('sluice.preferences') ?? '{}'), pageSize: 50 }))`,
+      )
+    })
+
+    it('counts new rows while somebody reads, and shows them when told to', async () => {
+      await page.goto(`${server.url}/usage?live=true`)
+      const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
+      await rows.first().waitFor()
+      const before = await rows.count()
+      await rows.first().focus()
+      const { body } = await server.api('POST', '/api/token/', { name: 'live', unlimited_quota: true })
+      await fetch(`${server.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${body.data.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'live' }] }),
+      })
+      const pill = page.getByRole('button', { name: '1 new' })
+      await pill.waitFor()
+      assert.equal(await rows.count(), before)
+      await pill.click()
+      await until('the new row', async () => ((await rows.count()) === before + 1 ? true : undefined))
+    })
+
     it('hands out the rows in sight as a file, with the filters that are set', async () => {
       await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
       const link = page.getByRole('link', { name: 'JSON lines' })

@@ -193,6 +193,29 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         return told
       }),
 
+    editChannels: async ({ body: { ids, fields: given }, change }) =>
+      change(async ({ trx, audit }) => {
+        const results = []
+        for (const id of [...new Set(ids)]) {
+          try {
+            const before = await mustLockChannel(trx, id)
+            const toldBefore = await tellOne(trx, before)
+            // Judged before anything is written, so that a channel that is refused stays as it was.
+            const fields = readFields(given, { current: before, at: 'fields.', policy })
+            const after: ChannelRow = { ...before, ...fields }
+            await updateChannel(trx, before, fields)
+            if (after.models !== before.models) await writeModels(trx, [id], JSON.parse(after.models))
+            const told = await tellOne(trx, after)
+            audit({ action: 'channel.update', target: `channel:${id}`, before: toldBefore, after: told })
+            results.push({ id, is_changed: true, code: '', message: '' })
+          } catch (error) {
+            if (!(error instanceof Refusal)) throw error
+            results.push({ id, is_changed: false, code: error.code, message: error.message })
+          }
+        }
+        return results
+      }),
+
     deleteChannel: async ({ params, change }) =>
       change(async changing => {
         await mustLockChannel(changing.trx, params.id)

@@ -161,7 +161,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const ids = states.map(({ id }) => id)
       const [sums, hours] = await Promise.all([
         groupRollups(db, filter, 'channel', Math.max(1, ids.length)),
-        stepRollupsOf(db, filter, HOUR_S, 'channel', ids.slice(0, MAX_MODELS)),
+        stepRollupsOf(db, filter, HOUR_S, 'channel'),
       ])
       const conditions = new Map(channels.conditions().map(each => [each.id, each]))
       const sumsOf = new Map(sums.map(each => [each.key, each]))
@@ -169,8 +169,10 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const firstHour = Math.floor(filter.from / HOUR_S) * HOUR_S
       return ids.map(id => {
         const condition = conditions.get(id)
-        const strip = Array.from({ length: 24 }, () => ({ requests: 0, failures: 0 }))
-        for (const { bucket, requests, failures } of hoursOf.get(id) ?? []) {
+        const used = hoursOf.get(id) ?? []
+        // Thousands of channels may be idle, and there is nothing to tell of those.
+        const strip = Array.from({ length: used.length > 0 ? 24 : 0 }, () => ({ requests: 0, failures: 0 }))
+        for (const { bucket, requests, failures } of used) {
           const hour = strip[Math.min(23, Math.floor((bucket - firstHour) / HOUR_S))]
           if (!hour) continue
           hour.requests += requests

@@ -1,5 +1,4 @@
 import * as list from './list.ts'
-
 import type { Provider } from './provider.ts'
 
 export { headersOf, signerOf } from './auth.ts'

@@ -57,8 +57,15 @@ async function piecesOf(
   stepS: number,
 ): Promise<Piece[]> {
   let open: Piece[] = [{ from, to }]
-  for (const { unit, sums: offered } of UNITS) {
-    const folded = grainOf(dimensions, offered, stepS)
+  const offers = UNITS.map(({ unit, sums: offered }) => ({
+    unit,
+    folded: grainOf(dimensions, offered, stepS),
+  }))
+  const widthOf = ({ folded }: (typeof offers)[number]) =>
+    folded ? GRAINS[folded.grain].length : Number.POSITIVE_INFINITY
+  // A longer unit that is kept by more than is asked for has more rows than shorter ones that are not.
+  const least = Math.min(...offers.map(widthOf))
+  for (const { unit, folded } of offers.filter(offer => widthOf(offer) === least)) {
     if (!folded) continue
     const divided: Piece[] = []
     for (const piece of open) {
@@ -175,20 +182,20 @@ export async function stepRollups(db: Db, filter: RollupFilter, stepS: number): 
     .execute()
 }
 
-/** The same for some of a group. */
+/** The same for some of a group, or for all of it. */
 export async function stepRollupsOf(
   db: Db,
   filter: RollupFilter,
   stepS: number,
   group: RollupGroup,
-  keys: readonly (string | number)[],
+  keys?: readonly (string | number)[],
 ): Promise<(Step & { readonly key: string | number })[]> {
-  if (keys.length === 0) return []
+  if (keys?.length === 0) return []
   const column = ROLLUP_GROUPS[group]
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`
-  return (await found(db, filter, { by: [column], stepS }))
+  const all = await found(db, filter, { by: [column], stepS })
+  return (keys ? all.where(column, 'in', keys as never) : all)
     .select([bucket.as('bucket'), `${column} as key`, ...sums])
-    .where(column, 'in', keys as never)
     .groupBy([bucket, column])
     .orderBy(bucket)
     .execute()

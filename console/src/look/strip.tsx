@@ -3,8 +3,12 @@ type StripProps = {
   readonly words: string
 }
 
+/** A day in which nothing was asked. */
+const IDLE = Array.from({ length: 24 }, () => ({ requests: 0, failures: 0 }))
+
 /** A day by the hour: how tall says how much, the lower part says how much of it failed. */
-export function Strip({ hours, words }: StripProps) {
+export function Strip({ hours: told, words }: StripProps) {
+  const hours = told.length > 0 ? told : IDLE
   const most = Math.max(1, ...hours.map(({ requests }) => requests))
   return (
     <svg

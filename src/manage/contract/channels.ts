@@ -109,6 +109,8 @@ const testTold = z.object({
 const modelNames = z.array(z.string())
 const someTag = tag.min(1, 'must not be empty')
 
+const { name: _name, type: _type, key: _key, ...sharedFields } = channelFields
+
 export const channelContract = {
   listChannels: {
     method: 'GET',
@@ -190,6 +192,22 @@ export const channelContract = {
     summary: 'Enable or disable several; the answer is how many that changed',
     body: ids.extend({ status }),
     data: z.int(),
+  },
+  editChannels: {
+    method: 'PUT',
+    path: '/api/channel/batch',
+    access: 'admin',
+    summary:
+      'Change the same fields of several channels; each is changed whole or not at all, and the answer says which. Name, type and keys are a channel’s own',
+    body: ids.extend({ fields: z.object(sharedFields) }),
+    data: z.array(
+      z.object({
+        id: z.int(),
+        is_changed: z.boolean(),
+        code: z.string().describe('Empty, or why not'),
+        message: z.string(),
+      }),
+    ),
   },
   deleteChannels: {
     method: 'POST',

@@ -106,7 +106,9 @@ export const insightContract = {
         ...condition.shape,
         keys: z.array(z.object({ index: z.int(), ...condition.shape })).describe('Those that are not ready'),
         ...figures,
-        hours: z.array(z.object({ requests: z.int(), failures: z.int() })).describe('24, oldest first'),
+        hours: z
+          .array(z.object({ requests: z.int(), failures: z.int() }))
+          .describe('24, oldest first; none where there was no request'),
       }),
     ),
   },
