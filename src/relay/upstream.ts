@@ -122,6 +122,8 @@ const EVENT_LINE = new RegExp(`${EVENT_BEGUN.source}[^\\r\\n]*[\\r\\n]`)
 
 /** A connection that a provider has closed while a request was on its way there says so within a round trip. */
 const CLOSING_MS = 1_000
+/** Providers close what lies idle; one that is in use and closed was cut. */
+const IDLE_MS = 1_000
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 const NOTHING = Buffer.alloc(0)
 
@@ -146,8 +148,8 @@ const joined = (chunks: readonly Buffer[], size: number): Buffer => {
 /** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
 export function createUpstream({ lookup }: { lookup: LookupFunction }) {
   const pools = new Map<string, Pool>()
-  /** What ended connections on which something had been answered before. */
-  const endsOfKept = new WeakSet<Error>()
+  /** When something had last been heard on a connection, by what ended it. */
+  const lastHeardMs = new WeakMap<Error, number>()
   const deadlines = createDeadlines()
   const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
 
@@ -165,9 +167,15 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     return (options, callback) =>
       connect(options, (...[error, socket]) => {
         if (error) return callback(error, null)
-        socket.prependListener('error', (ending: Error) => {
-          if (socket.bytesRead > 0) endsOfKept.add(ending)
+        let heard = 0
+        let heardMs = Number.POSITIVE_INFINITY
+        socket.on('readable', () => {
+          // The end of a connection is told in this way too.
+          if (socket.bytesRead === heard) return
+          heard = socket.bytesRead
+          heardMs = performance.now()
         })
+        socket.prependListener('error', (ending: Error) => lastHeardMs.set(ending, heardMs))
         callback(null, socket)
       })
   }
@@ -256,7 +264,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     }
 
     /**
-     * A provider may close a connection that was kept just as a request goes out on it: then most likely nobody has
+     * A provider may close a connection that lay idle just as a request goes out on it: then most likely nobody has
      * read the request, and it goes out once more on another one.
      */
     const wasUnheard = (error: Error & { code?: string }) =>
@@ -265,7 +273,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       !isOver &&
       status === 0 &&
       CLOSED.has(error.code ?? '') &&
-      endsOfKept.has(error) &&
+      sentMs - (lastHeardMs.get(error) ?? sentMs) >= IDLE_MS &&
       performance.now() - sentMs < CLOSING_MS
 
     function dispatch(proven: Readonly<Record<string, string>>): void {
