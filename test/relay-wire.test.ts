@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { openRelay, type Relay } from './support/relay.ts'
 
 type Answer = (response: ServerResponse) => void
@@ -132,49 +131,6 @@ describe('between client and provider', () => {
   it('a stream that has come to its end ends in [DONE], also where the provider leaves that out', async () => {
     const { ask } = await serve(stream(CONTENT, FINISH))
     assert.equal((await ask({ stream: true })).text, `${CONTENT}${FINISH}data: [DONE]\n\n`)
-  })
-
-  describe('a connection that the provider closes as it is used again', () => {
-    for (const [how, cut] of [
-      ['closed', (response: ServerResponse) => response.socket?.destroy()],
-      ['reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
-    ] as const)
-      it(`and that is ${how} is no failure: the request goes out once more, is paid once, and once in doubt`, async () => {
-        const used = new WeakSet<Socket>()
-        const {
-          ask,
-          id,
-          sent: [sent = ''],
-        } = await serve(response => {
-          if (used.has(response.socket as Socket)) return cut(response)
-          used.add(response.socket as Socket)
-          whole(response)
-        })
-        assert.equal((await ask()).status, 200)
-        const before = provider.seen(sent)
-        // What is in use and closed was cut; only what lay idle may have been closed unread.
-        await delay(1_100)
-        assert.equal((await ask()).status, 200)
-        assert.equal(provider.seen(sent) - before, 2)
-        const rows = await relay.rowsOf(id, 2)
-        assert.deepEqual(
-          rows.map(row => [row.type, row.completion_tokens]),
-          [
-            [2, 2],
-            [2, 2],
-          ],
-        )
-        // Whatever the provider has seen is paid or in doubt.
-        const doubts = await relay.suspenseOf(id)
-        assert.equal(doubts.length, provider.seen(sent) - 2)
-        for (const { reason } of doubts) assert.match(reason, /it was sent again/)
-      })
-
-    it('is a failure where a new one is closed too', async () => {
-      const { ask, id } = await serve(response => response.socket?.destroy())
-      assert.equal((await ask()).status, 502)
-      assert.equal((await relay.rowOf(id)).cost, 0)
-    })
   })
 
   describe('a client', () => {

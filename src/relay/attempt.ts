@@ -16,7 +16,6 @@ import {
   invalidAnswer,
   refusalFor,
   statusFailure,
-  unheard,
 } from './failure.ts'
 import { errorAtOnce } from './first-event.ts'
 import { passedHeaders } from './header-override.ts'
@@ -143,7 +142,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
         break
       }
       const sentMs = deps.nowMs()
-      const sent = begun.send(ready, () => trace.failures.push(unheard(channel)))
+      const sent = begun.send(ready)
       exchange = sent.exchange
       const outcome = await exchange.outcome
       const note = (status: number | string) =>
@@ -260,13 +259,12 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
           headersOf(errand, channel, address),
           work.dress(channel, sentModel, errand.priced),
         ),
-      send: ({ headers, dressed }: Ready, onRepeat: () => void) =>
+      send: ({ headers, dressed }: Ready) =>
         send(deps.upstream, dressed, {
           url: address.url,
           headers,
           timeouts: channel.timeouts,
           isStream: work.isStream,
-          onRepeat,
           ...signing(address, deps),
           ...(work.isWholeTaken && { isWholeTaken: true }),
           ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),

@@ -54,15 +54,6 @@ export function connectionFailure(
   }
 }
 
-/** The connection closed as the request went out on it, which then went out once more: both may be billed. */
-export const unheard = (channel: RelayChannel): AttemptFailure =>
-  connectionFailure(channel, {
-    kind: 'failure',
-    reason: 'cut',
-    message: 'the connection was closed as the request went out; it was sent again',
-    wasSent: true,
-  })
-
 function connectionHealth(reason: Failure['reason'], message: string): HealthOutcome {
   if (reason === 'connect' || reason === 'timeout') return { kind: reason }
   return reason === 'key' ? { kind: 'auth', detail: message } : { kind: '5xx' }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { LookupFunction } from 'node:net'
-import { buildConnector, type Dispatcher, Pool } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
 import type { Upload } from '../wire/multipart.ts'
 import { createDeadlines } from './deadlines.ts'
 import { KeyRefused } from './key-refused.ts'
@@ -29,8 +29,6 @@ export type Ask = {
   passes?(contentType: string): boolean
   /** Proves the request as it leaves, where the key itself must not travel. */
   sign?(request: Leaving): Promise<Readonly<Record<string, string>>>
-  /** Told when the request goes out a second time, on another connection; absent: it never does. */
-  onRepeat?(): void
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
 }
@@ -88,6 +86,8 @@ const MAX_ERROR_BYTES = 64 * 1024
 const MAX_PRELUDE_BYTES = 64 * 1024
 const MAX_HEADER_BYTES = 16 * 1024
 const KEEP_ALIVE_MS = 30_000
+/** Servers of one's own often close after five seconds without saying so; a new connection to them costs little. */
+const PLAIN_KEEP_ALIVE_MS = 4_000
 const CONNECTIONS = 512
 
 const CONNECT_ERRORS = new Set([
@@ -120,11 +120,6 @@ const EVENT_BEGUN = /(?:^|[\r\n])(?:\u00ef\u00bb\u00bf)?(?:data:|event:(?! ?erro
 const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
 const EVENT_LINE = new RegExp(`${EVENT_BEGUN.source}[^\\r\\n]*[\\r\\n]`)
 
-/** A connection that a provider has closed while a request was on its way there says so within a round trip. */
-const CLOSING_MS = 1_000
-/** Providers close what lies idle; one that is in use and closed was cut. */
-const IDLE_MS = 1_000
-const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 const NOTHING = Buffer.alloc(0)
 
 function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure {
@@ -148,8 +143,6 @@ const joined = (chunks: readonly Buffer[], size: number): Buffer => {
 /** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
 export function createUpstream({ lookup }: { lookup: LookupFunction }) {
   const pools = new Map<string, Pool>()
-  /** When something had last been heard on a connection, by what ended it. */
-  const lastHeardMs = new WeakMap<Error, number>()
   const deadlines = createDeadlines()
   const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
 
@@ -162,24 +155,6 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     return place
   }
 
-  function connector(timeout: number): buildConnector.connector {
-    const connect = buildConnector({ timeout, lookup, allowH2: false })
-    return (options, callback) =>
-      connect(options, (...[error, socket]) => {
-        if (error) return callback(error, null)
-        let heard = 0
-        let heardMs = Number.POSITIVE_INFINITY
-        socket.on('readable', () => {
-          // The end of a connection is told in this way too.
-          if (socket.bytesRead === heard) return
-          heard = socket.bytesRead
-          heardMs = performance.now()
-        })
-        socket.prependListener('error', (ending: Error) => lastHeardMs.set(ending, heardMs))
-        callback(null, socket)
-      })
-  }
-
   function poolOf(origin: string, connectMs: number): Pool {
     const name = `${origin} ${connectMs}`
     const known = pools.get(name)
@@ -188,9 +163,9 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       allowH2: false,
       pipelining: 1,
       connections: CONNECTIONS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: origin.startsWith('https:') ? KEEP_ALIVE_MS : PLAIN_KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
-      connect: connector(connectMs),
+      connect: { timeout: connectMs, lookup },
     })
     pools.set(name, pool)
     return pool
@@ -209,8 +184,6 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     const waiting: Buffer[] = []
     let size = 0
     let ended: Failure | 'end' | undefined
-    let isRepeated = false
-    let sentMs = 0
 
     const first = deadlines.after(timeouts.firstByteMs, () => stop('timeout', 'first byte'))
     const total =
@@ -263,19 +236,6 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
       resolve({ kind: 'stream', status, headers: answerHeaders, flow, begun })
     }
 
-    /**
-     * A provider may close a connection that lay idle just as a request goes out on it: then most likely nobody has
-     * read the request, and it goes out once more on another one.
-     */
-    const wasUnheard = (error: Error & { code?: string }) =>
-      ask.onRepeat !== undefined &&
-      !isRepeated &&
-      !isOver &&
-      status === 0 &&
-      CLOSED.has(error.code ?? '') &&
-      sentMs - (lastHeardMs.get(error) ?? sentMs) >= IDLE_MS &&
-      performance.now() - sentMs < CLOSING_MS
-
     function dispatch(proven: Readonly<Record<string, string>>): void {
       const { origin, path } = placeOf(url)
       poolOf(origin, timeouts.connectMs).dispatch(
@@ -294,7 +254,6 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
         {
           onRequestStart(started) {
             controller = started
-            sentMs = performance.now()
             if (isAborted || isOver) started.abort(new Error('aborted'))
           },
           onResponseStart(_controller, code, given) {
@@ -322,14 +281,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
             } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
           },
           onResponseEnd: () => finish('end'),
-          onResponseError(_controller, error) {
-            if (!wasUnheard(error)) return finish(failureOf(error, controller !== undefined))
-            isRepeated = true
-            ask.onRepeat?.()
-            setImmediate(() => {
-              if (!isOver) dispatch(proven)
-            })
-          },
+          onResponseError: (_controller, error) => finish(failureOf(error, controller !== undefined)),
         },
       )
     }
