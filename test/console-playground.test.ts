@@ -49,6 +49,7 @@ function describePlayground(): void {
   it('chats as the person who is signed in: without a key, and the cost is the ledger’s', async () => {
     await open('chat')
     await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
+    await page.locator('button[type=submit]:enabled').waitFor()
     await page.keyboard.press('Enter')
     const { cost, token_name, username } = await costOf()
     assert.deepEqual([token_name, username], ['playground', 'root'])

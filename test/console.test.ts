@@ -401,6 +401,8 @@ function describeConsole(): void {
     it('answers in the playground, and says what the ledger charged', async () => {
       await page.goto(`${server.url}/playground?model=gpt-4o-mini`)
       await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
+      // Nothing can be sent before it is known which models there are.
+      await page.locator('button[type=submit]:enabled').waitFor()
       await page.keyboard.press('Enter')
       const link = page.getByRole('link', { name: 'Open this request' })
       await link.waitFor()
