@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Pool } from 'undici'
+import { wavFile } from '../test/support/wav.ts'
 import { hasNginx, startPlainNginx } from './nginx.ts'
 import type { Options } from './options.ts'
 import { cpuMsOf, startTold, untilQuiet } from './process.ts'
@@ -27,24 +28,6 @@ const part = (name: string, value: string | Buffer, more = '') =>
     Buffer.from('\r\n'),
   ])
 
-/** A header that says what it is, and a megabyte of nothing. */
-function wavOfMegabyte(): Buffer {
-  const head = Buffer.alloc(44)
-  head.write('RIFF', 0)
-  head.writeUInt32LE(36 + MEGABYTE, 4)
-  head.write('WAVEfmt ', 8)
-  head.writeUInt32LE(16, 16)
-  head.writeUInt16LE(1, 20)
-  head.writeUInt16LE(1, 22)
-  head.writeUInt32LE(8_000, 24)
-  head.writeUInt32LE(16_000, 28)
-  head.writeUInt16LE(2, 32)
-  head.writeUInt16LE(16, 34)
-  head.write('data', 36)
-  head.writeUInt32LE(MEGABYTE, 40)
-  return Buffer.concat([head, Buffer.alloc(MEGABYTE)])
-}
-
 const ASKED = {
   'speech of 1 MB': {
     path: '/v1/audio/speech',
@@ -56,7 +39,7 @@ const ASKED = {
     type: 'multipart/form-data; boundary=b',
     body: Buffer.concat([
       part('model', 'whisper-1'),
-      part('file', wavOfMegabyte(), '; filename="a.wav"'),
+      part('file', wavFile(MEGABYTE / 8_000), '; filename="a.wav"'),
       Buffer.from('--b--\r\n'),
     ]),
   },

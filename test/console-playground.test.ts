@@ -4,9 +4,9 @@ import type { Browser, Page } from 'playwright-core'
 import { browserPath, signIn, startBrowser, visit } from './support/browser.ts'
 import { type ConsoleServer, startConsole } from './support/console.ts'
 import { ROOT_PASSWORD } from './support/gateway.ts'
-import { wavFile } from './support/media.ts'
 import { until } from './support/process.ts'
 import { furnish, type Showroom } from './support/showroom.ts'
+import { wavFile } from './support/wav.ts'
 
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
 

@@ -8,7 +8,8 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { ENGINES } from './support/gateway.ts'
-import { type Media, openMedia, soundForm, wavFile, wavOf } from './support/media.ts'
+import { type Media, openMedia, soundForm, wavOf } from './support/media.ts'
+import { wavFile } from './support/wav.ts'
 
 const PER_SECOND = { per_second: 0.0001 }
 const SECOND_NANOS = 100_000

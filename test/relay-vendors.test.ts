@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../simulator/formats/openai-images.ts'
 import { soundKind } from '../src/formats/audio/kind.ts'
-import { type Media, openMedia, soundForm, wavFile, wavOf } from './support/media.ts'
+import { type Media, openMedia, soundForm, wavOf } from './support/media.ts'
+import { wavFile } from './support/wav.ts'
 
 const QUERY = 'capital of France'
 const DOCUMENTS = [

@@ -1,3 +1,4 @@
+import { memberOf } from '../providers/member.ts'
 import { createSseScanner, dataText } from '../wire/sse.ts'
 import type { Streamed, Whole } from './upstream.ts'
 
@@ -39,11 +40,6 @@ export function errorAtOnce({ begun, headers }: Streamed): Whole | undefined {
     body: Buffer.from(JSON.stringify({ error })),
   }
 }
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Record<string, unknown>)[name]
-    : undefined
 
 function statusOf(error: unknown): number {
   const told = [memberOf(error, 'code'), memberOf(error, 'status'), memberOf(error, 'type')]

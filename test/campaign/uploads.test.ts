@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
-import { wavFile } from '../support/media.ts'
 import { newGround, type Server, type ServerOptions, startServer, until } from '../support/process.ts'
+import { wavFile } from '../support/wav.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const AT_ONCE = isCampaign ? 50 : 10

@@ -1,6 +1,7 @@
 import OpenAI from 'openai'
 import type { EngineName } from './gateway.ts'
 import { fetchPatiently, openRelay } from './relay.ts'
+import { wavFile } from './wav.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -53,25 +54,6 @@ export async function openMedia(engine: EngineName, env: Readonly<Record<string,
 }
 
 export type Media = Awaited<ReturnType<typeof openMedia>>
-
-/** A WAV of silence: 8 kHz, 8 bits, so a second has 8,000 bytes. */
-export function wavFile(seconds: number): Buffer {
-  const bytes = Math.round(seconds * 8_000)
-  const head = Buffer.alloc(44)
-  head.write('RIFF', 0)
-  head.writeUInt32LE(36 + bytes, 4)
-  head.write('WAVEfmt ', 8)
-  head.writeUInt32LE(16, 16)
-  head.writeUInt16LE(1, 20)
-  head.writeUInt16LE(1, 22)
-  head.writeUInt32LE(8_000, 24)
-  head.writeUInt32LE(8_000, 28)
-  head.writeUInt16LE(1, 32)
-  head.writeUInt16LE(8, 34)
-  head.write('data', 36)
-  head.writeUInt32LE(bytes, 40)
-  return Buffer.concat([head, Buffer.alloc(bytes, 0x80)])
-}
 
 export const soundForm = (fields: Readonly<Record<string, string | readonly string[]>>, file?: File) => {
   const form = new FormData()
