@@ -12,7 +12,7 @@ import { insertAccessToken } from './store/access-tokens.ts'
 import { appendAudit } from './store/audit.ts'
 import { AUDIT_CHAIN, STORE_CHAIN, startChain } from './store/chains.ts'
 import { claimMeta, readMeta } from './store/meta.ts'
-import type { Db } from './store/store.ts'
+import { type Db, transact } from './store/store.ts'
 
 export const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
 
@@ -53,7 +53,7 @@ export async function firstStart({ config, db, keyring, passwords, now }: FirstS
   const digest = createDigest(digestKey)
   const time = now()
 
-  const isFirst = await db.transaction().execute(async trx => {
+  const isFirst = await transact(db, async trx => {
     if (!(await claimMeta(trx, 'digest_key', keyring.seal(digestKey.toString('base64'), DIGEST_KEY_PLACE))))
       return false
     await startChain(trx, STORE_CHAIN)

@@ -3,7 +3,6 @@ import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { UsageLog } from '../src/domain/settled.ts'
 import type { Books } from '../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../src/ledger/ledger.ts'
@@ -11,20 +10,7 @@ import type { Neighbours } from '../src/ledger/rounds.ts'
 import { createBooks } from '../src/store/books.ts'
 import { openDatabase } from '../src/store/sqlite-open.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
-
-const LOG: UsageLog = {
-  tokenName: 't',
-  model: 'gpt-4o-mini',
-  promptTokens: 1,
-  completionTokens: 2,
-  useTimeMs: 5,
-  isStream: false,
-  address: '',
-  isError: false,
-  content: '',
-  upstreamRequestId: '',
-  other: {},
-}
+import { USAGE } from './support/usage.ts'
 
 const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
 
@@ -113,7 +99,7 @@ for (const engine of ENGINES) {
       isStream: false,
       address: '',
     })
-    const settle = (hold: Hold) => hold.settle({ channelId: 1, cost: UNIT, log: LOG })
+    const settle = (hold: Hold) => hold.settle({ channelId: 1, cost: UNIT, log: USAGE })
 
     async function serve(ledger: Awaited<ReturnType<typeof open>>, payer: Payer, count: number) {
       for (let done = 0; done < count; done++) {

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { UsageLog } from '../src/domain/settled.ts'
 import type { Books } from '../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../src/ledger/ledger.ts'
@@ -11,23 +10,10 @@ import type { Neighbours } from '../src/ledger/rounds.ts'
 import { createBooks } from '../src/store/books.ts'
 import { openDatabase } from '../src/store/sqlite-open.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
+import { USAGE } from './support/usage.ts'
 
 /** A node that shares its accounts with nobody. */
 const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
-
-const LOG: UsageLog = {
-  tokenName: 'test',
-  model: 'gpt-4o-mini',
-  promptTokens: 10,
-  completionTokens: 20,
-  useTimeMs: 5,
-  isStream: false,
-  address: '127.0.0.1',
-  isError: false,
-  content: '',
-  upstreamRequestId: '',
-  other: {},
-}
 
 const UNIT = 2_000
 
@@ -105,7 +91,8 @@ for (const engine of ENGINES) {
         tokenUsed: token.body.data.used_quota,
       }
     }
-    const settle = (hold: Hold, units: number) => hold.settle({ channelId: 1, cost: units * UNIT, log: LOG })
+    const settle = (hold: Hold, units: number) =>
+      hold.settle({ channelId: 1, cost: units * UNIT, log: USAGE })
     const mustVerify = async () => {
       const { ok, lines } = await gateway.operations.verify({})
       assert.ok(ok, lines.join('\n'))

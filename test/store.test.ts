@@ -8,17 +8,27 @@ import { sql } from 'kysely'
 import { openGround } from '../src/build.ts'
 import { readConfig } from '../src/config.ts'
 import { MAX_UNITS, nanosOf } from '../src/domain/money.ts'
+import type { Settled } from '../src/domain/settled.ts'
 import { verifyChain } from '../src/ledger/verify.ts'
 import { entriesAfter, entryFields, findAccount, openAccount, post } from '../src/store/accounts.ts'
 import { appendAudit, auditAfter, auditFields } from '../src/store/audit.ts'
+import { createBooks } from '../src/store/books.ts'
 import { AUDIT_CHAIN, findChain, STORE_CHAIN, startChain } from '../src/store/chains.ts'
 import { boundedCount } from '../src/store/page.ts'
 import type { AuditRow, EntryRow } from '../src/store/schema.ts'
-import { isUniqueViolation, openStore, type Store, type StoreOptions, type Trx } from '../src/store/store.ts'
-import { deleteTokens, findToken, insertToken, listTokens } from '../src/store/tokens.ts'
+import {
+  isUniqueViolation,
+  openStore,
+  type Store,
+  type StoreOptions,
+  type Trx,
+  transact,
+} from '../src/store/store.ts'
+import { deleteTokens, findToken, insertToken, listTokens, updateToken } from '../src/store/tokens.ts'
 import { insertUser } from '../src/store/users.ts'
 import { ENGINES, type EngineName } from './support/gateway.ts'
 import { createDatabase, stopOwnPostgres } from './support/postgres.ts'
+import { USAGE } from './support/usage.ts'
 
 /** A place for a store that nobody else uses, and stores opened on it. */
 async function createPlace(engine: EngineName) {
@@ -639,6 +649,86 @@ describe('a connection to PostgreSQL that breaks', () => {
       items.map(token => token.id),
       [id],
     )
+  })
+})
+
+describe('transactions on PostgreSQL that could wait for each other', () => {
+  let place: Place
+  before(async () => {
+    place = await createPlace('postgres')
+  })
+  after(() => place.remove())
+
+  /** Counted when the connections that met them are closed. */
+  async function circlesMet(): Promise<number> {
+    const store = place.open()
+    const { rows } = await sql<{ deadlocks: number }>`
+      select deadlocks from pg_stat_database where datname = current_database()`.execute(store.db)
+    await store.close()
+    return rows[0]?.deadlocks ?? Number.NaN
+  }
+
+  it('never do where several nodes settle for the same people in any order', async () => {
+    const stores = [place.open(), place.open(), place.open()]
+    const [first] = stores
+    assert.ok(first)
+    const userId = await furnish(first)
+    const tokenIds: number[] = []
+    for (let i = 0; i < 12; i++)
+      tokenIds.push(await first.db.transaction().execute(trx => makeToken(trx, userId)))
+    const settledFor = (tokenId: number, rid: string): Settled => ({
+      rid,
+      timeMs: 1_800_000_000_000,
+      userId,
+      tokenId,
+      channelId: tokenId,
+      cost: 5,
+      overrun: 0,
+      userLeased: 0,
+      tokenLeased: 0,
+      doubts: [],
+      log: USAGE,
+    })
+    const rounds = 30
+    await Promise.all(
+      stores.map(async (store, node) => {
+        const books = createBooks(store.db, 'postgres')
+        await books.openNode(`n${node}`, 0)
+        for (let round = 1; round <= rounds; round++) {
+          const shuffled = tokenIds.toSorted(
+            (a, b) => ((a * (node + 2) + round) % 13) - ((b * (node + 2) + round) % 13),
+          )
+          const settled = shuffled.map(id => JSON.stringify(settledFor(id, `r${node}-${round}-${id}`)))
+          await books.apply(`n${node}`, { settled, lastLsn: round, oldestOpenLsn: round + 1 })
+        }
+      }),
+    )
+    const { posted } = await findAccount(first.db, { kind: 'user', ownerId: userId })
+    assert.equal(posted, 5 * tokenIds.length * rounds * stores.length)
+    await Promise.all(stores.map(store => store.close()))
+    assert.equal(await circlesMet(), 0)
+  })
+
+  it('are done one after the other where they do', async () => {
+    const store = place.open()
+    const userId = await furnish(store)
+    const [left, right] = await store.db
+      .transaction()
+      .execute(async trx => [await makeToken(trx, userId), await makeToken(trx, userId)])
+    let tries = 0
+    const bothHold = Promise.withResolvers<void>()
+    const rename = (ids: readonly (number | undefined)[], name: string) =>
+      transact(store.db, async trx => {
+        await updateToken(trx, ids[0] ?? 0, { name })
+        if (++tries === 2) bothHold.resolve()
+        await bothHold.promise
+        await updateToken(trx, ids[1] ?? 0, { name })
+      })
+    await Promise.all([rename([left, right], 'one'), rename([right, left], 'other')])
+    assert.equal(tries, 3)
+    const { items } = await listTokens(store.db, userId, {}, { page: 1, pageSize: 10 })
+    assert.equal(new Set(items.map(token => token.name)).size, 1)
+    await store.close()
   })
 })
 

@@ -10,7 +10,7 @@ import { AUDIT_CHAIN, findChain, listChains } from '../store/chains.ts'
 import { appliedPositions } from '../store/positions.ts'
 import type { AccountRow, AuditRow, EntryRow } from '../store/schema.ts'
 import { endSessions } from '../store/sessions.ts'
-import type { Trx } from '../store/store.ts'
+import { type Trx, transact } from '../store/store.ts'
 import { findUserByName, updateUser } from '../store/users.ts'
 import { createBackup } from './backup.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
@@ -55,7 +55,7 @@ export function createOperations(deps: OperationDeps) {
     if (length < 8 || length > 128) throw new CommandError('a password has 8 to 128 characters')
     const user = await mustFind(username)
     const password_hash = await passwords.hash(password)
-    await db.transaction().execute(async trx => {
+    await transact(db, async trx => {
       // Resetting is how an operator gets back in, so a disabled user is enabled with it.
       await updateUser(trx, user, { password_hash, status: 1 })
       await endSessions(trx, user.id, now())
@@ -68,7 +68,7 @@ export function createOperations(deps: OperationDeps) {
   async function accessToken({ username, name }: { username: string; name: string }) {
     const user = await mustFind(username)
     const token = newAccessToken()
-    await db.transaction().execute(async trx => {
+    await transact(db, async trx => {
       const id = await insertAccessToken(trx, {
         user_id: user.id,
         name,

@@ -1,6 +1,6 @@
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
 import { holdSealing, sealedUnderOlder } from '../store/sealed.ts'
-import type { Db, Trx } from '../store/store.ts'
+import { type Db, type Trx, transact } from '../store/store.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 
 const BATCH = 200
@@ -26,13 +26,13 @@ export function createRotation(
     for (;;) {
       const texts = await due(db)
       if (texts.length === 0) return count
-      count += await db.transaction().execute(trx => reseal(trx, texts))
+      count += await transact(db, trx => reseal(trx, texts))
     }
   }
 
   /** A change that was under way when the secret was made may have sealed under the old one, and end only now. */
   const resealRest = () =>
-    db.transaction().execute(async trx => {
+    transact(db, async trx => {
       await holdSealing(trx, engine)
       let count = 0
       for (let texts = await due(trx); texts.length > 0; texts = await due(trx))

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { answerPlace, findAnswer, saveAnswer } from '../store/idempotency.ts'
-import { isUniqueViolation } from '../store/store.ts'
+import { isUniqueViolation, transact } from '../store/store.ts'
 import { auditRecord } from './audit.ts'
 import type { AuditNote, Changing } from './call.ts'
 import type { Route } from './contract/route.ts'
@@ -39,11 +39,11 @@ export function createChange({
   }
 
   /** The transaction of one call: the change, its audit record and, for a repeatable call, the answer. */
-  const transact =
+  const changeOf =
     (request: FastifyRequest, repeat: ReturnType<typeof repeatOf>): Change =>
     async work => {
-      const notes: AuditNote[] = []
-      const answer = await db.transaction().execute(async trx => {
+      const { told, notes } = await transact(db, async trx => {
+        const notes: AuditNote[] = []
         const told = await work({
           trx,
           audit: note => {
@@ -59,23 +59,23 @@ export function createChange({
         }
         // Last, because the audit chain admits one writer at a time.
         for (const note of notes) await auditRecord(trx, request, note, now())
-        return told
+        return { told, notes }
       })
       // Takes effect before the 200 is out: the next request on any connection sees it.
       await announce(notes.map(({ target }) => target))
-      return answer
+      return told
     }
 
   return {
     async repeatable(request: FastifyRequest, route: Route, handle: (change: Change) => Promise<unknown>) {
       const repeat = repeatOf(request, route)
-      if (!repeat) return handle(transact(request, undefined))
+      if (!repeat) return handle(changeOf(request, undefined))
       const name = JSON.stringify([repeat.userId, repeat.path, repeat.key])
       if (running.has(name)) throw conflict(STILL_RUNNING)
       running.add(name)
       try {
         const saved = await findAnswer(db, repeat, now())
-        if (!saved) return await handle(transact(request, repeat))
+        if (!saved) return await handle(changeOf(request, repeat))
         if (saved.body_digest !== request.bodyDigest)
           throw conflict('this Idempotency-Key was used with another body; use a new key')
         return JSON.parse(keyring.open(saved.answer_sealed, answerPlace(repeat))).told

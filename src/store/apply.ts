@@ -21,6 +21,11 @@ export type Change = {
   readonly statement: (given: Given) => string
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly Value[])[]
+  /**
+   * Rows that other nodes change too, by the columns that name them. A join meets them in any order, so they are taken
+   * in this one first: two batches never wait for each other's rows.
+   */
+  readonly shared?: { readonly table: string; readonly key: readonly string[] }
 }
 
 /** What the store said to a change: how many rows it met, and what they hold where the statement returns them. */
@@ -147,14 +152,14 @@ function movesOf(settled: readonly Settled[]): Move[] {
     token.leased += tokenLeased
     token.requests += 1
   }
-  // Always in the same order, so that two nodes never wait for each other's rows.
-  return [...moves.values()].sort((a, b) => a.kind.localeCompare(b.kind) || a.ownerId - b.ownerId)
+  return [...moves.values()]
 }
 
 const moveAccounts = (moves: readonly Move[]): Change => ({
   statement: given => `update accounts set posted = accounts.posted + given.cost,
     held = accounts.held - given.leased, request_count = accounts.request_count + given.requests
     from ${given.table} where accounts.kind = given.kind and accounts.owner_id = given.owner_id`,
+  shared: { table: 'accounts', key: ['kind', 'owner_id'] },
   columns: [text('kind'), whole('owner_id'), whole('cost'), whole('leased'), whole('requests')],
   rows: moves.map(({ kind, ownerId, cost, leased, requests }) => [kind, ownerId, cost, leased, requests]),
 })
@@ -292,7 +297,8 @@ function addRollups(settled: readonly Settled[]): Change {
   return insert(
     'rollups',
     [...ROLLUP_KEY, ...ROLLUP_COUNTS],
-    [...sums.values()].map(({ key, counts }) => [...key, ...counts]),
+    // Written in this order, which is the same on every node: two batches never wait for each other's sums.
+    [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { key, counts }]) => [...key, ...counts]),
     `on conflict (${ROLLUP_KEY.map(([name]) => name).join(', ')}) do update set ${GROWN}`,
   )
 }
@@ -304,9 +310,9 @@ function unfold(settled: readonly Settled[]): Change {
   return {
     statement: given =>
       `delete from rollup_folds where (unit, start) in (select given.unit, given.start from ${given.table})`,
+    shared: { table: 'rollup_folds', key: ['unit', 'start'] },
     columns: [whole('unit'), whole('start')],
-    // Always in the same order, so that two nodes never wait for each other's rows.
-    rows: [...new Set(units)].sort().map(name => name.split(' ').map(Number)),
+    rows: [...new Set(units)].map(name => name.split(' ').map(Number)),
   }
 }
 
@@ -336,6 +342,7 @@ function touchTokens(settled: readonly Settled[]): Change {
   return {
     statement: given =>
       `update tokens set accessed_time = given.time from ${given.table} where tokens.id = given.id`,
+    shared: { table: 'tokens', key: ['id'] },
     columns: [whole('id'), whole('time')],
     rows: [...times],
   }
@@ -347,6 +354,7 @@ function chargeChannels(settled: readonly Settled[]): Change {
   return {
     statement: given => `update channels set used = channels.used + given.cost from ${given.table}
       where channels.id = given.id`,
+    shared: { table: 'channels', key: ['id'] },
     columns: [whole('id'), whole('cost')],
     rows: [...costs].filter(([, cost]) => cost > 0),
   }

@@ -6,7 +6,7 @@ import { startChain } from './chains.ts'
 import { chunksOf } from './chunks.ts'
 import { LOG_TYPE } from './logs.ts'
 import type { AccountKind, Engine } from './schema.ts'
-import type { Db, Trx } from './store.ts'
+import { type Db, type Trx, transact } from './store.ts'
 
 export { chainOf }
 
@@ -22,18 +22,25 @@ export type SettledBatch = {
 }
 
 /** A change's rows as one parameter of JSON. */
-async function runOnPostgres(trx: Trx, { statement, columns, rows }: Change): Promise<Met> {
+async function runOnPostgres(trx: Trx, { statement, columns, rows, shared }: Change): Promise<Met> {
   if (rows.length === 0) return { count: 0, rows: [] }
   const fields = columns.map(([name, type], index) => `(value ->> ${index})::${type} as ${name}`).join(', ')
   const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as given`
   const given = { table, inserted: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
-  const met = await trx.executeQuery(CompiledQuery.raw(statement(given), [JSON.stringify(rows)]))
+  const parameters = [JSON.stringify(rows)]
+  if (shared) {
+    const key = shared.key.join(', ')
+    const taking = `select from ${shared.table} where (${key}) in (select ${key} from ${table})
+      order by ${key} for no key update`
+    await trx.executeQuery(CompiledQuery.raw(taking, parameters))
+  }
+  const met = await trx.executeQuery(CompiledQuery.raw(statement(given), parameters))
   return { count: Number(met.numAffectedRows ?? 0n), rows: met.rows }
 }
 
 async function applyOnPostgres(db: Db, nodeId: string, json: string, batch: SettledBatch): Promise<void> {
   const settled = JSON.parse(json) as Settled[]
-  await db.transaction().execute(async trx => {
+  await transact(db, async trx => {
     const changes = applying({ ...batch, nodeId }, settled)
     for (let step = changes.next(); !step.done; ) step = changes.next(await runOnPostgres(trx, step.value))
   })
@@ -68,7 +75,7 @@ const leaseInSteps = (
   { kind, ownerId }: AccountName,
   want: number,
 ): Promise<number> =>
-  db.transaction().execute(async trx => {
+  transact(db, async trx => {
     const account = await trx
       .selectFrom('accounts')
       .select(['credited', 'posted', 'held'])
@@ -100,7 +107,7 @@ const leaseInSteps = (
 export function createBooks(db: Db, engine: Engine) {
   return {
     async openNode(nodeId: string, time: number) {
-      return db.transaction().execute(async trx => {
+      return transact(db, async trx => {
         await startChain(trx, chainOf(nodeId))
         const row = await trx
           .insertInto('nodes')
@@ -131,7 +138,7 @@ export function createBooks(db: Db, engine: Engine) {
         : leaseInSteps(db, nodeId, account, want),
 
     async giveBack(nodeId: string, { kind, ownerId }: AccountName, amount: number): Promise<void> {
-      await db.transaction().execute(async trx => {
+      await transact(db, async trx => {
         await trx
           .updateTable('accounts')
           .set(row => ({ held: row('held', '-', amount) }))
@@ -149,7 +156,7 @@ export function createBooks(db: Db, engine: Engine) {
     },
 
     async giveBackAll(nodeId: string): Promise<void> {
-      await db.transaction().execute(async trx => {
+      await transact(db, async trx => {
         await sql`update accounts set held = accounts.held - leases.amount from leases
           where leases.node_id = ${nodeId} and leases.kind = accounts.kind and leases.owner_id = accounts.owner_id`.execute(
           trx,

@@ -1,6 +1,6 @@
 import { SYSTEM } from '../domain/actor.ts'
 import { appendAudit } from './audit.ts'
-import type { Db } from './store.ts'
+import { type Db, transact } from './store.ts'
 
 /** What the gateway itself decided about a channel or one of its keys. */
 export type GatewayDecision = {
@@ -15,7 +15,7 @@ export type GatewayDecision = {
 /** Writes the decision down, unless an administrator has switched it off meanwhile. False: nothing was changed. */
 export async function decideStatus(db: Db, decision: GatewayDecision): Promise<boolean> {
   const { channelId, keyPosition, status, reason, time } = decision
-  return db.transaction().execute(async trx => {
+  return transact(db, async trx => {
     const update =
       keyPosition === undefined
         ? trx

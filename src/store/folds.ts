@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { chunksOf } from './chunks.ts'
 import { type FoldUnit, GRAINS, type Grain, kindOf, UNITS } from './fold-units.ts'
 import type { Engine, RollupSumRow } from './schema.ts'
-import type { Db } from './store.ts'
+import { type Db, transact } from './store.ts'
 
 /** A unit counts as folded when nobody is at it any longer. */
 const DONE = ''
@@ -66,11 +66,10 @@ async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start:
     .onConflict(conflict => conflict.columns(['unit', 'start']).doUpdateSet({ run }))
     .execute()
   // Who began to apply before the mark was there does not see it: wait until they are done.
-  if (engine === 'postgres')
-    await db.transaction().execute(trx => sql`lock table rollups in share mode`.execute(trx))
+  if (engine === 'postgres') await transact(db, trx => sql`lock table rollups in share mode`.execute(trx))
   const rows: RollupSumRow[] = []
   for (const { grain, step } of sums) rows.push(...(await readSums(db, { unit, start, grain, step })))
-  await db.transaction().execute(async trx => {
+  await transact(db, async trx => {
     const { numUpdatedRows } = await trx
       .updateTable('rollup_folds')
       .set({ run: DONE })

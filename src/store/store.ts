@@ -115,6 +115,24 @@ async function refuseNewer(db: Db): Promise<void> {
   if (newest !== undefined && !(newest in MIGRATIONS)) throw new NewerStoreError(newest)
 }
 
+const POSTGRES_DEADLOCK = '40P01'
+/** Each time one of those who wait in a circle is through. */
+const MOST_TRIES = 10
+
+/**
+ * One transaction: all of the work is done, or none. Of two that wait for each other PostgreSQL undoes one, which is run
+ * again here; so whatever the work does outside its transaction must bear being done twice.
+ */
+export async function transact<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await db.transaction().execute(work)
+    } catch (error) {
+      const isUndone = error instanceof pg.DatabaseError && error.code === POSTGRES_DEADLOCK
+      if (!isUndone || tries === MOST_TRIES) throw error
+    }
+}
+
 const SQLITE_CONSTRAINT_UNIQUE = 2067
 const SQLITE_CONSTRAINT_PRIMARYKEY = 1555
 const POSTGRES_UNIQUE_VIOLATION = '23505'

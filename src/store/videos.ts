@@ -3,7 +3,7 @@ import type { VideoStatus } from '../domain/video.ts'
 import { isPattern, matches } from './log-filter.ts'
 import { boundedCount, type Page, type Paging, pageOf } from './page.ts'
 import type { Engine, NewVideo, VideoRow } from './schema.ts'
-import { type Db, isUniqueViolation, type Trx } from './store.ts'
+import { type Db, isUniqueViolation, type Trx, transact } from './store.ts'
 
 /** How long an `Idempotency-Key` counts (contract 4, repeating). */
 const REPEAT_S = 24 * 3600
@@ -11,7 +11,7 @@ const REPEAT_S = 24 * 3600
 /** False when another job of this user has the same `Idempotency-Key`. */
 export async function insertVideo(db: Db, video: NewVideo): Promise<boolean> {
   try {
-    await db.transaction().execute(async trx => {
+    await transact(db, async trx => {
       if (video.repeat_key)
         await trx
           .updateTable('videos')

@@ -5,6 +5,7 @@ import type { UpstreamJob, VideoDialect, VideoState } from '../../formats/media/
 import { charge } from '../../store/accounts.ts'
 import { insertLog, LOG_TYPE } from '../../store/logs.ts'
 import type { VideoRow } from '../../store/schema.ts'
+import { transact } from '../../store/store.ts'
 import { closeSuspense } from '../../store/suspense.ts'
 import {
   dueVideos,
@@ -194,49 +195,46 @@ export function createPoller(deps: VideoDeps, search: Search) {
     await deps.surrender({ kind: 'token', ownerId: row.token_id })
     const time = Math.floor(nowMs() / 1000)
     const reason = `the video job ${row.id} was found`
-    const isCharged = await db
-      .transaction()
-      .execute(async trx => {
-        const [doubt] = await suspenseOfRequest(trx, row.request_id)
-        if (!doubt) {
-          await startFound(trx, row.id, 0, nowMs())
-          return true
-        }
-        const closing = { closed_time: time, closed_by: 'system', closed_as: 'charge', closed_reason: reason }
-        const outcome = await charge(trx, {
-          userId: row.user_id,
-          tokenId: row.token_id,
-          channelId: row.channel_id,
-          amount: doubt.amount,
-          requestId: row.request_id,
-          actor: 'system',
-          reason,
-          time,
-        })
-        if (!outcome.isCharged) throw new NotCovered()
-        await closeSuspense(trx, doubt.id, closing)
-        await insertLog(trx, {
-          created_time: time,
-          type: LOG_TYPE.consume,
-          user_id: row.user_id,
-          token_id: row.token_id,
-          token_name: row.token_name,
-          channel_id: row.channel_id,
-          model_name: row.model,
-          cost: doubt.amount,
-          content: reason,
-          request_id: row.request_id,
-          other: JSON.stringify({ source: 'suspense', video_id: row.id }),
-        })
-        await startFound(trx, row.id, doubt.amount, nowMs())
+    const isCharged = await transact(db, async trx => {
+      const [doubt] = await suspenseOfRequest(trx, row.request_id)
+      if (!doubt) {
+        await startFound(trx, row.id, 0, nowMs())
         return true
+      }
+      const closing = { closed_time: time, closed_by: 'system', closed_as: 'charge', closed_reason: reason }
+      const outcome = await charge(trx, {
+        userId: row.user_id,
+        tokenId: row.token_id,
+        channelId: row.channel_id,
+        amount: doubt.amount,
+        requestId: row.request_id,
+        actor: 'system',
+        reason,
+        time,
       })
-      .catch(error => {
-        if (error instanceof NotCovered) return false
-        throw error
+      if (!outcome.isCharged) throw new NotCovered()
+      await closeSuspense(trx, doubt.id, closing)
+      await insertLog(trx, {
+        created_time: time,
+        type: LOG_TYPE.consume,
+        user_id: row.user_id,
+        token_id: row.token_id,
+        token_name: row.token_name,
+        channel_id: row.channel_id,
+        model_name: row.model,
+        cost: doubt.amount,
+        content: reason,
+        request_id: row.request_id,
+        other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
+      await startFound(trx, row.id, doubt.amount, nowMs())
+      return true
+    }).catch(error => {
+      if (error instanceof NotCovered) return false
+      throw error
+    })
     // It runs all the same; what it cost stays in doubt until Root decides.
-    if (!isCharged) await db.transaction().execute(trx => startFound(trx, row.id, 0, nowMs()))
+    if (!isCharged) await transact(db, trx => startFound(trx, row.id, 0, nowMs()))
   }
 
   async function lookAtDoubt(row: VideoRow): Promise<Progressed | undefined> {

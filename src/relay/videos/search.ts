@@ -1,4 +1,5 @@
 import type { VideoRow } from '../../store/schema.ts'
+import { transact } from '../../store/store.ts'
 import { claimUpstream, isTwinSubmitting } from '../../store/videos.ts'
 import type { VideoDeps } from './deps.ts'
 import { factsIn } from './tell.ts'
@@ -37,7 +38,7 @@ export function createSearch({ db, engine, keyring, vendor }: VideoDeps) {
     }
     const answer = await vendor.ask(dialect.find.call(sought), access, row.sent_model)
     for (const id of dialect.find.ids(answer, sought)) {
-      const isOurs = await db.transaction().execute(trx => claimUpstream(trx, engine, row, id))
+      const isOurs = await transact(db, trx => claimUpstream(trx, engine, row, id))
       if (isOurs) return id
     }
     return undefined
