@@ -21,7 +21,7 @@ import { errorAtOnce } from './first-event.ts'
 import { passedHeaders } from './header-override.ts'
 import type { WholeReading } from './operations/operation.ts'
 import { send } from './send.ts'
-import type { Exchange, Streamed, Whole } from './upstream.ts'
+import type { Exchange, Outcome, Streamed, Whole } from './upstream.ts'
 
 type Begun = {
   readonly step: Step<RelayChannel>
@@ -144,7 +144,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       const sentMs = deps.nowMs()
       const sent = begun.send(ready)
       exchange = sent.exchange
-      const outcome = await exchange.outcome
+      const outcome = await outcomeOf(exchange)
       const note = (status: number | string) =>
         trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
       if (hasLeft && outcome.kind === 'failure') {
@@ -153,9 +153,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
         begun.end({ kind: 'client' })
         break
       }
-      const told = outcome.kind === 'stream' ? errorAtOnce(outcome) : undefined
-      if (told) exchange.abort()
-      if (outcome.kind === 'stream' && !told) {
+      if (outcome.kind === 'stream') {
         note(outcome.status)
         begun.health.answered()
         return {
@@ -170,9 +168,8 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           early,
         }
       }
-      const answer = told ?? (outcome as Exclude<typeof outcome, Streamed>)
       const failure =
-        answer.kind === 'failure' ? connectionFailure(channel, answer) : judge(errand, step, answer)
+        outcome.kind === 'failure' ? connectionFailure(channel, outcome) : judge(errand, step, outcome)
       if ('reading' in failure && outcome.kind === 'whole') {
         note(outcome.status)
         early.close()
@@ -222,6 +219,14 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
     trace,
     early,
   }
+}
+
+/** What came of it; a stream that tells nothing but an error is taken for the answer that it should have been. */
+async function outcomeOf(exchange: Exchange): Promise<Outcome> {
+  const outcome = await exchange.outcome
+  const told = outcome.kind === 'stream' ? errorAtOnce(outcome) : undefined
+  if (told) exchange.abort()
+  return told ?? outcome
 }
 
 /** Takes the channel's place under its limits and the turn of a trial; undefined when somebody was faster. */

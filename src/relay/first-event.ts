@@ -23,7 +23,8 @@ const FAILED = 502
  * Some providers begin a stream with a status of success and then tell nothing but an error. No byte of an answer has
  * gone out by then, so it counts as the answer that it should have been.
  */
-export function errorAtOnce({ begun, headers }: Streamed): Whole | undefined {
+export function errorAtOnce({ flow, headers }: Streamed): Whole | undefined {
+  const begun = flow.begun()
   if (!begun.includes('error')) return undefined
   const scanner = createSseScanner()
   const first = [...scanner.push(begun), ...scanner.end()].find(({ data }) => data.length > 0)

@@ -61,8 +61,6 @@ export type Streamed = {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly flow: Flow
-  /** What has come so far, with the data of the first event in it; empty where the stream has no events. */
-  readonly begun: Buffer
 }
 export type Outcome = Failure | Whole | Streamed
 
@@ -74,6 +72,8 @@ export type Receiver = {
 
 /** A running answer: bytes that came before somebody listened are handed over first. */
 export type Flow = {
+  /** What has come until somebody listens, with the data of the first event in it; empty where the stream has no events. */
+  begun(): Buffer
   listen(receiver: Receiver): void
   pause(): void
   resume(): void
@@ -208,6 +208,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     }
 
     const flow: Flow = {
+      begun: () => (isPassing || isFramed ? NOTHING : joined(waiting, size)),
       listen(next) {
         receiver = next
         for (const chunk of waiting.splice(0)) next.data(chunk)
@@ -225,15 +226,15 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
 
     /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
     function handOver(): void {
-      const begun = isPassing || isFramed ? NOTHING : joined(waiting, size)
       const isFull = size > MAX_PRELUDE_BYTES
-      if (!isPassing && !isFramed && !(isFull ? EVENT_BEGUN : EVENT_LINE).test(begun.toString('latin1'))) {
+      const begins = isFull ? EVENT_BEGUN : EVENT_LINE
+      if (!isPassing && !isFramed && !begins.test(flow.begun().toString('latin1'))) {
         if (isFull) stop('invalid', 'no event')
         return
       }
       isHandedOver = true
       first.cancel()
-      resolve({ kind: 'stream', status, headers: answerHeaders, flow, begun })
+      resolve({ kind: 'stream', status, headers: answerHeaders, flow })
     }
 
     function dispatch(proven: Readonly<Record<string, string>>): void {
@@ -256,8 +257,10 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
             controller = started
             if (isAborted || isOver) started.abort(new Error('aborted'))
           },
-          onResponseStart(_controller, code, given) {
+          onResponseStart(started, code, given) {
             if (code < 200) return
+            // As they came, they keep the 64 KiB that they came in for as long as the stream runs.
+            started.rawHeaders = null
             status = code
             answerHeaders = given
             const type = String(given['content-type'] ?? '')
