@@ -18,7 +18,7 @@ const WORDS = 'The quick brown fox jumps over the lazy dog, 你好世界, naïve
 describe('the counter of tokens', () => {
   let counter: TokenCounter
   before(() => {
-    counter = createTokenCounter({ waitMs: PATIENT_MS, onFailure: assert.ifError })
+    counter = createTokenCounter({ waitMs: PATIENT_MS, firstWaitMs: PATIENT_MS, onFailure: assert.ifError })
   })
   after(() => counter.close())
 
@@ -43,13 +43,20 @@ describe('the counter of tokens', () => {
   })
 
   it('answers nothing instead of waiting for a thread that is too slow or gone', async () => {
-    const hasty = createTokenCounter({ waitMs: 0, onFailure: assert.ifError })
+    const hasty = createTokenCounter({ waitMs: 0, firstWaitMs: 0, onFailure: assert.ifError })
     assert.equal(await hasty.count(WORDS.repeat(1_000)), undefined)
     await hasty.close()
-    const closing = createTokenCounter({ waitMs: PATIENT_MS, onFailure: assert.ifError })
+    const closing = createTokenCounter({ firstWaitMs: PATIENT_MS, onFailure: assert.ifError })
     const asked = closing.count(WORDS)
     await closing.close()
     assert.equal(await asked, undefined)
+  })
+
+  it('waits longer for the first count, which loads the table', async () => {
+    const loading = createTokenCounter({ waitMs: 0, firstWaitMs: PATIENT_MS, onFailure: assert.ifError })
+    assert.equal(await loading.count('Hello world'), 2)
+    assert.equal(await loading.count(WORDS.repeat(1_000)), undefined)
+    await loading.close()
   })
 
   it('takes the rest of a text to be like its beginning', async () => {
