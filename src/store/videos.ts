@@ -1,8 +1,8 @@
-import { sql } from 'kysely'
+import { type ExpressionBuilder, sql } from 'kysely'
 import type { VideoStatus } from '../domain/video.ts'
 import { isPattern, matches } from './log-filter.ts'
 import { boundedCount, type Page, type Paging, pageOf } from './page.ts'
-import type { Engine, NewVideo, VideoRow } from './schema.ts'
+import type { Database, Engine, NewVideo, VideoRow } from './schema.ts'
 import { type Db, isUniqueViolation, type Trx, transact } from './store.ts'
 
 /** How long an `Idempotency-Key` counts (contract 4, repeating). */
@@ -102,22 +102,42 @@ export const dropUnsent = async (db: Db, nodeId: string): Promise<void> =>
     .where('phase', '=', 'submitting')
     .execute())
 
+export type DueVideo = Pick<VideoRow, 'id' | 'channel_id'>
+
+export type Wanted = {
+  readonly by: string
+  readonly nowMs: number
+  readonly limit: number
+  /** Channels that are busy enough, and jobs that the asking node looks at already. */
+  readonly beside: readonly number[]
+  readonly held: readonly string[]
+}
+
+/**
+ * A lease of the asking node's own that it does not hold is none: a look of it failed, or what it sent before it was killed
+ * came to the store late.
+ */
+const isFree = (by: string, nowMs: number) => (row: ExpressionBuilder<Database, 'videos'>) =>
+  row.or([row('lease_until_ms', '<', nowMs), row('lease_by', '=', by)])
+
 /** Jobs that are due for a look: running ones, and doubts for which nobody holds money any longer. */
-export const dueVideos = (db: Db, nowMs: number, limit: number): Promise<{ id: string }[]> =>
+export const dueVideos = (db: Db, { by, nowMs, limit, beside, held }: Wanted): Promise<DueVideo[]> =>
   db
     .selectFrom('videos')
-    .select('id')
+    .select(['id', 'channel_id'])
     .where('phase', 'in', ['running', 'doubt'])
     .where('node_id', 'is', null)
     .where('next_poll_ms', '<=', nowMs)
-    .where('lease_until_ms', '<', nowMs)
+    .where(isFree(by, nowMs))
+    .$if(beside.length > 0, query => query.where('channel_id', 'not in', beside))
+    .$if(held.length > 0, query => query.where('id', 'not in', held))
     .orderBy('next_poll_ms')
     .limit(limit)
     .execute()
 
 export type Lease = { readonly by: string; readonly nowMs: number; readonly untilMs: number }
 
-/** Whoever gets the row is the only one who looks for the job until the lease ends. */
+/** Whoever gets the row is the only node that looks for the job until the lease ends; it sees to itself. */
 export const leaseVideo = (
   db: Db,
   id: string,
@@ -130,7 +150,7 @@ export const leaseVideo = (
     .where('id', '=', id)
     .where('phase', 'in', ['running', 'doubt'])
     .where('node_id', 'is', null)
-    .where('lease_until_ms', '<', nowMs)
+    .where(isFree(by, nowMs))
     .where('polled_ms', '<=', polledBeforeMs)
     .returningAll()
     .executeTakeFirst()

@@ -24,7 +24,10 @@ const AT_ONCE = 6
 /** A submission takes 40 ms here, and a job a quarter of a second: kills meet all of it. */
 const MODEL = 'sim-video-latency-40-lasts-250'
 const MOST_DELAY_MS = 900
-const ENV = { SLUICE_VIDEO_DOUBT_S: '8' }
+const DOUBT_S = 8
+const ENV = { SLUICE_VIDEO_DOUBT_S: String(DOUBT_S) }
+/** What docs/limits.md gives a job that its provider has finished: a doubt, a lease and the longest pause after it. */
+const END_MS = (DOUBT_S + 90 + 30) * 1_000
 
 async function newGround(engine: EngineName): Promise<ServerOptions> {
   const dataDir = join(newDirectory(), 'data')
@@ -105,10 +108,11 @@ for (const engine of ENGINES) {
       }
 
       let rows: Awaited<ReturnType<typeof booked>> = []
-      const ended = await until('every job to end', async () => {
+      const look = async () => {
         rows = await booked(ground)
         return rows.every(({ phase }) => phase === 'ended') ? rows : undefined
-      }).catch(({ message }) => {
+      }
+      const ended = await until('every job to end', look, END_MS).catch(({ message }) => {
         const left = Object.entries(Object.groupBy(rows, ({ phase }) => phase))
         return assert.fail(`${message}: ${left.map(([phase, of]) => `${of?.length} ${phase}`).join(', ')}`)
       })

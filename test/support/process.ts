@@ -82,8 +82,12 @@ export const run = (args: readonly string[], options: { env?: Env; cwd?: string 
   launch(args, options).ended
 
 /** Looks again and again until something is there; says what was waited for when it never comes. */
-export async function until<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  const deadline = Date.now() + READY_MS
+export async function until<T>(
+  what: string,
+  look: () => T | undefined | Promise<T | undefined>,
+  withinMs = READY_MS,
+): Promise<T> {
+  const deadline = Date.now() + withinMs
   for (;;) {
     const found = await look()
     if (found !== undefined) return found

@@ -8,6 +8,7 @@ import type { VideoRow } from '../../store/schema.ts'
 import { transact } from '../../store/store.ts'
 import { closeSuspense } from '../../store/suspense.ts'
 import {
+  type DueVideo,
   dueVideos,
   findVideo,
   forgetKeys,
@@ -25,9 +26,9 @@ import type { KeptResult } from './tell.ts'
 import { type Access, openAccess, VendorError, videoDialect } from './vendor.ts'
 
 const TICK_MS = 1_000
-/** At most so many jobs a turn, and so many at once. */
-const BATCH = 64
-const AT_ONCE = 8
+/** Looks at once; at one channel fewer, so that a provider that does not answer keeps nobody else's jobs waiting. */
+const AT_ONCE = 32
+const AT_ONCE_OF_CHANNEL = 8
 /** Longer than a look can take, so that no second one begins before the first is over. */
 const LEASE_MS = 90_000
 const LEAST_PAUSE_MS = 2_000
@@ -72,17 +73,27 @@ function together(states: readonly VideoState[]): VideoState {
 /** Looks at running jobs, each by one process at a time, until they end. It goes on where another stopped. */
 export function createPoller(deps: VideoDeps, search: Search) {
   const { db, nowMs, nodeId, keyring, vendor } = deps
-  const looking = new Set<Promise<void>>()
+  /** What is looked at by this process, by its job. A lease in its name without one of these counts for nothing. */
+  const looks = new Map<string, { readonly channelId: number; readonly done: Promise<void> }>()
   let isClosed = false
+  /** There is more to do than places to do it at. */
+  let isShort = false
 
   const lease = (id: string, polledBeforeMs?: number) =>
     leaseVideo(db, id, { by: nodeId, nowMs: nowMs(), untilMs: nowMs() + LEASE_MS }, polledBeforeMs)
 
   /** The older a job, the longer until the next look; the vendor's own wish counts. */
-  function nextPollMs({ created_time, sent_model }: VideoRow, access: Access | undefined): number {
+  function pauseMs({ created_time, sent_model }: VideoRow, access: Access | undefined): number {
     const ageMs = nowMs() - created_time * 1000
     const wishS = (access && videoDialect(access.provider, sent_model)?.pauseS) ?? 0
-    return nowMs() + Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, ageMs / 20))
+    return Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, Math.round(ageMs / 20)))
+  }
+
+  /** A look that came to nothing: twice the pause there was meant to be, whatever time went by meanwhile. */
+  function troubled(row: VideoRow, message: string, access?: Access): Progressed {
+    const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
+    const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
+    return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
   }
 
   const isTooLate = ({ created_time }: VideoRow) => nowMs() >= created_time * 1000 + deps.deadlineMs
@@ -110,7 +121,8 @@ export function createPoller(deps: VideoDeps, search: Search) {
     access: Access,
   ): Progressed {
     const time = Math.floor(nowMs() / 1000)
-    const polled = { polled_ms: nowMs(), misses: 0, poll_error: '', next_poll_ms: nextPollMs(row, access) }
+    const nextMs = nowMs() + pauseMs(row, access)
+    const polled = { polled_ms: nowMs(), misses: 0, poll_error: '', next_poll_ms: nextMs }
     if (state.status === 'failed')
       return {
         ...polled,
@@ -163,9 +175,9 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   async function lookAtRunning(row: VideoRow): Promise<Progressed> {
+    if (isTooLate(row)) return failed(row, TOO_LATE, undefined)
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
-    if (isTooLate(row)) return failed(row, TOO_LATE, access)
     if (!access || !dialect) return failed(row, FORGOTTEN, access)
     try {
       const told = await statesOf(row, access, dialect)
@@ -178,14 +190,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
       const misses = isUnknown ? row.misses + 1 : row.misses
       if (misses >= MOST_MISSES) return failed(row, FORGOTTEN, access)
-      const waited = Math.max(LEAST_PAUSE_MS, nowMs() - row.polled_ms)
-      return {
-        misses,
-        poll_error: error.message.slice(0, 200),
-        polled_ms: nowMs(),
-        next_poll_ms:
-          nowMs() + Math.min(MOST_ERROR_PAUSE_MS, row.polled_ms === 0 ? LEAST_PAUSE_MS : waited * 2),
-      }
+      return { ...troubled(row, error.message, access), misses }
     }
   }
 
@@ -248,41 +253,72 @@ export function createPoller(deps: VideoDeps, search: Search) {
       return undefined
     }
     if (isOver) return failed(row, LOST, undefined)
-    return { polled_ms: nowMs(), next_poll_ms: nextPollMs(row, undefined) }
+    return { polled_ms: nowMs(), next_poll_ms: nowMs() + pauseMs(row, undefined) }
   }
 
   async function look(row: VideoRow): Promise<void> {
-    const found = row.phase === 'doubt' ? await lookAtDoubt(row) : await lookAtRunning(row)
+    const at = row.phase === 'doubt' ? lookAtDoubt(row) : lookAtRunning(row)
+    const found = await at.catch(error => {
+      deps.onTrouble(error as Error, 'a video job could not be looked at', row.id)
+      return troubled(row, 'the gateway could not look at it')
+    })
     if (found) await progressVideo(db, row, found)
   }
 
-  /** One look by whoever gets the lease; a look that fails leaves it to end by itself. */
-  async function lookAt(id: string, polledBeforeMs?: number): Promise<void> {
-    const row = await lease(id, polledBeforeMs)
-    if (!row) return
-    const at = look(row)
-      .catch(error => deps.onTrouble(error as Error, 'a video job could not be looked at', id))
-      .finally(() => looking.delete(at))
-    looking.add(at)
-    await at
+  /** One look by whoever gets the lease; nothing where this process looks already. */
+  function lookAt({ id, channel_id: channelId }: DueVideo, polledBeforeMs?: number): Promise<void> {
+    if (looks.has(id)) return Promise.resolve()
+    const done = lease(id, polledBeforeMs)
+      .then(row => (row ? look(row) : undefined))
+      .then(
+        () => {
+          looks.delete(id)
+          if (isShort) take()
+        },
+        // Tried again by the next turn, not at once.
+        error => {
+          looks.delete(id)
+          deps.onTrouble(error as Error, 'what a look at a video job found could not be written', id)
+        },
+      )
+    looks.set(id, { channelId, done })
+    return done
   }
 
+  const fullChannels = () =>
+    [...Map.groupBy(looks.values(), ({ channelId }) => channelId)]
+      .filter(([, those]) => those.length >= AT_ONCE_OF_CHANNEL)
+      .map(([channelId]) => channelId)
+
+  /** Fills the free places with what is due. */
   async function turn(): Promise<void> {
-    const due = await dueVideos(db, nowMs(), BATCH)
-    const lanes = Array.from({ length: Math.min(AT_ONCE, due.length) }, async () => {
-      for (let next = due.shift(); next && !isClosed; next = due.shift()) await lookAt(next.id)
-    })
-    await Promise.all(lanes)
+    const begun = new Set<string>()
+    for (;;) {
+      const beside = fullChannels()
+      const free = AT_ONCE - looks.size
+      isShort = free <= 0 || beside.length > 0
+      if (isClosed || free <= 0) return
+      const wanted = { by: nodeId, nowMs: nowMs(), limit: free, beside, held: [...looks.keys()] }
+      const before = begun.size
+      for (const due of await dueVideos(db, wanted)) {
+        if (begun.has(due.id) || fullChannels().includes(due.channel_id)) continue
+        begun.add(due.id)
+        lookAt(due)
+      }
+      if (begun.size === before) return
+    }
   }
 
   let turning: Promise<void> | undefined
-  const timer = setInterval(() => {
+  function take(): void {
+    if (isClosed) return
     turning ??= turn()
       .catch(error => deps.onTrouble(error as Error, 'video jobs could not be read', ''))
       .finally(() => {
         turning = undefined
       })
-  }, TICK_MS)
+  }
+  const timer = setInterval(take, TICK_MS)
   const sweeper = setInterval(() => {
     forgetKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
       deps.onTrouble(error as Error, 'keys of ended video jobs could not be removed', ''),
@@ -297,7 +333,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       if (row.phase !== 'running' || row.polled_ms > nowMs() - REFRESH_MS) return row
       const late = new AbortController()
       const isLate = delay(REFRESH_WAIT_MS, undefined, { signal: late.signal, ref: false }).catch(() => {})
-      await Promise.race([lookAt(row.id, nowMs() - REFRESH_MS), isLate])
+      await Promise.race([lookAt(row, nowMs() - REFRESH_MS), isLate])
       late.abort()
       return (await findVideo(db, row.id)) ?? row
     },
@@ -306,7 +342,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       clearInterval(timer)
       clearInterval(sweeper)
       await turning
-      await Promise.all(looking)
+      await Promise.all([...looks.values()].map(({ done }) => done))
     },
   }
 }
