@@ -5,6 +5,7 @@ import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { siliconflowVideos } from './videos/siliconflow.ts'
 
 // Pictures take `image_size` and `batch_size` and answer `images`. Video jobs are polled by POST
 // /v1/video/status.
@@ -20,7 +21,10 @@ export const siliconflow = {
   rerank: { cohere: '/v1/rerank' },
   images: { native: '/v1/images/generations' },
   videos: { native: '/v1/video/submit' },
-  dialects: { images: { native: { encode: encodeImages, decode: decodeImages } } },
+  dialects: {
+    images: { native: { encode: encodeImages, decode: decodeImages } },
+    videos: { native: siliconflowVideos },
+  },
   transcripts: () => ['json'],
   models: { path: '/v1/models', names: openaiModels },
   fields: [baseUrlField('Empty for China; elsewhere https://api.siliconflow.com')],

@@ -1,6 +1,7 @@
 import { bearer } from './auth.ts'
 import { allOf, namesAt, openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { togetherVideos } from './videos/together.ts'
 
 // Older models end with the finish reason `eos`. Video jobs are polled at their path with /{id}.
 export const together = {
@@ -17,6 +18,7 @@ export const together = {
   rerank: { cohere: '/v1/rerank' },
   images: { openai: '/v1/images/generations' },
   videos: { native: '/v2/videos' },
+  dialects: { videos: { native: togetherVideos } },
   // The list is a bare array here, and in the common envelope behind proxies.
   models: { path: '/v1/models', names: allOf(namesAt(undefined, 'id'), openaiModels) },
   keyHint: '64 hexadecimal digits, or tgp_v1_…',

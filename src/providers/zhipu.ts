@@ -1,6 +1,7 @@
 import { bearer } from './auth.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
+import { zhipuVideos } from './videos/zhipu.ts'
 
 // Every delta of a stream repeats the role; `thinking: {type}` switches reasoning; only `tool_choice: auto`
 // is taken. Video jobs are polled at /api/paas/v4/async-result/{id}.
@@ -13,6 +14,7 @@ const offers = {
   rerank: { cohere: '/api/paas/v4/rerank' },
   images: { openai: '/api/paas/v4/images/generations' },
   videos: { native: '/api/paas/v4/videos/generations' },
+  dialects: { videos: { native: zhipuVideos } },
   transcripts: () => ['json'],
   models: { path: '/api/paas/v4/models', names: openaiModels },
   keyHint: '<id>.<secret>',

@@ -1,0 +1,52 @@
+import { addressOf } from '../../formats/media/still.ts'
+import { sizeText, uncarried, type VideoAsk, type VideoDialect } from '../../formats/media/video.ts'
+import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt, urlsAt } from './words.ts'
+
+const STATES: States = {
+  InQueue: 'queued',
+  InProgress: 'processing',
+  Succeed: 'completed',
+  Failed: 'failed',
+}
+
+/** It must be told one of three. */
+const SIZE = '1280x720'
+
+/** A price by the second would count what the client says, and the film would be as long as ever. */
+const oneLength = ({ seconds }: VideoAsk) =>
+  seconds === undefined
+    ? undefined
+    : { path: 'seconds', message: 'must be left out: this provider makes films of one length' }
+
+export const siliconflowVideos: VideoDialect = {
+  unfit: oneLength,
+  async submit(ask, model) {
+    const [first, ...others] = ask.stills
+    return {
+      method: 'POST',
+      path: '/v1/video/submit',
+      json: overlaid(
+        {
+          model,
+          prompt: ask.prompt,
+          image_size: sizeText(ask) ?? SIZE,
+          image: first && (await addressOf(first)),
+          seed: ask.seed,
+        },
+        ask,
+      ),
+      warnings: [
+        ...uncarried(ask, ['width', 'seed']),
+        ...(others.length > 0 ? ['only one image is taken by this provider'] : []),
+      ],
+    }
+  },
+  accepted: idAt('requestId'),
+  poll: ({ id }) => ({ method: 'POST', path: '/v1/video/status', json: { requestId: id } }),
+  state(answer) {
+    const status = statusOf(STATES, textAt(answer, 'status'))
+    if (status === 'failed') return failedFor(undefined, textAt(answer, 'reason'))
+    if (status !== 'completed') return { status }
+    return completedWith({ results: urlsAt(answer, 'results.videos', 'url') })
+  },
+}

@@ -1,0 +1,46 @@
+import { inlineOf, type Still } from '../../formats/media/still.ts'
+import { sizeText, uncarried, type VideoDialect } from '../../formats/media/video.ts'
+import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+
+const STATES: States = { in_progress: 'processing', completed: 'completed', failed: 'failed' }
+
+/** An address, or bare base64. Where it stands in the film follows from how many there are. */
+const frameOf = async (still: Still) => ({
+  input_image: still.kind === 'url' ? still.url : (await inlineOf(still))?.base64,
+})
+
+export const togetherVideos: VideoDialect = {
+  async submit(ask, model) {
+    const frames = await Promise.all(ask.stills.map(frameOf))
+    return {
+      method: 'POST',
+      path: '/v2/videos',
+      json: overlaid(
+        {
+          model,
+          prompt: ask.prompt,
+          ...(sizeText(ask) && { width: ask.width, height: ask.height }),
+          seconds: ask.seconds === undefined ? undefined : String(ask.seconds),
+          fps: ask.fps,
+          seed: ask.seed,
+          media: frames.length > 0 ? { frame_images: frames } : undefined,
+        },
+        ask,
+      ),
+      warnings: uncarried(ask, ['seconds', 'width', 'fps', 'seed']),
+    }
+  },
+  accepted: idAt('id'),
+  poll: ({ id }) => ({ method: 'GET', path: `/v2/videos/${encodeURIComponent(id)}` }),
+  state(answer) {
+    const status = statusOf(STATES, textAt(answer, 'status'))
+    if (status === 'failed') return failedFor(textAt(answer, 'error.code'), textAt(answer, 'error.message'))
+    if (status !== 'completed') return { status }
+    const url = textAt(answer, 'outputs.video_url')
+    return completedWith({
+      results: url === undefined ? [] : [{ url }],
+      seconds: textAt(answer, 'seconds'),
+      size: textAt(answer, 'size'),
+    })
+  },
+}

@@ -1,0 +1,56 @@
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+// biome-ignore lint/suspicious/noExplicitAny: recordings are whatever the vendors send
+export type Json = any
+export type Seen = {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: Json
+}
+
+/** Where a vendor's shapes say that a call belongs, and what it is answered. */
+export type Line = {
+  readonly method: string
+  readonly path: string
+  answer(seen: Seen): { status?: number; body: Json }
+}
+
+/** Plays a vendor: answers what its recording says, and remembers what it was asked. */
+export async function startReplay() {
+  let lines: readonly Line[] = []
+  const seen: Seen[] = []
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', chunk => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString('utf8')
+      const { method = '', url = '/', headers } = request
+      if (url.startsWith('/film')) {
+        response.writeHead(200, { 'content-type': 'video/mp4' })
+        return response.end('a film')
+      }
+      const isJson = headers['content-type']?.includes('json') === true
+      const asked = { method, path: url, headers, body: isJson ? JSON.parse(text) : text }
+      seen.push(asked)
+      const line = lines.find(each => each.method === method && each.path === url)
+      const { status = 200, body } = line?.answer(asked) ?? { status: 404, body: { error: 'not found' } }
+      const origin = `http://${headers.host}`
+      response.writeHead(status, { 'content-type': 'application/json' })
+      response.end(JSON.stringify(body).replaceAll(/https:\/\/cdn\.example\/[\w.]+/g, `${origin}/film.mp4`))
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    play(next: readonly Line[]): void {
+      lines = next
+      seen.length = 0
+    },
+    close: () => server.close(),
+  }
+}
+
+export type Replay = Awaited<ReturnType<typeof startReplay>>
