@@ -252,6 +252,25 @@ describe('a vendor with a protocol of its own', () => {
     })
   }
 
+  it('changes pictures, whether they come as files or as addresses: xAI', async () => {
+    const { model } = await at(48, 'xai', 'grok-imagine-image', { image: 0.02 })
+    const { id, key, sdk } = await media.open()
+    const bytes = Buffer.from(PICTURE, 'base64')
+    const file = (name: string) => new File([bytes], name, { type: 'image/png' })
+    const asked = { model, prompt: 'a cat', size: '1024x1536' as const, n: 2 }
+    const one = await sdk.images.edit({ ...asked, image: file('a.png') })
+    const several = await sdk.images.edit({ ...asked, image: [file('a.png'), file('b.png')] })
+    assert.deepEqual([one.data?.length, several.data?.length], [2, 2])
+    const json = { ...asked, image: 'https://pictures.example/a.png' }
+    assert.equal((await post(key, '/v1/images/edits', json)).status, 200)
+    const [row] = await media.rowsOf(id, 3)
+    assert.equal(row?.cost, 40_000_000)
+    for (const image of ['not a picture', Array(4).fill('https://pictures.example/a.png')]) {
+      const refused = await post(key, '/v1/images/edits', { ...asked, image })
+      assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
+    }
+  })
+
   it('is told what its channel overrides, in a document and in a form', async () => {
     const { model } = await media.offer('tts-1', CHARACTERS, { param_override: { response_format: 'wav' } })
     assert.equal((await speak(model)).type, 'audio/wav')

@@ -3,7 +3,7 @@ import { isObject, textOf } from '../json.ts'
 import { Refusal } from '../refusal.ts'
 import { isSoundName, SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
-import { answerImages } from './openai-images.ts'
+import { answerImageEdits, answerImages } from './openai-images.ts'
 import { missing } from './openai-request.ts'
 import { heard, lengthOf, timedWords } from './openai-transcription.ts'
 import { behind, vendor } from './vendor.ts'
@@ -41,8 +41,25 @@ function draw(inquiry: Inquiry): Reply {
   return answerImages(inquiry)
 }
 
+/** JSON only, one picture or up to three in a list, by address or as data. */
+function redraw(inquiry: Inquiry): Reply {
+  const request: unknown = JSON.parse(inquiry.body)
+  if (!isObject(request)) throw missing('prompt')
+  const { image, images, size } = request
+  if (size !== undefined) throw new Refusal('bad_value', 'Argument not supported: size', 'size')
+  const given = Array.isArray(images) ? images : [image]
+  if (given.length > 3 || (image !== undefined && images !== undefined))
+    throw new Refusal('bad_value', 'one image, or up to three images', 'images')
+  for (const each of given) {
+    const url = isObject(each) ? textOf(each.url) : undefined
+    if (!url || !/^(https?:|data:image\/[a-z]+;base64,[A-Za-z0-9+/]+=*$)/.test(url)) throw missing('image')
+  }
+  return answerImageEdits(inquiry)
+}
+
 export const xaiMedia = vendor('xAI', behind('Bearer'), [
   { method: 'POST', path: /^\/xai\/v1\/tts$/, answer: speak },
   { method: 'POST', path: /^\/xai\/v1\/stt$/, answer: transcribe },
   { method: 'POST', path: /^\/xai\/v1\/images\/generations$/, answer: draw },
+  { method: 'POST', path: /^\/xai\/v1\/images\/edits$/, answer: redraw },
 ])

@@ -1,8 +1,11 @@
 import { given } from '../formats/media/dialect.ts'
-import { type ImageDialect, ratioOf } from '../formats/media/image.ts'
+import { type ImageAsk, ratioOf } from '../formats/media/image.ts'
 import type { SpeechDialect } from '../formats/media/speech.ts'
+import { readStill } from '../formats/media/still.ts'
 import type { TranscriptionDialect } from '../formats/media/transcript.ts'
 import { readCommonTranscript, wordsOf } from '../formats/openai/transcript-answer.ts'
+import { embed } from '../wire/embedded.ts'
+import type { StoredFile } from '../wire/multipart.ts'
 import { bearer } from './auth.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
@@ -25,7 +28,7 @@ export const xai = {
   dialects: {
     speech: { native: { formats: ['mp3', 'wav', 'pcm'], encode: encodeSpeech } },
     transcription: { native: { encode: encodeTranscription, decode: decodeTranscription } },
-    images: { openai: { encode: encodeImages, decode: readPictures } },
+    images: { openai: { tasks: ['edits'], unfit: unfitEdit, encode: encodeImages, decode: readPictures } },
     videos: { native: xaiVideos },
   },
   voices: {
@@ -73,10 +76,52 @@ function decodeTranscription(answer: unknown) {
 }
 
 /** Shapes in place of sizes, and one quality. */
-function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
+function encodeImages(ask: ImageAsk, model: string) {
   const { size, quality, ...body } = ask.body
   return {
-    json: given({ aspect_ratio: ratioOf(ask.size), ...body, model }),
+    json: given({
+      aspect_ratio: ratioOf(ask.size),
+      ...body,
+      ...(ask.task === 'edits' && sourcesOf(ask)),
+      model,
+    }),
     warnings: quality === undefined ? [] : ['quality is not taken'],
   }
+}
+
+const MAX_SOURCES = 3
+
+const typeOf = ({ type }: StoredFile) => (type.startsWith('image/') ? type : 'image/png')
+
+const fileAddress = (file: StoredFile) => ({ url: embed(file, `data:${typeOf(file)};base64,`) })
+
+/** An address, or one that holds the picture itself; undefined where it is neither. */
+function addressIn(value: unknown) {
+  const still = readStill(value)
+  if (still?.kind === 'url') return { url: still.url }
+  return still?.kind === 'data' ? { url: `data:${still.type};base64,${still.base64}` } : undefined
+}
+
+const addressesOf = ({ images, body }: ImageAsk) =>
+  images.length > 0 ? images.map(fileAddress) : [body.image ?? body.images ?? []].flat().map(addressIn)
+
+/** One picture stands by itself, several in a list, never both. */
+function sourcesOf(ask: ImageAsk) {
+  const addresses = addressesOf(ask)
+  const isOne = addresses.length === 1
+  return {
+    image: isOne ? addresses[0] : undefined,
+    images: isOne ? undefined : addresses,
+    mask: ask.mask ? fileAddress(ask.mask) : addressIn(ask.body.mask),
+  }
+}
+
+function unfitEdit(ask: ImageAsk) {
+  if (ask.task !== 'edits') return undefined
+  const addresses = addressesOf(ask)
+  if (addresses.some(address => address === undefined))
+    return { path: 'image', message: 'must be an address (http or https) or a picture in base64' }
+  return addresses.length > MAX_SOURCES
+    ? { path: 'image', message: `must be at most ${MAX_SOURCES} for this model` }
+    : undefined
 }

@@ -6,7 +6,7 @@ export type Encoded = {
   readonly query?: Readonly<Record<string, string>>
   /** What the vendor cannot be told of the request. */
   readonly warnings?: readonly string[]
-} & (
+} /** Where a text is a file, `embed` says so. */ & (
   | { readonly json: JsonObject }
   | { readonly several: readonly JsonObject[] }
   | { readonly parts: readonly Part[] }
@@ -23,7 +23,8 @@ export class AnswerError extends Error {
 
 /** How a vendor words an operation that it does not speak in the common shape. */
 export type Dialect<Ask, Answer> = {
-  encode(ask: Ask, model: string): Encoded
+  /** `maxOutput`: what the hold covers, for vendors that would say more. */
+  encode(ask: Ask, model: string, maxOutput?: number): Encoded
   /** Of several questions the answers come as a list. Throws AnswerError where there is no answer in it. */
   decode(answer: unknown, ask: Ask): Answer
 }

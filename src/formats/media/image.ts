@@ -38,6 +38,8 @@ export type ImageAnswer = {
 export type ImageDialect = Dialect<ImageAsk, ImageAnswer> & {
   /** What it can do beside making a picture of words. */
   readonly tasks?: readonly ImageTask[]
+  /** Why it cannot be asked this, by the field at fault. */
+  unfit?(ask: ImageAsk): { readonly path: string; readonly message: string } | undefined
 }
 
 export const MAX_PICTURES = 10

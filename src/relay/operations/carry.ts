@@ -7,6 +7,7 @@ import {
   formatsFor,
   type Provider,
 } from '../../providers/index.ts'
+import { encodeDocument } from '../../wire/embedded.ts'
 import { JsonError } from '../../wire/json.ts'
 import { encodeMultipart, type Part } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
@@ -40,9 +41,18 @@ export function carry(encoded: Encoded, { override }: RelayChannel): Dressed {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),
   }
-  const json = (value: object) => Buffer.from(JSON.stringify({ ...value, ...override.members }))
-  if ('json' in encoded) return { body: json(encoded.json), ...more }
-  if ('several' in encoded) return { body: encoded.several.map(json), ...more }
+  if ('json' in encoded) {
+    const body = encodeDocument({ ...encoded.json, ...override.members })
+    return {
+      body,
+      ...(!Buffer.isBuffer(body) && { headers: { 'content-type': 'application/json' } }),
+      ...more,
+    }
+  }
+  if ('several' in encoded) {
+    const json = (value: object) => Buffer.from(JSON.stringify({ ...value, ...override.members }))
+    return { body: encoded.several.map(json), ...more }
+  }
   if ('file' in encoded) {
     const { file } = encoded
     const upload = { length: file.size, open: file.open }

@@ -91,9 +91,10 @@ function unfit(ask: ImageAsk, channel: RelayChannel, sent: string) {
   const dialect = dialectOf('images', 'openai', channel, sent)
   if (!dialect) return undefined
   if (ask.isStream) return badParameter('stream', 'must be false: the provider sends no events')
-  return ask.task === 'generations' || dialect.tasks?.includes(ask.task)
-    ? undefined
-    : badParameter('model', `does not offer ${ask.task} of pictures`)
+  if (ask.task !== 'generations' && !dialect.tasks?.includes(ask.task))
+    return badParameter('model', `does not offer ${ask.task} of pictures`)
+  const fault = dialect.unfit?.(ask)
+  return fault && badParameter(fault.path, fault.message)
 }
 
 /** Some models give the picture itself whatever is asked, and refuse to be asked. */

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { StoredFile, Upload } from './multipart.ts'
+
+const FILE = Symbol('file')
+
+/** A file where a document has a text. */
+export type Embedded = { readonly [FILE]: StoredFile; readonly before: string }
+
+/** The file in base64, after these characters: `data:image/png;base64,` makes it an address. */
+export const embed = (file: StoredFile, before = ''): Embedded => ({ [FILE]: file, before })
+
+const isEmbedded = (value: unknown): value is Embedded =>
+  typeof value === 'object' && value !== null && FILE in value
+
+const base64Length = (size: number) => Math.ceil(size / 3) * 4
+
+/** Every three bytes are four characters, wherever a chunk ends. */
+async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
+  let left: Buffer = Buffer.alloc(0)
+  for await (const chunk of file.open() as AsyncIterable<Buffer>) {
+    const bytes = left.length > 0 ? Buffer.concat([left, chunk]) : chunk
+    const end = bytes.length - (bytes.length % 3)
+    left = bytes.subarray(end)
+    if (end > 0) yield Buffer.from(bytes.toString('base64', 0, end), 'latin1')
+  }
+  if (left.length > 0) yield Buffer.from(left.toString('base64'), 'latin1')
+}
+
+/** JSON in one piece, or, where files stand in it, one that is made while it is sent: they are never in memory whole. */
+export function encodeDocument(document: object): Buffer | Upload {
+  const files: StoredFile[] = []
+  // Nothing that a client writes can be this.
+  const mark = randomBytes(16).toString('hex')
+  const text = JSON.stringify(document, (_name, value: unknown) => {
+    if (!isEmbedded(value)) return value
+    files.push(value[FILE])
+    return `${value.before}${mark}`
+  })
+  if (files.length === 0) return Buffer.from(text)
+  const texts = text.split(mark).map(piece => Buffer.from(piece))
+  const length =
+    texts.reduce((sum, piece) => sum + piece.length, 0) +
+    files.reduce((sum, { size }) => sum + base64Length(size), 0)
+  async function* bytes() {
+    for (const [index, piece] of texts.entries()) {
+      yield piece
+      const file = files[index]
+      if (file) yield* base64Of(file)
+    }
+  }
+  return { length, open: () => Readable.from(bytes(), { objectMode: false }) }
+}
