@@ -129,6 +129,8 @@ describe('a vendor with a protocol of its own', () => {
     ['Deepgram', 1014, 'deepgram', 'nova-3'],
     ['xAI', 48, 'xai', 'grok-voice-transcribe-1.0'],
     ['Mistral', 42, 'mistral', 'voxtral-mini-latest'],
+    ['Gemini', 24, 'gemini-media', 'gemini-2.5-flash'],
+    ['Gemini, by a model for nothing else', 24, 'gemini-media', 'gemini-3.5-transcribe'],
   ]
 
   for (const [name, type, path, sent] of LISTENERS) {
@@ -154,6 +156,26 @@ describe('a vendor with a protocol of its own', () => {
       for (const row of rows) assert.deepEqual([row.cost, row.other.seconds], [300_000, 3])
     })
   }
+
+  it('is paid by the tokens of what it heard, translates, and takes no more than fits a request: Gemini', async () => {
+    const price = { input: 1, audio_input: 2, output: 3 }
+    const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash', price)
+    const { id, key, sdk } = await media.open()
+    const { text } = await sdk.audio.translations.create({ model, file: wavOf(3) })
+    assert.match(text, /^I heard audio\/wav of/)
+    const row = await media.rowOf(id)
+    assert.equal(row.other.audio_input, 3 * 32)
+    assert.equal(row.cost, 40 * 1_000 + 3 * 32 * 2_000 + row.completion_tokens * 3_000)
+    const scribe = await at(24, 'gemini-media', 'gemini-3.5-transcribe', price)
+    const form = soundForm({ model: scribe.model }, wavOf(1))
+    const refused = await media.post('/v1/audio/translations', key, form)
+    assert.deepEqual([refused.status, refused.body.error.param], [400, 'model'])
+    const long = await media.post('/v1/audio/transcriptions', key, soundForm({ model }, wavOf(1_900)))
+    assert.deepEqual([long.status, long.body.error.param], [400, 'file'])
+    const verbose = soundForm({ model, response_format: 'verbose_json' }, wavOf(1))
+    const untimed = await media.post('/v1/audio/transcriptions', key, verbose)
+    assert.match(untimed.headers.get('x-sluice-warnings') ?? '', /tells no times/)
+  })
 
   it('transcribes into a stream although it has none', async () => {
     const { model } = await at(1014, 'deepgram', 'nova-3', { per_second: 0.0001 })

@@ -1,18 +1,80 @@
-import { isObject } from '../json.ts'
+import { isObject, textOf } from '../json.ts'
 import { Refusal } from '../refusal.ts'
 import { SOUNDS } from '../sound.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { PICTURE } from './openai-images.ts'
+import { heard, lengthOf, timedWords } from './openai-transcription.ts'
 import { inHeader, vendor } from './vendor.ts'
 
 const SECONDS = 2
 const AUDIO_TOKENS = 50
 const IMAGE_TOKENS = 1290
 
-/** Speech or a picture, as `responseModalities` asks. */
-function generate({ id, body, params: [model = ''] }: Inquiry): Reply {
+const partsIn = (request: unknown): readonly unknown[] => {
+  const contents = isObject(request) && Array.isArray(request.contents) ? request.contents : []
+  return contents.flatMap(content => (isObject(content) && Array.isArray(content.parts) ? content.parts : []))
+}
+
+/** The recording that was sent along. */
+function recordingIn(request: unknown): { readonly type: string; readonly bytes: Buffer } | undefined {
+  for (const part of partsIn(request)) {
+    const inline = isObject(part) && isObject(part.inlineData) ? part.inlineData : {}
+    const type = textOf(inline.mimeType) ?? ''
+    if (type.startsWith('audio/')) return { type, bytes: Buffer.from(textOf(inline.data) ?? '', 'base64') }
+  }
+  return undefined
+}
+
+const AUDIO_TOKENS_PER_SECOND = 32
+
+/** What was said; models that do nothing else tell each word's time where that is asked for. */
+function listen({ id, params: [model = ''] }: Inquiry, request: unknown): Reply | undefined {
+  const recording = recordingIn(request)
+  if (!recording) return undefined
+  const isScribe = model.includes('transcribe')
+  const hasWords = partsIn(request).some(part => isObject(part) && part.text !== undefined)
+  if (isScribe === hasWords)
+    throw new Refusal('bad_value', 'an instruction is what this is about', 'contents')
+  const text = heard(recording.type, recording.bytes)
+  const config = JSON.stringify(isObject(request) ? (request.generationConfig ?? {}) : {})
+  const words = timedWords(text).map(({ word, start, end }) => ({
+    word,
+    startOffset: `${start}s`,
+    endOffset: `${end}s`,
+  }))
+  const isTimed = config.includes('"wordTimestamp":true')
+  const part = isScribe ? { audioTranscription: { text, ...(isTimed && { words }) } } : { text }
+  const audioTokens = Math.ceil(lengthOf(recording.bytes)) * AUDIO_TOKENS_PER_SECOND
+  const promptTokens = audioTokens + (isScribe ? 0 : 40)
+  const tokenCount = countTokens(text)
+  const answer = {
+    candidates: [{ content: { parts: [part], role: 'model' }, finishReason: 'STOP' }],
+    usageMetadata: {
+      promptTokenCount: promptTokens,
+      promptTokensDetails: [{ modality: 'AUDIO', tokenCount: audioTokens }],
+      candidatesTokenCount: tokenCount,
+      totalTokenCount: promptTokens + tokenCount,
+    },
+  }
+  return {
+    kind: 'whole',
+    body: JSON.stringify(answer),
+    tokens: tokenCount,
+    bill: { id, model, promptTokens },
+  }
+}
+
+/** A transcript, speech or a picture, as what was sent and `responseModalities` asks. */
+function generate(inquiry: Inquiry): Reply {
+  const {
+    id,
+    body,
+    params: [model = ''],
+  } = inquiry
   const request: unknown = JSON.parse(body)
+  const transcript = listen(inquiry, request)
+  if (transcript) return transcript
   const config = isObject(request) && isObject(request.generationConfig) ? request.generationConfig : {}
   const modalities = Array.isArray(config.responseModalities) ? config.responseModalities : []
   const prompt = JSON.stringify(isObject(request) ? request.contents : '')

@@ -3,6 +3,7 @@ import { AnswerError, given } from '../formats/media/dialect.ts'
 import { type ImageDialect, ratioOf } from '../formats/media/image.ts'
 import { type SpeechDialect, wavOf } from '../formats/media/speech.ts'
 import { keyHeader } from './auth.ts'
+import { googleTranscripts } from './google-transcripts.ts'
 import { memberOf } from './member.ts'
 import { geminiModels } from './model-lists.ts'
 import { googleUsage } from './pictures.ts'
@@ -22,11 +23,15 @@ export const gemini = {
   chat: { gemini: { whole: generate, streamed: '/v1beta/models/{model}:streamGenerateContent?alt=sse' } },
   embeddings: { gemini: '/v1beta/models/{model}:{method}' },
   speech: { gemini: generate },
+  transcription: { gemini: generate },
+  translation: { gemini: generate },
   images: { gemini: generate, native: '/v1beta/models/{model}:predict' },
   videos: { native: '/v1beta/models/{model}:predictLongRunning' },
   dialects: {
     embeddings: { gemini: geminiEmbedding },
     speech: { gemini: { formats: ['wav', 'pcm'], encode: encodeSpeech, decode: decodeSpeech } },
+    transcription: { gemini: googleTranscripts },
+    translation: { gemini: googleTranscripts },
     images: {
       gemini: { encode: encodePictures, decode: decodePictures },
       native: { encode: encodeImagen, decode: decodeImagen },

@@ -41,7 +41,19 @@ export type TranscriptionAsk = {
   readonly seconds: number | undefined
 }
 
-export type TranscriptionDialect = Dialect<TranscriptionAsk, Transcript>
+export type TranscriptionDialect = Dialect<TranscriptionAsk, Transcript> & {
+  /** Why it cannot be asked this, by the field at fault. */
+  unfit?(
+    ask: TranscriptionAsk,
+    model: string,
+  ): { readonly path: string; readonly message: string } | undefined
+}
+
+export const WITHOUT_TIMES = 'the provider tells no times: one segment lasts from beginning to end'
+
+/** Whether what the client wants has times in it. */
+export const needsTimes = ({ format }: Pick<TranscriptionAsk, 'format'>) =>
+  format !== 'json' && format !== 'text'
 
 export const isTranscriptFormat = (format: string): format is TranscriptFormat =>
   (TRANSCRIPT_FORMATS as readonly string[]).includes(format)

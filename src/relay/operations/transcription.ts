@@ -3,10 +3,12 @@ import { measureSound } from '../../formats/audio/length.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import {
   isTranscriptFormat,
+  needsTimes,
   TRANSCRIPT_FORMATS,
   type Transcript,
   type TranscriptionAsk,
   verboseOf,
+  WITHOUT_TIMES,
   writeTranscript,
 } from '../../formats/media/transcript.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
@@ -29,6 +31,8 @@ const MOST_TOKENS_PER_SECOND = 32
 const USUAL_TOKENS_PER_SECOND = 10
 /** With marks for speakers and times; nobody speaks so fast. */
 const OUTPUT_TOKENS_PER_SECOND = 50
+/** What a vendor that is asked in words is told in ours. */
+const INSTRUCTION_TOKENS = 512
 /** Vendors have a least length that they charge. */
 const LEAST_SECONDS = 10
 
@@ -46,15 +50,13 @@ function formOn({ provider }: RelayChannel, sent: string, { format }: Transcript
 /** Said in our words, however the client wrote them. */
 const REWORDED = /^(?:model|response_format|timestamp_granularities(?:\[\d*\])?)$/
 
-const WITHOUT_TIMES = 'the provider tells no times: one segment lasts from beginning to end'
-
 /** The client's own form, with the model's name and the form of the answer set for the vendor. */
 function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   const form = formOn(channel, sent, ask)
   const isOwn = ([name, value]: readonly [string, string]) => value !== '' && !REWORDED.test(name)
   // Times are of use only in the form that has them.
   const times = form === 'verbose_json' ? ask.granularities : []
-  const hasNoTimes = form === 'json' && ask.format !== 'json' && ask.format !== 'text'
+  const hasNoTimes = form === 'json' && needsTimes(ask)
   return carry(
     {
       parts: [
@@ -132,13 +134,14 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
       const usual = wholeSeconds(ask.seconds ?? size / USUAL_BYTES_PER_SECOND)
       const countedInput = usual * USUAL_TOKENS_PER_SECOND
       const promptBytes = Buffer.byteLength(ask.prompt ?? '')
+      const outputTokens = (maximum?: number) => Math.max(maximum ?? 0, seconds * OUTPUT_TOKENS_PER_SECOND)
       return {
         model: ask.model,
         isStream: ask.isStream,
         isWholeTaken: ask.isStream,
-        inputTokens: seconds * MOST_TOKENS_PER_SECOND + promptBytes,
+        inputTokens: seconds * MOST_TOKENS_PER_SECOND + promptBytes + INSTRUCTION_TOKENS,
         countedInput,
-        outputTokens: maximum => Math.max(maximum ?? 0, seconds * OUTPUT_TOKENS_PER_SECOND),
+        outputTokens,
         units: { seconds, calls: 1 },
         counted: (output): Usage => ({
           ...EMPTY,
@@ -147,9 +150,15 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
           seconds: usual,
           calls: 1,
         }),
-        dress(channel, sent) {
+        unfit(channel, sent) {
+          const fault = dialectOf(operation, 'openai', channel, sent)?.unfit?.(ask, sent)
+          return fault && badParameter(fault.path, fault.message)
+        },
+        dress(channel, sent, limits) {
           const dialect = dialectOf(operation, 'openai', channel, sent)
-          return dialect ? carry(dialect.encode(ask, sent), channel) : common(ask, channel, sent)
+          if (!dialect) return common(ask, channel, sent)
+          const most = outputTokens(limits?.maxOutput(channel))
+          return carry(dialect.encode(ask, sent, most), channel)
         },
         readWhole: (body, channel, more) => reading(() => read(ask, body, channel, more)),
         meter: () => createEventMeter({ last: ['transcript.text.done'] }),
