@@ -86,6 +86,16 @@ for (const engine of ENGINES) {
       for (const row of rows) assert.equal(row.cost, 20 * 2_000 + row.completion_tokens * 3_000)
     })
 
+    it('is paid by its length where that is the price, also when tokens are told', async () => {
+      const { model } = await media.offer('gpt-4o-transcribe', PER_SECOND)
+      const { id, sdk } = await media.open()
+      await sdk.audio.transcriptions.create({ model, file: wavOf(2) })
+      const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(2), stream: true })
+      for await (const _event of stream);
+      for (const row of await media.rowsOf(id, 2))
+        assert.deepEqual([row.other.seconds, row.cost], [2, 200_000])
+    })
+
     it('streams as the provider does, and is paid by the tokens it tells at the end', async () => {
       const { model } = await media.offer('gpt-4o-transcribe', { input: 1, audio_input: 2, output: 3 })
       const { id, sdk } = await media.open()

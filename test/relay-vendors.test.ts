@@ -88,6 +88,22 @@ describe('a vendor with a protocol of its own', () => {
     assert.deepEqual([pcm.type, pcm.bytes.length, pcm.warnings], ['audio/pcm', 96_000, 'speed is not taken'])
   })
 
+  it('speaks: DashScope, whose sound comes in pieces', async () => {
+    const { model } = await at(17, 'dashscope', 'qwen3-tts-flash', { input: 1, audio_output: 3 })
+    const spoken = await speak(model, { instructions: 'softly' })
+    assert.deepEqual([spoken.status, spoken.type], [200, 'audio/wav'], spoken.bytes.toString())
+    assert.equal(soundKind(spoken.bytes), 'wav')
+    assert.match(spoken.warnings, /instructions is not taken.*response_format is wav/)
+    const row = await media.rowOf(spoken.id)
+    assert.equal(row.other.audio_output, 100)
+    assert.equal(row.cost, row.prompt_tokens * 1_000 + 100 * 3_000)
+    const pcm = await speak(model, { response_format: 'pcm', voice: 'Vivian' })
+    assert.deepEqual([pcm.type, pcm.bytes.length], ['audio/pcm', 96_000])
+    const byLength = await at(17, 'dashscope', 'qwen-tts', { per_second: 0.001 })
+    const timed = await speak(byLength.model)
+    assert.equal((await media.rowOf(timed.id)).other.seconds, 2)
+  })
+
   it('is not asked by a strict client for what it cannot take', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-preview-tts', { input: 1, output: 2 })
     const { id, key } = await media.open()

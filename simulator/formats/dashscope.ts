@@ -1,6 +1,9 @@
 import { isObject } from '../json.ts'
+import { SOUNDS } from '../sound.ts'
+import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
+import { EVENT_STREAM } from './openai-stream.ts'
 import { rank } from './rerank.ts'
 import { behind, vendor } from './vendor.ts'
 
@@ -28,6 +31,49 @@ function draw({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: JSON.stringify(answer), tokens: 0, bill }
 }
 
+const PIECES = 3
+const SECONDS = 2
+const AUDIO_TOKENS_PER_SECOND = 50
+
+const isSpeech = (model: string) => /-tts/.test(model)
+
+/** Raw samples in base64, a piece an event; the last event has an address in place of sound. */
+function speak({ id, body, headers }: Inquiry): Reply {
+  const { request, model } = decodeRequest(body)
+  const { text, voice } = objectOf(request.input)
+  if (typeof text !== 'string' || typeof voice !== 'string') throw missing('input')
+  if (headers['x-dashscope-sse'] !== 'enable') throw missing('X-DashScope-SSE')
+  const samples = Buffer.concat(SOUNDS.pcm.pieces(SECONDS))
+  const size = Math.ceil(samples.length / PIECES)
+  const usage = {
+    input_tokens: countTokens(text),
+    output_tokens: SECONDS * AUDIO_TOKENS_PER_SECOND,
+    output_tokens_details: { audio_tokens: SECONDS * AUDIO_TOKENS_PER_SECOND },
+    characters: [...text].length,
+  }
+  const event = (audio: object, isLast: boolean, at: number) => ({
+    data: Buffer.from(
+      `id:${at}\nevent:result\n:HTTP_STATUS/200\ndata:${JSON.stringify({
+        output: { finish_reason: isLast ? 'stop' : 'null', audio: { id: `audio_${id}`, ...audio } },
+        usage,
+        request_id: id,
+      })}\n\n`,
+    ),
+    tokens: 1,
+  })
+  const pieces = Array.from({ length: PIECES }, (_each, at) =>
+    event({ data: samples.subarray(at * size, (at + 1) * size).toString('base64'), url: '' }, false, at + 1),
+  )
+  const last = event({ data: '', url: `https://sounds.example/${id}.wav` }, true, PIECES + 1)
+  const bill = { id, model, promptTokens: usage.input_tokens, units: { seconds: SECONDS } }
+  return { kind: 'stream', contentType: EVENT_STREAM, frames: [...pieces, last], bill }
+}
+
+/** One address makes pictures and speech, by the model. */
+function generate(inquiry: Inquiry): Reply {
+  return isSpeech(decodeRequest(inquiry.body).model) ? speak(inquiry) : draw(inquiry)
+}
+
 export const dashscope = vendor('DashScope', behind('Bearer'), [
   {
     method: 'POST',
@@ -37,6 +83,6 @@ export const dashscope = vendor('DashScope', behind('Bearer'), [
   {
     method: 'POST',
     path: /^\/dashscope\/api\/v1\/services\/aigc\/multimodal-generation\/generation$/,
-    answer: draw,
+    answer: generate,
   },
 ])

@@ -1,6 +1,8 @@
-import { given } from '../formats/media/dialect.ts'
+import { AnswerError, given } from '../formats/media/dialect.ts'
 import { addressesOnly, type ImageDialect, pixelsOf } from '../formats/media/image.ts'
 import { type RerankDialect, readRanked } from '../formats/media/rerank.ts'
+import { type SpeechDialect, wavOf } from '../formats/media/speech.ts'
+import { readMediaUsage } from '../formats/openai/media-usage.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
@@ -29,9 +31,22 @@ export const dashscope = {
   images: { native: '/api/v1/services/aigc/multimodal-generation/generation' },
   videos: { native: '/api/v1/services/aigc/video-generation/video-synthesis' },
   dialects: {
+    speech: {
+      native: { formats: ['wav', 'pcm'], isEvents: true, encode: encodeSpeech, decode: decodeSpeech },
+    },
     rerank: { native: { encode: encodeRerank, decode: decodeRerank } },
     images: { native: { encode: encodeImages, decode: decodeImages } },
     videos: { native: dashscopeVideos },
+  },
+  voices: {
+    standIns: {
+      alloy: 'Cherry',
+      echo: 'Ethan',
+      fable: 'Chelsie',
+      onyx: 'Ethan',
+      nova: 'Serena',
+      shimmer: 'Chelsie',
+    },
   },
   // The older rerankers are known at the older address only.
   speaks: model =>
@@ -64,6 +79,38 @@ function decodeRerank(answer: unknown) {
     ranked: readRanked(memberOf(memberOf(answer, 'output'), 'results')),
     ...(typeof id === 'string' && { id }),
     ...(Number.isSafeInteger(tokens) && { tokens: tokens as number }),
+  }
+}
+
+const RATE = 24_000
+
+/** Whole answers name an address where the sound lies; events bring it along. */
+function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string) {
+  const { language_type } = ask.body
+  return {
+    json: { model, input: given({ text: ask.input, voice: ask.voice, language_type }) },
+    headers: { 'x-dashscope-sse': 'enable' },
+    warnings: Object.keys(
+      given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
+    ).map(name => `${name} is not taken`),
+  }
+}
+
+/** Raw samples, of 16 bits and one channel, a piece in each event; the last one tells the usage. */
+function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
+  const events = listOf(answer)
+  const failed = events.find(event => memberOf(event, 'output') === undefined)
+  if (failed) throw new AnswerError(`the provider broke off: ${String(codeOf(failed))}`)
+  const pieces = events.map(event => memberOf(memberOf(memberOf(event, 'output'), 'audio'), 'data'))
+  const samples = Buffer.concat(
+    pieces.filter(piece => typeof piece === 'string').map(piece => Buffer.from(piece, 'base64')),
+  )
+  if (samples.length === 0) throw new AnswerError('the answer has no sound')
+  const isRaw = ask.format === 'pcm'
+  return {
+    audio: isRaw ? samples : wavOf(samples, RATE),
+    contentType: isRaw ? 'audio/pcm' : 'audio/wav',
+    usage: readMediaUsage(memberOf(events.at(-1), 'usage')),
   }
 }
 

@@ -1,4 +1,3 @@
-import { EMPTY, wholeSeconds } from '../domain/usage.ts'
 import { AnswerError, given } from '../formats/media/dialect.ts'
 import {
   needsTimes,
@@ -96,7 +95,7 @@ const wordsIn = (spoken: unknown): Word[] =>
     return typeof word === 'string' ? [{ word, start: start ?? 0, end: end ?? 0 }] : []
   })
 
-function decode(answer: unknown, { seconds }: TranscriptionAsk): Transcript {
+function decode(answer: unknown): Transcript {
   const [candidate] = listOf(memberOf(answer, 'candidates'))
   const reason = memberOf(candidate, 'finishReason')
   // Nothing is said in silence; any other reason says that something is missing.
@@ -108,7 +107,6 @@ function decode(answer: unknown, { seconds }: TranscriptionAsk): Transcript {
   const texts = parts.map((part, at) => memberOf(spoken[at], 'text') ?? memberOf(part, 'text'))
   const words = spoken.flatMap(wordsIn)
   const isTold = spoken.some(each => each !== undefined)
-  const told = googleUsage([answer])
   return {
     // A turn of a speaker comes without the space before it.
     text: texts
@@ -116,7 +114,7 @@ function decode(answer: unknown, { seconds }: TranscriptionAsk): Transcript {
       .join(isTold ? ' ' : '')
       .trim(),
     words: words.length > 0 ? words : undefined,
-    usage: told && { ...EMPTY, ...told, seconds: wholeSeconds(seconds ?? 0) },
+    usage: googleUsage([answer]),
   }
 }
 

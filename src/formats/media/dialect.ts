@@ -7,7 +7,7 @@ export type Encoded = {
   /** What the vendor cannot be told of the request. */
   readonly warnings?: readonly string[]
 } /** Where a text is a file, `embed` says so. */ & (
-  | { readonly json: JsonObject }
+  | { readonly json: JsonObject; readonly headers?: Readonly<Record<string, string>> }
   | { readonly several: readonly JsonObject[] }
   | { readonly parts: readonly Part[] }
   | { readonly file: StoredFile }

@@ -14,6 +14,8 @@ export type SpeechDialect = Pick<Dialect<SpeechAsk, SpokenAnswer>, 'encode'> &
   Partial<Pick<Dialect<SpeechAsk, SpokenAnswer>, 'decode'>> & {
     /** What it can be asked for; the first is what is had where the client does not say. */
     readonly formats: readonly SpeechFormat[]
+    /** It answers with events; `decode` is given their documents as a list. */
+    readonly isEvents?: true
   }
 
 /** The voices of a vendor. */

@@ -43,11 +43,7 @@ export function carry(encoded: Encoded, { override }: RelayChannel): Dressed {
   }
   if ('json' in encoded) {
     const body = encodeDocument({ ...encoded.json, ...override.members })
-    return {
-      body,
-      ...(!Buffer.isBuffer(body) && { headers: { 'content-type': 'application/json' } }),
-      ...more,
-    }
+    return { body, ...(encoded.headers && { headers: encoded.headers }), ...more }
   }
   if ('several' in encoded) {
     const json = (value: object) => Buffer.from(JSON.stringify({ ...value, ...override.members }))

@@ -1,5 +1,6 @@
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { createSoundMeter } from '../../formats/audio/sound-meter.ts'
+import { AnswerError } from '../../formats/media/dialect.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
 import {
   readSpeechRequest,
@@ -7,6 +8,7 @@ import {
   type SpeechAsk,
   VOICES,
 } from '../../formats/openai/speech-request.ts'
+import { createSseScanner, dataText, SseError } from '../../wire/sse.ts'
 import type { RelayChannel } from '../catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
 import { createFileMeter } from './file-meter.ts'
@@ -16,7 +18,8 @@ import { dressed, mustRead } from './written.ts'
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
 const SECONDS_PER_CHARACTER = 1
 const LEAST_SECONDS = 10
-/** The most that vendors make of a second of sound. */
+/** The most, and the usual, that vendors make of a second of sound. */
+const MOST_TOKENS_PER_SECOND = 50
 const TOKENS_PER_SECOND = 25
 const BYTES_PER_TOKEN = 4
 /** Events carry sound as text, a few seconds each. */
@@ -66,6 +69,19 @@ function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: strin
   return carry({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
 }
 
+/** What the events of an answer say, one document each. */
+function documentsIn(body: Buffer): unknown[] {
+  const scanner = createSseScanner(EVENT_LIMITS)
+  try {
+    return [...scanner.push(body), ...scanner.end()]
+      .filter(({ data }) => data.length > 0)
+      .map(frame => parsedAnswer(Buffer.from(dataText(frame))))
+  } catch (error) {
+    if (error instanceof SseError) throw new AnswerError(error.message)
+    throw error
+  }
+}
+
 export const speech = {
   operation: 'speech',
   format: 'openai',
@@ -93,7 +109,7 @@ export const speech = {
       isStream: ask.isEvents,
       inputTokens: textBytes,
       countedInput,
-      outputTokens: () => seconds * TOKENS_PER_SECOND,
+      outputTokens: () => seconds * MOST_TOKENS_PER_SECOND,
       units: { characters: ask.characters, seconds, calls: 1 },
       counted,
       unfit: (channel, sent) => unfit(ask, channel, sent),
@@ -113,12 +129,17 @@ export const speech = {
         reading(() => {
           const dialect = dialectOf('speech', 'openai', channel, sent)
           if (!dialect?.decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
-          const { audio, contentType, usage } = dialect.decode(parsedAnswer(body), ask)
+          const told = dialect.isEvents ? documentsIn(body) : parsedAnswer(body)
+          const { audio, contentType, usage } = dialect.decode(told, ask)
           const sound = createSoundMeter(contentType)
           sound?.push(audio)
           heard = sound
           return {
-            usage: usage && { ...usage, characters: ask.characters },
+            usage: usage && {
+              ...usage,
+              characters: ask.characters,
+              seconds: wholeSeconds(sound?.seconds() ?? 0),
+            },
             outputBytes: 0,
             answer: { body: audio, contentType },
           }

@@ -12,6 +12,7 @@ import {
   writeTranscript,
 } from '../../formats/media/transcript.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
+import { readMediaUsage } from '../../formats/openai/media-usage.ts'
 import { readCommonTranscript } from '../../formats/openai/transcript-answer.ts'
 import { readTranscriptionRequest } from '../../formats/openai/transcription-request.ts'
 import type { JsonObject } from '../../formats/openai/value.ts'
@@ -74,6 +75,12 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   )
 }
 
+const usualSeconds = ({ seconds, file }: TranscriptionAsk) => seconds ?? file.size / USUAL_BYTES_PER_SECOND
+
+/** An answer that tells tokens has a length all the same, and the price may be one of that. */
+const timed = (usage: Usage, seconds: number): Usage =>
+  usage.seconds > 0 ? usage : { ...usage, seconds: wholeSeconds(seconds) }
+
 /** What a verbose answer must have (spec 2.8) and this one has not. */
 const missingIn = (answer: JsonObject, transcript: Transcript, ask: TranscriptionAsk): JsonObject =>
   Object.fromEntries(
@@ -100,7 +107,8 @@ function read(
     duration: told.duration ?? ask.seconds,
   }
   const outputBytes = Buffer.byteLength(told.text)
-  const read = { usage: told.usage, outputBytes }
+  const usage = told.usage && timed(told.usage, transcript.duration ?? usualSeconds(ask))
+  const read = { usage, outputBytes }
   if (!isAsked || isText(ask.format)) return { ...read, answer: writeTranscript(transcript, ask) }
   // The vendor's own answer stays as it is, with fields we do not know, unless the specification wants more.
   const missing = ask.format === 'verbose_json' ? missingIn(parsed as JsonObject, transcript, ask) : {}
@@ -131,7 +139,7 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
         LEAST_SECONDS,
         wholeSeconds(ask.seconds === undefined ? size / LEAST_BYTES_PER_SECOND : ask.seconds) + 1,
       )
-      const usual = wholeSeconds(ask.seconds ?? size / USUAL_BYTES_PER_SECOND)
+      const usual = wholeSeconds(usualSeconds(ask))
       const countedInput = usual * USUAL_TOKENS_PER_SECOND
       const promptBytes = Buffer.byteLength(ask.prompt ?? '')
       const outputTokens = (maximum?: number) => Math.max(maximum ?? 0, seconds * OUTPUT_TOKENS_PER_SECOND)
@@ -161,7 +169,14 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
           return carry(dialect.encode(ask, sent, most), channel)
         },
         readWhole: (body, channel, more) => reading(() => read(ask, body, channel, more)),
-        meter: () => createEventMeter({ last: ['transcript.text.done'] }),
+        meter: () =>
+          createEventMeter({
+            last: ['transcript.text.done'],
+            readUsage(told) {
+              const usage = readMediaUsage(told)
+              return usage && timed(usage, usualSeconds(ask))
+            },
+          }),
       }
     },
   }) satisfies OperationSpec
