@@ -122,6 +122,14 @@ for (const engine of ENGINES) {
       assert.equal(row.cost, usage.input_tokens * 1_000 + usage.output_tokens * 2_000)
     })
 
+    it('is paid by the length of what the events bring where that is the price', async () => {
+      const { model } = await media.offer('sim-words-3', { per_second: 0.001 })
+      const { id, key } = await media.open()
+      await say(key, { model, stream_format: 'sse' })
+      const row = await media.rowOf(id)
+      assert.deepEqual([row.other.seconds, row.cost], [3, 3_000_000])
+    })
+
     it('takes 4096 characters and no more', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { id, key } = await media.open()

@@ -290,11 +290,28 @@ describe('a vendor with a protocol of its own', () => {
     })
   }
 
+  const file = (name: string) => new File([Buffer.from(PICTURE, 'base64')], name, { type: 'image/png' })
+
+  it('changes pictures that it is sent inside each question: Gemini', async () => {
+    const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', { image: 0.02 })
+    const { id, key, sdk } = await media.open()
+    const asked = { model, prompt: 'a cat', n: 2 }
+    const made = await sdk.images.edit({ ...asked, image: [file('a.png'), file('b.png')] })
+    assert.deepEqual(
+      made.data?.map(({ b64_json }) => b64_json),
+      [PICTURE, PICTURE],
+    )
+    const [row] = await media.rowsOf(id)
+    assert.equal(row?.cost, 40_000_000)
+    assert.equal((await post(key, '/v1/images/edits', { ...asked, image: PICTURE })).status, 200)
+    const address = { ...asked, image: 'https://pictures.example/a.png' }
+    const refused = await post(key, '/v1/images/edits', address)
+    assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
+  })
+
   it('changes pictures, whether they come as files or as addresses: xAI', async () => {
     const { model } = await at(48, 'xai', 'grok-imagine-image', { image: 0.02 })
     const { id, key, sdk } = await media.open()
-    const bytes = Buffer.from(PICTURE, 'base64')
-    const file = (name: string) => new File([bytes], name, { type: 'image/png' })
     const asked = { model, prompt: 'a cat', size: '1024x1536' as const, n: 2 }
     const one = await sdk.images.edit({ ...asked, image: file('a.png') })
     const several = await sdk.images.edit({ ...asked, image: [file('a.png'), file('b.png')] })

@@ -79,6 +79,10 @@ function generate(inquiry: Inquiry): Reply {
   const modalities = Array.isArray(config.responseModalities) ? config.responseModalities : []
   const prompt = JSON.stringify(isObject(request) ? request.contents : '')
   const isSound = modalities.includes('AUDIO')
+  for (const part of partsIn(request)) {
+    const inline = isObject(part) && isObject(part.inlineData) ? part.inlineData : undefined
+    if (inline && inline.data !== PICTURE) throw new Refusal('bad_value', 'this is no picture', 'contents')
+  }
   if (isSound && !JSON.stringify(config.speechConfig ?? '').includes('voiceName'))
     throw new Refusal('missing_field', 'a voice is wanted', 'speechConfig')
   const promptTokens = countTokens(prompt)

@@ -1,12 +1,14 @@
 import { geminiEmbedding } from '../formats/gemini/embedding.ts'
 import { AnswerError, given } from '../formats/media/dialect.ts'
-import { type ImageDialect, ratioOf } from '../formats/media/image.ts'
+import { type ImageAsk, type ImageDialect, ratioOf } from '../formats/media/image.ts'
 import { type SpeechDialect, wavOf } from '../formats/media/speech.ts'
+import { readStill } from '../formats/media/still.ts'
+import { type Embedded, embed } from '../wire/embedded.ts'
 import { keyHeader } from './auth.ts'
-import { googleTranscripts } from './google-transcripts.ts'
+import { googleTranscripts, MAX_INLINE_BYTES } from './google-transcripts.ts'
 import { memberOf } from './member.ts'
 import { geminiModels } from './model-lists.ts'
-import { googleUsage } from './pictures.ts'
+import { googleUsage, pictureType } from './pictures.ts'
 import type { Provider } from './provider.ts'
 import { geminiVideos } from './videos/veo.ts'
 
@@ -33,7 +35,7 @@ export const gemini = {
     transcription: { gemini: googleTranscripts },
     translation: { gemini: googleTranscripts },
     images: {
-      gemini: { encode: encodePictures, decode: decodePictures },
+      gemini: { tasks: ['edits'], unfit: unfitEdit, encode: encodePictures, decode: decodePictures },
       native: { encode: encodeImagen, decode: decodeImagen },
     },
     videos: { native: geminiVideos },
@@ -103,11 +105,37 @@ function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[
   }
 }
 
+type Inline = { readonly mimeType: string; readonly data: Embedded | string }
+
+/** The pictures that are to be changed; undefined for one that is no picture itself. */
+function picturesOf({ task, images, body }: ImageAsk): readonly (Inline | undefined)[] {
+  if (task !== 'edits') return []
+  if (images.length > 0) return images.map(file => ({ mimeType: pictureType(file), data: embed(file) }))
+  return [body.image ?? body.images ?? []].flat().map(value => {
+    const still = readStill(value)
+    return still?.kind === 'data' ? { mimeType: still.type, data: still.base64 } : undefined
+  })
+}
+
+function unfitEdit(ask: ImageAsk) {
+  if (picturesOf(ask).includes(undefined))
+    return {
+      path: 'image',
+      message: 'must be the picture itself, in base64: this provider takes no addresses',
+    }
+  const bytes = ask.images.reduce((sum, { size }) => sum + size, 0)
+  return bytes > MAX_INLINE_BYTES
+    ? { path: 'image', message: `must be at most ${MAX_INLINE_BYTES} bytes together for this model` }
+    : undefined
+}
+
 /** One picture a question; as many questions as pictures. */
-function encodePictures(ask: Parameters<ImageDialect['encode']>[0]) {
+function encodePictures(ask: ImageAsk) {
   const aspectRatio = ratioOf(ask.size)
   const question = {
-    contents: [{ role: 'user', parts: [{ text: ask.prompt }] }],
+    contents: [
+      { role: 'user', parts: [{ text: ask.prompt }, ...picturesOf(ask).map(inlineData => ({ inlineData }))] },
+    ],
     generationConfig: {
       responseModalities: ['TEXT', 'IMAGE'],
       ...(aspectRatio && { imageConfig: { aspectRatio } }),
@@ -115,7 +143,10 @@ function encodePictures(ask: Parameters<ImageDialect['encode']>[0]) {
   }
   return {
     several: Array.from({ length: ask.n }, () => question),
-    warnings: ask.quality ? ['quality is not taken'] : [],
+    warnings: [
+      ...(ask.quality ? ['quality is not taken'] : []),
+      ...((ask.mask ?? ask.body.mask) ? ['mask is not taken'] : []),
+    ],
   }
 }
 

@@ -11,8 +11,8 @@ import { embed } from '../wire/embedded.ts'
 import { memberOf } from './member.ts'
 import { googleUsage } from './pictures.ts'
 
-/** A request with a file in it may have 20 MB, and base64 makes four bytes of three. */
-const MAX_BYTES = 14 * 1_048_576
+/** A request with files in it may have 20 MB, and base64 makes four bytes of three. */
+export const MAX_INLINE_BYTES = 14 * 1_048_576
 
 /** By the ending of the name, which was checked against the content. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -78,8 +78,8 @@ function encode(ask: TranscriptionAsk, model: string, maxOutput?: number) {
 function unfit({ file, task }: TranscriptionAsk, model: string) {
   if (isScribe(model) && task === 'translate')
     return { path: 'model', message: 'writes down what is said and translates nothing' }
-  return file.size > MAX_BYTES
-    ? { path: 'file', message: `must be at most ${MAX_BYTES} bytes for this model` }
+  return file.size > MAX_INLINE_BYTES
+    ? { path: 'file', message: `must be at most ${MAX_INLINE_BYTES} bytes for this model` }
     : undefined
 }
 

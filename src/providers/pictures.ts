@@ -1,7 +1,11 @@
 import { sumUsage, type Usage } from '../domain/usage.ts'
 import { usageIn } from '../formats/gemini/usage.ts'
 import type { ImageAnswer, Picture } from '../formats/media/image.ts'
+import type { StoredFile } from '../wire/multipart.ts'
 import { memberOf } from './member.ts'
+
+/** A form may leave it unsaid. */
+export const pictureType = ({ type }: StoredFile) => (type.startsWith('image/') ? type : 'image/png')
 
 const textIn = (value: unknown, name: string): string | undefined => {
   const text = memberOf(value, name)

@@ -9,7 +9,7 @@ import type { StoredFile } from '../wire/multipart.ts'
 import { bearer } from './auth.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
-import { readPictures } from './pictures.ts'
+import { pictureType, readPictures } from './pictures.ts'
 import type { Provider } from './provider.ts'
 import { xaiVideos } from './videos/xai.ts'
 
@@ -91,9 +91,7 @@ function encodeImages(ask: ImageAsk, model: string) {
 
 const MAX_SOURCES = 3
 
-const typeOf = ({ type }: StoredFile) => (type.startsWith('image/') ? type : 'image/png')
-
-const fileAddress = (file: StoredFile) => ({ url: embed(file, `data:${typeOf(file)};base64,`) })
+const fileAddress = (file: StoredFile) => ({ url: embed(file, `data:${pictureType(file)};base64,`) })
 
 /** An address, or one that holds the picture itself; undefined where it is neither. */
 function addressIn(value: unknown) {

@@ -165,7 +165,10 @@ function makeAddress(
 ): Address | undefined {
   const path = channel.provider[operation]?.[format]
   if (path === undefined) return undefined
-  return addressAt(channel, siblingPath(pathFor(path, isStream), sibling), key.value, { model, ...values })
+  const plain = pathFor(path, isStream)
+  // A vendor with words of its own says in them what it is asked to do.
+  const asked = format === 'openai' ? siblingPath(plain, sibling) : plain
+  return addressAt(channel, asked, key.value, { model, ...values })
 }
 
 /** As much of a channel as says where and how it is asked. */

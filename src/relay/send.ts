@@ -1,3 +1,4 @@
+import type { Upload } from '../wire/multipart.ts'
 import type { Dressed } from './operations/operation.ts'
 import type { Ask, Exchange, Outcome, Upstream, Whole } from './upstream.ts'
 
@@ -18,7 +19,7 @@ export function send(
   const whole = { ...ask, url: withQuery(ask.url, query), headers: { ...ask.headers, ...headers } }
   const exchange = Array.isArray(body)
     ? exchangeEach(upstream, body, whole)
-    : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly Buffer[]> })
+    : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly unknown[]> })
   return { exchange, warnings }
 }
 
@@ -35,7 +36,7 @@ function withQuery(url: URL, query: Dressed['query']): URL {
  */
 function exchangeEach(
   upstream: Pick<Upstream, 'exchange'>,
-  bodies: readonly Buffer[],
+  bodies: readonly (Buffer | Upload)[],
   ask: Omit<Ask, 'body'>,
 ): Exchange {
   const running = new Set<Exchange>()

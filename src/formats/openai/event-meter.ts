@@ -1,6 +1,7 @@
-import { sumUsage, type Usage } from '../../domain/usage.ts'
+import { sumUsage, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { topLevel } from '../../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../../wire/sse.ts'
+import type { SoundMeter } from '../audio/sound-meter.ts'
 import { readMediaUsage } from './media-usage.ts'
 import { completed, type StreamMeter, type StreamReading } from './stream-meter.ts'
 
@@ -14,6 +15,8 @@ export type EventMeterOptions = {
   readonly units?: Partial<Usage>
   /** Reads the usage that the last event tells. */
   readUsage?(told: unknown): Usage | undefined
+  /** Hears the sound that events bring along in `audio`: no usage tells its length. */
+  readonly sound?: SoundMeter | undefined
   readonly limits?: Partial<SseLimits>
 }
 
@@ -25,7 +28,7 @@ const MAX_CLOSING_BYTES = 64 * 1_048_576
  * the last event and what follows it are held back until the books are written.
  */
 export function createEventMeter(options: EventMeterOptions): StreamMeter {
-  const { last, times = 1, units, readUsage = readMediaUsage, limits } = options
+  const { last, times = 1, units, readUsage = readMediaUsage, sound, limits } = options
   const scanner = createSseScanner(limits)
   const closing: Buffer[] = []
   let closingBytes = 0
@@ -90,11 +93,14 @@ export function createEventMeter(options: EventMeterOptions): StreamMeter {
     reading.contentEvents += 1
     const delta = members('delta')
     if (typeof delta === 'string') reading.textBytes += Buffer.byteLength(delta)
+    const audio = sound && members('audio')
+    if (typeof audio === 'string') sound?.push(Buffer.from(audio, 'base64'))
     if (typeof type !== 'string' || !last.includes(type)) return false
     reading.finishes += 1
     const told = readUsage(members('usage'))
     const sofar = told && reading.usage ? sumUsage([reading.usage, told]) : (told ?? reading.usage)
-    reading.usage = sofar && { ...sofar, ...units }
+    const length = sound && { seconds: wholeSeconds(sound.seconds()) }
+    reading.usage = sofar && { ...sofar, ...units, ...length }
     return reading.finishes >= times
   }
 }

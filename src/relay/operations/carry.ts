@@ -41,14 +41,12 @@ export function carry(encoded: Encoded, { override }: RelayChannel): Dressed {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),
   }
+  const json = (value: object) => encodeDocument({ ...value, ...override.members })
   if ('json' in encoded) {
-    const body = encodeDocument({ ...encoded.json, ...override.members })
-    return { body, ...(encoded.headers && { headers: encoded.headers }), ...more }
+    const { headers } = encoded
+    return { body: json(encoded.json), ...(headers && { headers }), ...more }
   }
-  if ('several' in encoded) {
-    const json = (value: object) => Buffer.from(JSON.stringify({ ...value, ...override.members }))
-    return { body: encoded.several.map(json), ...more }
-  }
+  if ('several' in encoded) return { body: encoded.several.map(json), ...more }
   if ('file' in encoded) {
     const { file } = encoded
     const upload = { length: file.size, open: file.open }

@@ -41,7 +41,7 @@ export type StreamMeter = Meter & {
 /** A body for a channel with what else is asked in it; a bare buffer is JSON. */
 export type Dressed = {
   /** Several: the provider takes them one at a time, and answers each. */
-  readonly body: Buffer | Upload | readonly Buffer[]
+  readonly body: Buffer | Upload | readonly (Buffer | Upload)[]
   readonly headers?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
   /** What this provider cannot take of the request: the client is told. */

@@ -119,8 +119,11 @@ export const speech = {
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),
       meter(_channel, length) {
         const units = { characters: ask.characters }
-        if (ask.isEvents)
-          return createEventMeter({ last: ['speech.audio.done'], units, limits: EVENT_LIMITS })
+        if (ask.isEvents) {
+          const sound = createSoundMeter(SPEECH_TYPES[ask.format ?? 'mp3'])
+          heard = sound
+          return createEventMeter({ last: ['speech.audio.done'], units, sound, limits: EVENT_LIMITS })
+        }
         const meter = createFileMeter(SPEECH_TYPES[ask.format ?? 'mp3'], length)
         heard = meter
         return meter
