@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { type Replay, startReplay } from './support/replay.ts'
 import { openVideos, type VideoRelay } from './support/videos.ts'
 
 type Fields = Readonly<Record<string, unknown>>
-type Seen = { readonly headers: IncomingHttpHeaders; readonly text: string }
 
 const SEEDANCE = 45
 const PER_SECOND = { per_second: 0.01 }
@@ -13,40 +11,32 @@ const SECOND_NANOS = 10_000_000
 
 describe('what a channel overrides in a video job', () => {
   let relay: VideoRelay
-  let provider: Server
-  let base_url: string
-  const seen: Seen[] = []
+  let replay: Replay
   before(async () => {
     relay = await openVideos('sqlite')
-    provider = createServer((request, response) => {
-      const chunks: Buffer[] = []
-      request.on('data', chunk => chunks.push(chunk))
-      request.on('end', () => {
-        if (request.method === 'POST')
-          seen.push({ headers: request.headers, text: Buffer.concat(chunks).toString('utf8') })
-        response.writeHead(200, { 'content-type': 'application/json' })
-        response.end(JSON.stringify({ id: `job-${seen.length}`, status: 'queued' }))
-      })
-    })
-    await new Promise<void>(resolve => provider.listen(0, '127.0.0.1', resolve))
-    base_url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
+    replay = await startReplay()
+    const answer = () => ({ body: { id: `job-${replay.seen.length}`, status: 'queued' } })
+    const paths = ['/v1/videos', '/api/v3/contents/generations/tasks']
+    replay.play(paths.map(path => ({ method: 'POST', path, answer })))
   })
   after(async () => {
     await relay.gateway.close()
-    provider.close()
+    replay.close()
   })
 
+  const submitted = () => replay.seen.filter(({ method }) => method === 'POST')
+
   async function submit(channel: Fields, body: Fields, price: Fields = PER_SECOND) {
-    const { model } = await relay.offer('seen-as', price, { base_url, ...channel })
+    const { model } = await relay.offer('seen-as', price, { base_url: replay.url, ...channel })
     const { id, key } = await relay.open({ remain_quota: 5_000_000 })
-    const before = seen.length
+    const before = submitted().length
     const reply = await relay.api(
       'POST',
       '/v1/videos',
       { model, prompt: 'A lake', ...body },
       { token: key, headers: { 'x-session': 'abc' } },
     )
-    return { reply, tokenId: id, sent: seen.slice(before) }
+    return { reply, tokenId: id, sent: submitted().slice(before) }
   }
 
   const OPERATIONS = [
@@ -61,7 +51,7 @@ describe('what a channel overrides in a video job', () => {
     const { reply, sent } = await submit({ type: SEEDANCE, param_override }, { duration: 5, seed: 7 })
     assert.equal(reply.status, 200, reply.text)
     const [call] = sent
-    assert.deepEqual(JSON.parse(call?.text ?? ''), {
+    assert.deepEqual(call?.body, {
       model: 'seen-as',
       content: [{ type: 'text', text: 'A lake, in oil' }],
       duration: 5,
@@ -81,7 +71,7 @@ describe('what a channel overrides in a video job', () => {
     }
     const { reply, sent } = await submit({ param_override }, { duration: 4, width: 1280, height: 720 })
     assert.equal(reply.status, 200, reply.text)
-    const form = await new Response(sent[0]?.text, {
+    const form = await new Response(sent[0]?.body, {
       headers: { 'content-type': sent[0]?.headers['content-type'] ?? '' },
     }).formData()
     assert.deepEqual(Object.fromEntries(form), {
@@ -94,7 +84,7 @@ describe('what a channel overrides in a video job', () => {
 
   it('is paid for where it makes the video longer, and goes nowhere where that would not be', async () => {
     const longer = await submit({ type: SEEDANCE, param_override: { duration: 10 } }, { duration: 5 })
-    assert.equal(JSON.parse(longer.sent[0]?.text ?? '').duration, 10)
+    assert.equal(longer.sent[0]?.body.duration, 10)
     assert.equal((await relay.rowOf(longer.tokenId)).cost, 10 * SECOND_NANOS)
     const operations = [{ mode: 'set', path: 'duration', value: 10 }]
     const hidden = await submit({ type: SEEDANCE, param_override: { operations } }, { duration: 5 })
