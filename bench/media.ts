@@ -14,7 +14,7 @@ import { median, printTable } from './table.ts'
 const CONNECTIONS = 8
 /** So many that what a process does besides, and its warming up, do not count. */
 const REQUESTS = 600
-const WARMING = 300
+const WARMING = 1_500
 const MEGABYTE = 1_048_576
 
 const UPSTREAM = fileURLToPath(new URL('upstream.ts', import.meta.url))

@@ -19,6 +19,8 @@ import { median, printTable } from './table.ts'
 const BUSY = { connections: 64, seconds: 4 }
 const ALONE = { connections: 1, seconds: 2 }
 const STREAMS = { connections: 200, rounds: 4, streamMs: STREAM.chunks * STREAM.paceMs }
+/** Until the code in use is compiled: before that it is the compiler, in threads of its own, that is measured. */
+const WARMING = { seconds: 10, rounds: 2 }
 const STREAM_MOST_MS = 120_000
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
@@ -174,8 +176,8 @@ async function measure(contenders: readonly Contender[], streamUrl: string, { ru
   const direct: StreamFigures[] = []
   const directTarget = { url: `${streamUrl}${CHAT}`, headers: KEY }
   for (const { whole, stream } of contenders) {
-    await ask(whole, { ...BUSY, seconds: 2 })
-    await askStreams(stream, 1)
+    await ask(whole, { ...BUSY, seconds: WARMING.seconds })
+    await askStreams(stream, WARMING.rounds)
   }
   const postgres = engine === 'postgres' ? postgresPid() : undefined
   const postgresMs = postgres ? cpuMsOf(postgres) : 0
