@@ -208,9 +208,14 @@ function describeConsole(): void {
       await page.goto(`${server.url}/channels?tag=eu`)
       await page.getByLabel('Select all on this page').check()
       await page.getByRole('button', { name: 'Edit fields' }).click()
+      const writes = writesOf(page)
       await page.getByRole('dialog').getByLabel('Weight').last().fill('9')
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
       await page.getByText('2 of 2 changed and in effect.').waitFor()
+      assert.deepEqual(
+        writes.map(({ method, path }) => `${method} ${path}`),
+        ['PUT /api/channel/batch'],
+      )
       const { body } = await server.api('GET', '/api/channel/?tag=eu')
       assert.deepEqual(
         body.data.items.map(({ weight, priority }: { weight: number; priority: number }) => [
@@ -222,6 +227,25 @@ function describeConsole(): void {
           [9, 10],
         ],
       )
+    })
+
+    it('keeps those selected that the gateway refuses, and says why', async () => {
+      const { body } = await server.api('POST', '/api/channel/', {
+        name: 'Gone meanwhile',
+        type: 1,
+        key: 'sk-x',
+        models: ['m'],
+        tag: 'eu',
+      })
+      await page.goto(`${server.url}/channels?tag=eu`)
+      await page.getByLabel('Select all on this page').check()
+      await page.getByRole('button', { name: 'Edit fields' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Weight').last().fill('8')
+      await server.api('DELETE', `/api/channel/${body.data.id}`)
+      await dialog.getByRole('button', { name: 'Save' }).click()
+      await dialog.getByText(/^Gone meanwhile: It is not there/).waitFor()
+      await page.getByText('2 of 3 changed and in effect.').waitFor()
     })
 
     it('shows a new token whole, once, and nothing of it when its dialog has closed', async () => {

@@ -52,6 +52,8 @@ export const en = {
   bulk: {
     add: 'add',
     clear: 'Drop selection',
+    copy_from: 'Take the values of',
+    copy_none: 'none of them',
     edit: 'Edit fields',
     edit_help: 'Only the fields that are ticked are written.',
     edit_title: 'Edit selected channels ({{count}})',
@@ -153,6 +155,7 @@ export const en = {
     mode: 'Several keys',
     mode_batch: '{{count}} channels, one for each key',
     mode_one: 'One channel with {{count}} keys in turn',
+    model_mapping: 'Names sent instead',
     models: 'Models',
     models_help: 'Type a name and press Enter, or paste a list with commas or line breaks.',
     new: 'New channel: {{provider}}',

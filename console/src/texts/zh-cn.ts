@@ -52,6 +52,8 @@ export const zhCN: Texts = {
   bulk: {
     add: '添加',
     clear: '取消选择',
+    copy_from: '取自某个渠道的值',
+    copy_none: '都不取',
     edit: '编辑字段',
     edit_help: '只写入勾选的字段。',
     edit_title: '编辑所选渠道（{{count}}）',
@@ -148,6 +150,7 @@ export const zhCN: Texts = {
     mode: '多个密钥',
     mode_batch: '{{count}} 个渠道，每个密钥一个',
     mode_one: '一个渠道，轮换使用 {{count}} 个密钥',
+    model_mapping: '模型重定向',
     models: '模型',
     models_help: '输入名称后按回车，或粘贴用逗号、换行分隔的列表。',
     new: '新渠道：{{provider}}',
