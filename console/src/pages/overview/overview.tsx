@@ -6,14 +6,14 @@ import { useSelf } from '../../api/self.ts'
 import { buttonClasses } from '../../look/button.tsx'
 import { Choice } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
-import { count, moneyOfSpan, moneyOfSum, share, tokens, zone } from '../../look/format.ts'
+import { count, moneyOfSpan, moneyOfSum, share, span, tokens, zone } from '../../look/format.ts'
 import { Page, Sheet } from '../../look/page.tsx'
 import { Empty, Loading } from '../../look/states.tsx'
 import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { LatestRequests } from './latest-requests.tsx'
 import { NeedsYou } from './needs-you.tsx'
 import { Rankings } from './rankings.tsx'
-import { useSeries } from './use-series.ts'
+import { useSeries, useTimes } from './use-series.ts'
 
 const Charts = lazy(() => import('./charts.tsx').then(({ Charts: Loaded }) => ({ default: Loaded })))
 
@@ -33,15 +33,16 @@ function Tile({ label, value, notes }: { label: string; value: string; notes: re
   )
 }
 
-/** The range in four figures, each with what it was over as much time before. */
+/** The range in five figures, most with what they were over as much time before. */
 function Tiles({ range }: { readonly range: RangeName }) {
   const { t } = useTranslation()
   const self = useSelf()
   const { totals, previous } = useSeries(range).result.data ?? {}
+  const times = useTimes(range).data
   const before = (figure: string) => t('overview.before', { figure })
   const success = (of: typeof totals) => (of ? share(of.requests - of.failures, of.requests) : '–')
   return (
-    <dl className="grid grid-cols-2 gap-3 xl:grid-cols-4">
+    <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-5 max-sm:[&>:last-child]:col-span-2">
       <Tile
         label={t('overview.spend')}
         value={moneyOfSum(totals?.cost)}
@@ -56,6 +57,14 @@ function Tiles({ range }: { readonly range: RangeName }) {
         notes={[before(count(previous?.requests))]}
       />
       <Tile label={t('overview.success')} value={success(totals)} notes={[before(success(previous))]} />
+      <Tile
+        label={t('overview.first')}
+        value={span(times?.first_ms?.p50)}
+        notes={[
+          t('overview.first_p95', { time: span(times?.first_ms?.p95) }),
+          ...(times?.is_all === false ? [t('usage.of_newest')] : []),
+        ]}
+      />
       <Tile
         label={t('overview.tokens')}
         value={totals ? tokens(totals.prompt_tokens + totals.completion_tokens) : '–'}

@@ -34,3 +34,7 @@ export function useSeries(range: RangeName, groupBy?: GroupBy) {
 /** Those that cost most in a range. */
 export const useTop = (range: RangeName, by: GroupBy) =>
   useCall('usageTop', { query: { ...stretch(range), by } }, { everyMs: REFRESH_MS })
+
+/** How long answers took in a range. */
+export const useTimes = (range: RangeName) =>
+  useCall('logTimes', { query: { start_timestamp: stretch(range).from } }, { everyMs: REFRESH_MS })

@@ -21,7 +21,7 @@ import { FilterChips } from './filter-chips.tsx'
 import { MoreFilters } from './more-filters.tsx'
 import { RANGES, type RangeName, rangeOf } from './range.ts'
 import { Totals } from './totals.tsx'
-import { usageColumns } from './usage-columns.tsx'
+import { exportedBy, usageColumns } from './usage-columns.tsx'
 import {
   isNarrowed,
   NARROWING,
@@ -60,7 +60,9 @@ export function Usage() {
   const { walk, rows, fresh, isLive, showFresh } = useRows(filters, openId !== undefined)
   const all = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
   const columns = useColumns('usage', all)
-  const facets = isAdmin ? (['model', 'channel', 'token', 'user'] as const) : (['model', 'token'] as const)
+  const facets = isAdmin
+    ? (['model', 'channel', 'token', 'user', 'error'] as const)
+    : (['model', 'token', 'error'] as const)
   const pictured = isNarrow ? undefined : picturedBy(filters)
   const next = walk.data?.next ?? undefined
   // Another filter begins at the newest row again.
@@ -92,7 +94,9 @@ export function Usage() {
             <a
               key={format}
               download
-              href={addressOf('exportLogs', { query: { ...question, format } })}
+              href={addressOf('exportLogs', {
+                query: { ...question, format, columns: exportedBy(columns) },
+              })}
               className={buttonClasses('plain')}
             >
               <Download size={16} aria-hidden />
@@ -167,7 +171,7 @@ export function Usage() {
           <span className="ml-auto self-center text-label text-ink-3">{zone()}</span>
           {NARROWING.some(name => filters[name] !== undefined) ? (
             <div className="flex w-full flex-wrap gap-2">
-              <FilterChips filters={filters} row={rows[0]} onDrop={choose} />
+              <FilterChips filters={filters} question={question} row={rows[0]} onDrop={choose} />
               <Button kind="quiet" onClick={() => choose(NO_FILTERS)}>
                 {t('common.drop_filters')}
               </Button>
@@ -219,7 +223,7 @@ export function Usage() {
           ) : isNarrowed(filters) ? (
             <Empty title={t('common.nothing_matches')}>
               <div className="flex flex-wrap justify-center gap-2">
-                <FilterChips filters={filters} row={undefined} onDrop={choose} />
+                <FilterChips filters={filters} question={question} row={undefined} onDrop={choose} />
                 <Button onClick={() => choose(NO_FILTERS)}>{t('common.drop_filters')}</Button>
                 {filters.range === 'all' ? null : <Button onClick={allTime}>{t('usage.all_time')}</Button>}
               </div>
