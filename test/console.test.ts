@@ -229,6 +229,31 @@ function describeConsole(): void {
       )
     })
 
+    it('lists the keys of the page in the sheet of keys, and they do what it says', async () => {
+      await page.goto(`${server.url}/channels`)
+      const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
+      await rows.first().focus()
+      await page.keyboard.press('?')
+      const sheet = page.getByRole('dialog', { name: 'Keyboard' })
+      await sheet.getByText('Switch the row on or off').waitFor()
+      await page.keyboard.press('Escape')
+      await sheet.waitFor({ state: 'detached' })
+      await rows.first().focus()
+      await page.keyboard.press('p')
+      assert.equal(await page.evaluate('document.activeElement.getAttribute("aria-label")'), 'Priority')
+      await page.keyboard.press('Escape')
+      await rows.first().focus()
+      await page.keyboard.press('e')
+      await page.waitForURL(/\/channels\/\d+\/edit/)
+      await page.goto(`${server.url}/users`)
+      await page.getByRole('table', { name: 'Users' }).locator('tbody tr').first().focus()
+      await page.keyboard.press('b')
+      await page.getByLabel('Amount in $').waitFor()
+      await until('the amount in focus', async () =>
+        (await page.evaluate('document.activeElement.name')) === 'amount' ? true : undefined,
+      )
+    })
+
     it('keeps those selected that the gateway refuses, and says why', async () => {
       const { body } = await server.api('POST', '/api/channel/', {
         name: 'Gone meanwhile',

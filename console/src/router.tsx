@@ -56,7 +56,7 @@ const shell = createRoute({
 const overview = createRoute({
   getParentRoute: () => shell,
   path: '/',
-  validateSearch: ({ range }: Raw) => optional({ range: readText(range) }),
+  validateSearch: ({ range, until }: Raw) => optional({ range: readText(range), until: readWhole(until) }),
   component: lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
 })
 const start = createRoute({

@@ -58,14 +58,23 @@ const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"
 export const isForRow = ({ target }: MouseEvent | KeyboardEvent) =>
   !(target as HTMLElement).closest(INTERACTIVE)
 
-/** Arrows and j, k walk the rows; Enter opens; x selects. */
-function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: { open(): void; select(): void }): void {
-  if (!isForRow(event) || event.nativeEvent.isComposing || event.metaKey || event.ctrlKey) return
+type RowActs = { open(): void; select(): void; selectAll(): void }
+
+/** Arrows and j, k walk the rows; Enter and Space open; x selects, and with Ctrl a the whole page is. */
+function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActs): void {
+  if (!isForRow(event) || event.nativeEvent.isComposing) return
+  if (event.metaKey || event.ctrlKey) {
+    if (event.key !== 'a') return
+    event.preventDefault()
+    act.selectAll()
+    return
+  }
   const row = event.currentTarget
   const steps: Record<string, () => void> = {
     ArrowDown: () => (row.nextElementSibling as HTMLElement | null)?.focus(),
     ArrowUp: () => (row.previousElementSibling as HTMLElement | null)?.focus(),
     Enter: act.open,
+    ' ': act.open,
     x: act.select,
   }
   steps.j = steps.ArrowDown as () => void
@@ -163,7 +172,13 @@ function WideTable<Row extends RowData>({
                 tabIndex={index === 0 ? 0 : -1}
                 aria-selected={selection ? isSelected : undefined}
                 onClick={event => isForRow(event) && open()}
-                onKeyDown={event => walkRows(event, { open, select: () => row.toggleSelected() })}
+                onKeyDown={event =>
+                  walkRows(event, {
+                    open,
+                    select: () => row.toggleSelected(),
+                    selectAll: () => selection && table.toggleAllRowsSelected(true),
+                  })
+                }
                 className={classes(
                   'h-(--row) border-b border-line outline-offset-[-2px]',
                   onOpen && 'cursor-pointer hover:bg-sunken',

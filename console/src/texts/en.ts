@@ -208,6 +208,17 @@ export const en = {
   },
   inline: { saved: '{{label}} is now {{value}}.' },
   keys: {
+    add_filter: 'Add a filter',
+    everywhere: 'Everywhere',
+    here: 'On this page',
+    pages: 'Pages',
+    run: 'Run',
+    same_model: 'Only requests for the model of the row',
+    save: 'Save the open form',
+    select_all: 'Select all on this page',
+    stop: 'Stop what runs',
+    switch: 'Switch the row on or off',
+    test_selection: 'Test the selection',
     close: 'Close the top layer',
     create: 'Create on this page',
     filter: 'Go to the filter',
@@ -284,6 +295,7 @@ export const en = {
     this_session: 'this one',
   },
   models: {
+    copy_name: 'Copy the name',
     callable: 'can be called',
     copy: 'Copy {{name}}',
     channels: 'Channels',
@@ -351,6 +363,7 @@ export const en = {
   },
   not_found: { title: 'Not found', words: 'There is no such page.' },
   overview: {
+    until: 'up to {{time}}',
     first: 'First token, half of them within',
     first_p95: '95 % within {{time}}',
     all_requests: 'All requests',
@@ -675,6 +688,7 @@ export const en = {
   },
   toast: { region: 'Messages', undo: 'Undo' },
   tokens: {
+    copy_snippet: 'Copy a first call with {{name}}',
     add_model: 'Add model',
     addresses: 'Only from addresses',
     addresses_help: 'Addresses or ranges, one to a line. Empty: from anywhere.',

@@ -203,6 +203,17 @@ export const zhCN: Texts = {
   },
   inline: { saved: '{{label}} 现为 {{value}}。' },
   keys: {
+    add_filter: '添加筛选',
+    everywhere: '所有页面',
+    here: '本页',
+    pages: '页面',
+    run: '运行',
+    same_model: '只看该行模型的请求',
+    save: '保存当前表单',
+    select_all: '选择本页全部',
+    stop: '停止运行',
+    switch: '开启或关闭该行',
+    test_selection: '测试所选',
     close: '关闭最上层',
     create: '在此页新建',
     filter: '跳到筛选框',
@@ -273,6 +284,7 @@ export const zhCN: Texts = {
     this_session: '当前会话',
   },
   models: {
+    copy_name: '复制名称',
     callable: '可调用',
     copy: '复制 {{name}}',
     channels: '渠道',
@@ -340,6 +352,7 @@ export const zhCN: Texts = {
   },
   not_found: { title: '未找到', words: '没有这个页面。' },
   overview: {
+    until: '截至 {{time}}',
     first: '首字（半数不超过）',
     first_p95: '95 % 不超过 {{time}}',
     all_requests: '全部请求',
@@ -657,6 +670,7 @@ export const zhCN: Texts = {
   },
   toast: { region: '消息', undo: '撤销' },
   tokens: {
+    copy_snippet: '复制 {{name}} 的调用示例',
     add_model: '添加模型',
     addresses: '仅限来源地址',
     addresses_help: '地址或网段，每行一个。留空：不限来源。',

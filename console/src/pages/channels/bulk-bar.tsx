@@ -54,7 +54,7 @@ export function BulkBar({ channels, onSelect }: BulkBarProps) {
       <Button icon={PowerOff} onClick={() => void turn(false)}>
         {t('channels.turn_off')}
       </Button>
-      <Button icon={Activity} isBusy={isTesting} onClick={() => void testAll()}>
+      <Button icon={Activity} hint="T" data-test-selection isBusy={isTesting} onClick={() => void testAll()}>
         {t('test.verb')}
       </Button>
       <Button icon={Pencil} onClick={() => setLayer('edit')}>

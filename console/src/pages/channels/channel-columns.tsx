@@ -95,6 +95,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     isRight: true,
     cell: ({ id, priority }) => (
       <InlineNumber
+        hint="p"
         label={t('channels.priority')}
         value={priority}
         save={value => save({ id, priority: value })}
@@ -106,7 +107,12 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     header: t('channels.weight'),
     isRight: true,
     cell: ({ id, weight }) => (
-      <InlineNumber label={t('channels.weight')} value={weight} save={value => save({ id, weight: value })} />
+      <InlineNumber
+        hint="w"
+        label={t('channels.weight')}
+        value={weight}
+        save={value => save({ id, weight: value })}
+      />
     ),
   },
   { id: 'keys', header: t('channels.keys'), isRight: true, fromPx: 1500, cell: usableKeys },

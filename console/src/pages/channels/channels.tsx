@@ -8,9 +8,11 @@ import { Button } from '../../look/button.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
+import { pressInRow, rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty } from '../../look/states.tsx'
 import { BulkBar } from './bulk-bar.tsx'
+import { useSwitch } from './channel-acts.ts'
 import { channelColumns } from './channel-columns.tsx'
 import { useTypes } from './channel-types.ts'
 import { TypePicker } from './type-picker.tsx'
@@ -56,6 +58,30 @@ export function Channels() {
   )
   const save = update.mutateAsync
   const columns = channelColumns({ t, byNumber, health, save: body => save({ body }) })
+  const turn = useSwitch()
+  usePageKeys({
+    t: { words: t('test.verb'), act: () => pressInRow('t') },
+    T: {
+      words: t('keys.test_selection'),
+      act: () => document.querySelector<HTMLElement>('[data-test-selection]')?.click(),
+    },
+    o: {
+      words: t('keys.switch'),
+      act: () => {
+        const row = rowInFocus(rows)
+        if (row) void turn(row, row.status !== 1)
+      },
+    },
+    p: { words: t('channels.priority'), act: () => pressInRow('p') },
+    w: { words: t('channels.weight'), act: () => pressInRow('w') },
+    e: {
+      words: t('common.edit'),
+      act: () => {
+        const id = rowInFocus(rows)?.id.toString() ?? openId
+        if (id) void navigate({ to: '/channels/$id/edit', params: { id }, search: true })
+      },
+    },
+  })
   const typeCounts = Object.entries(list.data?.type_counts ?? {})
 
   return (

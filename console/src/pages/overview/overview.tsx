@@ -1,23 +1,25 @@
 import { Link } from '@tanstack/react-router'
+import { ChevronLeft, ChevronRight, ZoomOut } from 'lucide-react'
 import { lazy, Suspense } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
-import { buttonClasses } from '../../look/button.tsx'
+import { buttonClasses, IconButton } from '../../look/button.tsx'
 import { Choice } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
-import { count, moneyOfSpan, moneyOfSum, share, span, tokens, zone } from '../../look/format.ts'
+import { count, moment, moneyOfSpan, moneyOfSum, share, span, tokens, zone } from '../../look/format.ts'
 import { Page, Sheet } from '../../look/page.tsx'
+import { usePageKeys } from '../../look/page-keys.ts'
 import { Empty, Loading } from '../../look/states.tsx'
 import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { LatestRequests } from './latest-requests.tsx'
 import { NeedsYou } from './needs-you.tsx'
 import { Rankings } from './rankings.tsx'
-import { useSeries, useTimes } from './use-series.ts'
+import { moved, type Sight, useSeries, useTimes } from './use-series.ts'
 
 const Charts = lazy(() => import('./charts.tsx').then(({ Charts: Loaded }) => ({ default: Loaded })))
 
-type Filters = { p?: number | undefined; range?: string | undefined }
+type Filters = { p?: number | undefined; range?: string | undefined; until?: number | undefined }
 
 function Tile({ label, value, notes }: { label: string; value: string; notes: readonly string[] }) {
   return (
@@ -34,11 +36,11 @@ function Tile({ label, value, notes }: { label: string; value: string; notes: re
 }
 
 /** The range in five figures, most with what they were over as much time before. */
-function Tiles({ range }: { readonly range: RangeName }) {
+function Tiles({ sight }: { readonly sight: Sight }) {
   const { t } = useTranslation()
   const self = useSelf()
-  const { totals, previous } = useSeries(range).result.data ?? {}
-  const times = useTimes(range).data
+  const { totals, previous } = useSeries(sight).result.data ?? {}
+  const times = useTimes(sight).data
   const before = (figure: string) => t('overview.before', { figure })
   const success = (of: typeof totals) => (of ? share(of.requests - of.failures, of.requests) : '–')
   return (
@@ -74,6 +76,9 @@ function Tiles({ range }: { readonly range: RangeName }) {
   )
 }
 
+/** All time has no beginning that figures could be compared with. */
+const SPANS: readonly RangeName[] = (Object.keys(RANGES) as RangeName[]).filter(name => name !== 'all')
+
 /** Before the first request there is one thing to do. */
 function FirstSteps() {
   const { t } = useTranslation()
@@ -91,41 +96,61 @@ function FirstSteps() {
 
 export function Overview() {
   const { t } = useTranslation()
-  const [{ range: asked }, setFilters] = useFilters<Filters>()
+  const [{ range: asked, until }, setFilters] = useFilters<Filters>()
   const range = rangeOf(asked === 'all' ? undefined : asked)
+  const sight = { range, until }
+  const move = (direction: -1 | 1) => setFilters({ until: moved(sight, direction) })
+  const wider = SPANS[SPANS.indexOf(range) + 1]
+  const widen = () => wider && setFilters({ range: wider })
+  usePageKeys({
+    '[': { words: t('usage.earlier'), act: () => move(-1) },
+    ']': { words: t('usage.later'), act: () => move(1) },
+    '-': { words: t('usage.zoom_out'), act: widen },
+  })
   const own = useCall('listOwnLogs', { query: { page_size: 1 } })
-  const { totals } = useSeries(range).result.data ?? {}
+  const { totals } = useSeries(sight).result.data ?? {}
   const isFresh = own.data?.total === 0 && totals?.requests === 0
   return (
     <Page
       title={t('nav.overview')}
       actions={
         <span className="flex items-center gap-2 text-label text-ink-3">
-          <span className="max-sm:hidden">{zone()}</span>
+          <span className="max-sm:hidden">
+            {until === undefined ? null : `${t('overview.until', { time: moment(until) })} · `}
+            {zone()}
+          </span>
+          <span className="flex max-sm:hidden">
+            <IconButton icon={ChevronLeft} label={t('usage.earlier')} onClick={() => move(-1)} />
+            <IconButton
+              icon={ChevronRight}
+              label={t('usage.later')}
+              disabled={until === undefined}
+              onClick={() => move(1)}
+            />
+            <IconButton icon={ZoomOut} label={t('usage.zoom_out')} disabled={!wider} onClick={widen} />
+          </span>
           <Choice
             aria-label={t('usage.range')}
             value={range}
             onChange={event => setFilters({ range: event.target.value })}
           >
-            {(Object.keys(RANGES) as RangeName[])
-              .filter(name => name !== 'all')
-              .map(name => (
-                <option key={name} value={name}>
-                  {t(`range.${name}`)}
-                </option>
-              ))}
+            {SPANS.map(name => (
+              <option key={name} value={name}>
+                {t(`range.${name}`)}
+              </option>
+            ))}
           </Choice>
         </span>
       }
     >
       {isFresh ? <FirstSteps /> : null}
       <NeedsYou />
-      <Tiles range={range} />
+      <Tiles sight={sight} />
       <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
         <Suspense fallback={<Loading lines={4} />}>
-          <Charts range={range} />
+          <Charts sight={sight} />
         </Suspense>
-        <Rankings range={range} />
+        <Rankings sight={sight} />
       </div>
       <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
         <LatestRequests />

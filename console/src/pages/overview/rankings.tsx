@@ -7,23 +7,24 @@ import { count, moneyOfSum, share } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Tab, TabList } from '../../look/snippets.tsx'
 import { Empty, Part } from '../../look/states.tsx'
-import type { RangeName } from '../usage/range.ts'
-import { type GroupBy, useTop } from './use-series.ts'
+import { type GroupBy, type Sight, stretch, useTop } from './use-series.ts'
 
 /** No thing of ours has an empty name. */
 const OTHER = ''
 
 /** The usage page with this one's rows only. */
-function filterFor(by: GroupBy, key: string, range: RangeName) {
-  if (by === 'model') return { range, model: key }
-  if (by === 'token') return { range, token_id: Number(key) }
-  if (by === 'user') return { range, user_id: Number(key) }
-  return { range, channel: Number(key) }
+function filterFor(by: GroupBy, key: string, sight: Sight) {
+  const { from, to } = stretch(sight)
+  const time = sight.until === undefined ? { range: sight.range } : { from, to: to - 1 }
+  if (by === 'model') return { ...time, model: key }
+  if (by === 'token') return { ...time, token_id: Number(key) }
+  if (by === 'user') return { ...time, user_id: Number(key) }
+  return { ...time, channel: Number(key) }
 }
 
-function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupBy }) {
+function Ranking({ sight, by }: { readonly sight: Sight; readonly by: GroupBy }) {
   const { t } = useTranslation()
-  const result = useTop(range, by)
+  const result = useTop(sight, by)
   const { rows: top = [], other } = result.data ?? {}
   const rows = other ? [...top, { key: OTHER, name: OTHER, ...other }] : top
   return (
@@ -54,7 +55,7 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
                   {key === OTHER ? (
                     <span className="text-ink-3">{t('overview.other')}</span>
                   ) : (
-                    <Link to="/usage" search={filterFor(by, key, range)}>
+                    <Link to="/usage" search={filterFor(by, key, sight)}>
                       {name}
                     </Link>
                   )}
@@ -81,7 +82,7 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
 }
 
 /** Who and what it was, the dearest first. */
-export function Rankings({ range }: { readonly range: RangeName }) {
+export function Rankings({ sight }: { readonly sight: Sight }) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
   const [by, setBy] = useState<GroupBy>('model')
@@ -99,7 +100,7 @@ export function Rankings({ range }: { readonly range: RangeName }) {
           </TabList>
         </div>
         <Tabs.Content value={by} tabIndex={-1}>
-          <Ranking range={range} by={by} />
+          <Ranking sight={sight} by={by} />
         </Tabs.Content>
       </Tabs.Root>
     </Sheet>

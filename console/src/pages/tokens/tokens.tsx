@@ -7,6 +7,7 @@ import { Button } from '../../look/button.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
+import { pressInRow, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty } from '../../look/states.tsx'
 import { tokenColumns } from './token-columns.tsx'
@@ -20,7 +21,10 @@ export function Tokens() {
   const { pageSize } = usePreferences()
   const [{ p = 1, q }, setFilters] = useFilters<Filters>()
   const list = useCall('searchTokens', { query: { p, page_size: pageSize, keyword: q } })
-  const columns = useMemo(() => tokenColumns(t), [t])
+  const callable = useCall('pricing', {}).data?.data.filter(({ unpriced }) => !unpriced)
+  const model = callable?.[0]?.model_name ?? 'model'
+  const columns = useMemo(() => tokenColumns(t, model), [t, model])
+  usePageKeys({ y: { words: t('snippet.copy'), act: () => pressInRow('y') } })
   const create = () => void navigate({ to: '/tokens/new', search: true })
   return (
     <Page

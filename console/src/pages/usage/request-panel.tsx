@@ -252,7 +252,10 @@ export function RequestPanel() {
   const navigate = useNavigate()
   const { requestId = '' } = useParams({ strict: false })
   const { newer, older, open } = useNeighbours(requestId)
-  usePageKeys({ j: () => open(older), k: () => open(newer) })
+  usePageKeys({
+    j: { words: t('usage.older_one'), act: () => open(older) },
+    k: { words: t('usage.newer_one'), act: () => open(newer) },
+  })
   const result = useCall('getLog', { params: { request_id: requestId } })
   const { error } = result
   const isUnknown = error instanceof ApiError && (error.status === 404 || error.status === 400)

@@ -11,12 +11,13 @@ import { Choice } from '../../look/field.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { zone } from '../../look/format.ts'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
-import { usePageKeys } from '../../look/page-keys.ts'
+import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { PAGE_SIZES, setPreferences, usePreferences } from '../../look/preferences.ts'
 import { Empty, Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { useIsNarrow } from '../../look/use-media.ts'
 import { FacetMenu } from './facet-menu.tsx'
+import { choosing } from './facets.ts'
 import { FilterChips } from './filter-chips.tsx'
 import { MoreFilters } from './more-filters.tsx'
 import { RANGES, type RangeName, rangeOf } from './range.ts'
@@ -70,15 +71,20 @@ export function Usage() {
   const allTime = () => choose({ range: 'all', from: undefined, to: undefined })
   const toggleLive = () => choose({ live: live ? undefined : true })
   usePageKeys({
-    l: toggleLive,
-    f: () => {
-      flushSync(() => unfold(true))
-      document.querySelector<HTMLElement>('[data-add-filter]')?.click()
+    l: { words: t('usage.live'), act: toggleLive },
+    f: {
+      words: t('keys.add_filter'),
+      act: () => {
+        flushSync(() => unfold(true))
+        document.querySelector<HTMLElement>('[data-add-filter]')?.click()
+      },
     },
-    '.': () => {
-      const focused = document.activeElement?.closest('[data-rows] tr')
-      const row = rows[[...(focused?.parentElement?.children ?? [])].indexOf(focused as Element)]
-      if (row?.model_name) choose({ model: row.model_name, q: undefined })
+    '.': {
+      words: t('keys.same_model'),
+      act: () => {
+        const row = rowInFocus(rows)
+        if (row?.model_name) choose(choosing('model', { values: [row.model_name], isNot: false }))
+      },
     },
   })
   /** A step of the walk is a page of its own: going back is the browser's. */
