@@ -22,17 +22,33 @@ type Filters = {
   seq?: number | undefined
 }
 
+/** What was done, in words; an action that we have none for is told as the gateway names it. */
+function useDeed(): (action: string) => string {
+  const { t, i18n } = useTranslation()
+  return action => {
+    const key = `audit.did.${action.replace('.', '_')}`
+    return i18n.exists(key) ? t(key as 'audit.did.user_login') : action
+  }
+}
+
 function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readonly onClose: () => void }) {
   const { t } = useTranslation()
+  const deed = useDeed()
   const changes = changesIn(record)
   return (
-    <Panel title={record.action} onClose={onClose}>
+    <Panel title={deed(record.action)} onClose={onClose}>
       <Section title={t('audit.record')}>
         <Facts
           facts={[
             [t('audit.time'), <Moment key="time" at={record.time} />],
             [t('audit.actor'), `${record.actor_name} (#${record.actor_id})`],
-            [t('audit.via'), record.via],
+            [
+              t('audit.action'),
+              <code key="action" className="font-mono text-code">
+                {record.action}
+              </code>,
+            ],
+            [t('audit.via'), t(`audit.ways.${record.via as 'session'}`)],
             [t('audit.address'), record.address || '–'],
             [t('audit.target'), record.target],
             [
@@ -72,6 +88,7 @@ function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readon
 export function Audit() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
+  const deed = useDeed()
   const [{ p = 1, actor, action, target, seq }, setFilters] = useFilters<Filters>()
   const list = useCall('listAudit', { query: { p, page_size: pageSize, actor_id: actor, action, target } })
   const rows = list.data?.items ?? []
@@ -84,7 +101,7 @@ export function Audit() {
         id: 'action',
         header: t('audit.action'),
         place: 'title',
-        cell: row => <span className="font-mono text-code">{row.action}</span>,
+        cell: row => <span title={row.action}>{deed(row.action)}</span>,
       },
       {
         id: 'target',
@@ -104,10 +121,15 @@ export function Audit() {
           </span>
         ),
       },
-      { id: 'via', header: t('audit.via'), fromPx: 1280, cell: ({ via }) => via },
+      {
+        id: 'via',
+        header: t('audit.via'),
+        fromPx: 1280,
+        cell: ({ via }) => t(`audit.ways.${via as 'session'}`),
+      },
       { id: 'address', header: t('audit.address'), fromPx: 1280, cell: ({ address }) => address },
     ],
-    [t],
+    [t, deed],
   )
   return (
     <Page title={t('nav.audit')}>

@@ -12,6 +12,7 @@ import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { Strip } from '../../look/strip.tsx'
+import { Said } from '../../texts/said.tsx'
 import { useSwitch } from './channel-acts.ts'
 import { ChannelKeys } from './channel-keys.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
@@ -100,7 +101,7 @@ export function ChannelPanel() {
                         [
                           t('channels.reason'),
                           <span key="why" className="text-bad">
-                            {channel.status_reason}
+                            <Said text={channel.status_reason} />
                           </span>,
                         ],
                       ] as const)

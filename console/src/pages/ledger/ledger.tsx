@@ -17,6 +17,7 @@ import { Facts } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
+import { Said } from '../../texts/said.tsx'
 import { CloseDoubt } from './close-doubt.tsx'
 
 /** Whether the books hold, readable from a metre. */
@@ -49,7 +50,9 @@ function Verdict() {
           </p>
           <ul className="flex flex-col gap-1 font-mono text-code">
             {verdict.lines.map(line => (
-              <li key={line}>{line}</li>
+              <li key={line}>
+                <Said text={line} />
+              </li>
             ))}
           </ul>
         </div>
@@ -108,7 +111,12 @@ function Doubts() {
   const columns = useMemo<readonly Column<Suspense>[]>(
     () => [
       { id: 'time', header: t('usage.time'), place: 'note', cell: ({ time }) => <Moment at={time} /> },
-      { id: 'reason', header: t('ledger.reason'), place: 'title', cell: ({ reason }) => reason },
+      {
+        id: 'reason',
+        header: t('ledger.reason'),
+        place: 'title',
+        cell: ({ reason }) => <Said text={reason} />,
+      },
       {
         id: 'request',
         header: t('usage.request'),
