@@ -89,7 +89,7 @@ export function historyOf({ spenders, channels, nowMs }: History): SettleRecord[
           source: isError ? 'zero' : 'provider',
           ...(isError ? { error_code: 'upstream_error' } : { frt: firstMs }),
           ...(price && { price: 'shipped', priced_as: model }),
-          ...(cachedInput > 0 && { cache_tokens: cachedInput }),
+          ...(cachedInput > 0 && !isError && { cache_tokens: cachedInput }),
           ...((isFailedOver || isError) && {
             trace: { attempts: isError ? [failed] : [failed, answered], passed_over: [] },
           }),

@@ -138,6 +138,7 @@ const channels = createRoute({
       status: readText(raw.status),
       type: readWhole(raw.type),
       tag: readText(raw.tag),
+      sort: readText(raw.sort),
       model: readText(raw.model),
     }),
   component: lazyRouteComponent(() => import('./pages/channels/channels.tsx'), 'Channels'),

@@ -50,7 +50,7 @@ export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) 
 /** A first question in a shell, with a place for the key. */
 export const firstCall = (model: string) => WAYS.curl({ apiKey: SOME_KEY, ...questionTo(model) }) ?? ''
 
-const questionTo = (model: string) => ({
+export const questionTo = (model: string) => ({
   path: '/v1/chat/completions' as const,
   body: { model, messages: [{ role: 'user', content: 'Hello!' }] },
 })

@@ -41,6 +41,8 @@ export type TableProps<Row> = {
   readonly isStale?: boolean
 }
 
+const PINNED = 'sticky right-0 bg-inherit'
+
 const features = tableFeatures({ columnVisibilityFeature, rowSelectionFeature })
 const WIDTHS = [900, 1100, 1280, 1500] as const
 
@@ -125,6 +127,8 @@ function WideTable<Row extends RowData>({
       selection?.onChange(new Set(Object.keys(after).filter(id => after[id])))
     },
   })
+  // What can be done to a row stays in sight, however wide the table is.
+  const pinned = columns.find(({ place }) => place === 'action')?.id
   const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
 
   return (
@@ -135,7 +139,7 @@ function WideTable<Row extends RowData>({
       >
         <thead className="sticky top-0 z-10 bg-sheet">
           {table.getHeaderGroups().map(group => (
-            <tr key={group.id} className="border-b border-line">
+            <tr key={group.id} className="border-b border-line bg-sheet">
               {selection ? (
                 <th scope="col" className="w-9 pl-3 text-left">
                   <input
@@ -154,6 +158,7 @@ function WideTable<Row extends RowData>({
                   className={classes(
                     'h-8 px-3 text-label font-medium whitespace-nowrap text-ink-3',
                     isRight.has(header.id) ? 'text-right' : 'text-left',
+                    header.id === pinned && PINNED,
                   )}
                 >
                   <table.FlexRender header={header} />
@@ -180,7 +185,7 @@ function WideTable<Row extends RowData>({
                   })
                 }
                 className={classes(
-                  'h-(--row) border-b border-line outline-offset-[-2px]',
+                  'h-(--row) border-b border-line bg-sheet outline-offset-[-2px]',
                   onOpen && 'cursor-pointer hover:bg-sunken',
                   (isSelected || openId === row.id) && 'bg-accent-soft shadow-[inset_2px_0_0_var(--accent)]',
                 )}
@@ -202,6 +207,7 @@ function WideTable<Row extends RowData>({
                     className={classes(
                       'max-w-80 px-3 py-1',
                       isRight.has(cell.column.id) && 'text-right whitespace-nowrap',
+                      cell.column.id === pinned && PINNED,
                     )}
                   >
                     <table.FlexRender cell={cell} />

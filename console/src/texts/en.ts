@@ -34,7 +34,14 @@ export const en = {
     title: 'Aliases',
   },
   audit: {
-    ways: { access_token: 'access token', command: 'command line', session: 'console' },
+    any_action: 'Any action',
+    ways: {
+      access_token: 'access token',
+      command: 'command line',
+      gateway: 'the gateway itself',
+      password: 'password',
+      session: 'console',
+    },
     did: {
       access_token_create: 'Access token made',
       access_token_delete: 'Access token revoked',
@@ -43,6 +50,8 @@ export const en = {
       alias_delete: 'Alias deleted',
       alias_update: 'Alias changed',
       channel_create: 'Channel made',
+      channel_disable: 'Channel stopped',
+      channel_recover: 'Channel back',
       channel_delete: 'Channel deleted',
       channel_keys: 'Keys of a channel changed',
       channel_reveal: 'Key of a channel shown',
@@ -71,7 +80,6 @@ export const en = {
       video_refund: 'Video refunded',
     },
     action: 'Action',
-    action_hint: 'Action, e.g. channel.update',
     actor: 'Who',
     address: 'Address',
     changes: 'Changes',
@@ -84,7 +92,13 @@ export const en = {
     time: 'Time',
     via: 'By way of',
   },
-  balance: { left: '{{amount}} left', none: 'no limit', unlimited: 'Balance without limit' },
+  balance: {
+    empty: 'Your balance is $0.00, so nothing can be called yet: ask an administrator for credit.',
+    runway: 'enough for {{days}} days at this week’s pace',
+    left: '{{amount}} left',
+    none: 'no limit',
+    unlimited: 'Balance without limit',
+  },
   bulk: {
     add: 'add',
     clear: 'Drop selection',
@@ -105,6 +119,14 @@ export const en = {
     tested: '{{passed}} of {{count}} passed the test.',
   },
   channels: {
+    by: {
+      name: 'By name',
+      newest: 'Newest first',
+      slowest: 'Slowest test first',
+      tested: 'Longest untested first',
+    },
+    by_priority: 'By priority',
+    order: 'Order',
     add: 'Add channel',
     any_provider: 'Any provider',
     any_state: 'Any state',
@@ -399,6 +421,7 @@ export const en = {
   },
   not_found: { title: 'Not found', words: 'There is no such page.' },
   overview: {
+    no_failures: 'Nothing failed in this range',
     until: 'up to {{time}}',
     first: 'First token, half of them within',
     first_p95: '95 % within {{time}}',
@@ -796,6 +819,7 @@ export const en = {
     title: 'Leave this form?',
   },
   usage: {
+    verdict_plain: 'Answered in {{time}} for {{cost}}.',
     a_channel: 'a channel',
     address: 'From address',
     all_time: 'Search all time',

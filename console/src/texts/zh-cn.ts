@@ -34,7 +34,14 @@ export const zhCN: Texts = {
     title: '别名',
   },
   audit: {
-    ways: { access_token: '访问令牌', command: '命令行', session: '控制台' },
+    any_action: '所有操作',
+    ways: {
+      access_token: '访问令牌',
+      command: '命令行',
+      gateway: '网关自身',
+      password: '密码',
+      session: '控制台',
+    },
     did: {
       access_token_create: '创建访问令牌',
       access_token_delete: '撤销访问令牌',
@@ -43,6 +50,8 @@ export const zhCN: Texts = {
       alias_delete: '删除别名',
       alias_update: '修改别名',
       channel_create: '创建渠道',
+      channel_disable: '自动禁用渠道',
+      channel_recover: '渠道恢复',
       channel_delete: '删除渠道',
       channel_keys: '修改渠道密钥',
       channel_reveal: '查看渠道密钥',
@@ -71,7 +80,6 @@ export const zhCN: Texts = {
       video_refund: '视频退款',
     },
     action: '操作',
-    action_hint: '操作，例如 channel.update',
     actor: '操作者',
     address: '地址',
     changes: '变更',
@@ -84,7 +92,13 @@ export const zhCN: Texts = {
     time: '时间',
     via: '途径',
   },
-  balance: { left: '剩余 {{amount}}', none: '不限', unlimited: '余额不限' },
+  balance: {
+    empty: '您的余额为 $0.00，暂时无法调用：请联系管理员充值。',
+    runway: '按本周用量还可用 {{days}} 天',
+    left: '剩余 {{amount}}',
+    none: '不限',
+    unlimited: '余额不限',
+  },
   bulk: {
     add: '添加',
     clear: '取消选择',
@@ -105,6 +119,14 @@ export const zhCN: Texts = {
     tested: '{{count}} 个中有 {{passed}} 个通过测试。',
   },
   channels: {
+    by: {
+      name: '按名称',
+      newest: '最新优先',
+      slowest: '测试最慢优先',
+      tested: '最久未测试优先',
+    },
+    by_priority: '按优先级',
+    order: '排序',
     add: '添加渠道',
     any_provider: '所有供应商',
     any_state: '所有状态',
@@ -388,6 +410,7 @@ export const zhCN: Texts = {
   },
   not_found: { title: '未找到', words: '没有这个页面。' },
   overview: {
+    no_failures: '此时段没有失败',
     until: '截至 {{time}}',
     first: '首字（半数不超过）',
     first_p95: '95 % 不超过 {{time}}',
@@ -774,6 +797,7 @@ export const zhCN: Texts = {
   },
   unsaved: { effect: '已输入的内容尚未保存，离开后将丢失。', leave: '不保存并离开', title: '离开此表单？' },
   usage: {
+    verdict_plain: '已回答，用时 {{time}}，费用 {{cost}}。',
     a_channel: '某个渠道',
     address: '来源地址',
     all_time: '搜索全部时间',

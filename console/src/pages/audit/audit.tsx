@@ -1,10 +1,11 @@
+import type { TFunction } from 'i18next'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { AuditRecord } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { TextInput } from '../../look/field.tsx'
-import { useFilters } from '../../look/filters.tsx'
+import { FilterChoice, useFilters } from '../../look/filters.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
@@ -20,6 +21,55 @@ type Filters = {
   action?: string | undefined
   target?: string | undefined
   seq?: number | undefined
+}
+
+/** What is audited, to be filtered by. */
+const ACTIONS = [
+  'user.login',
+  'user.login_failed',
+  'user.logout',
+  'user.register',
+  'user.create',
+  'user.update',
+  'user.password',
+  'user.delete',
+  'token.create',
+  'token.update',
+  'token.reveal',
+  'token.delete',
+  'access_token.create',
+  'access_token.rotate',
+  'access_token.delete',
+  'session.end',
+  'session.end_others',
+  'channel.create',
+  'channel.update',
+  'channel.keys',
+  'channel.reveal',
+  'channel.disable',
+  'channel.recover',
+  'channel.delete',
+  'alias.create',
+  'alias.update',
+  'alias.delete',
+  'price.create',
+  'price.delete',
+  'setting.update',
+  'video.refund',
+  'video.delete',
+  'suspense.charge',
+  'suspense.write_off',
+  'secret.rotate',
+] as const
+
+const WAYS = ['access_token', 'session', 'command', 'password', 'gateway'] as const
+
+/** How somebody came: by what, and which one of it. */
+function wayOf(t: TFunction, via: string): string {
+  const [kind, which] = via.split(':')
+  const known = WAYS.find(name => name === kind)
+  if (!known) return via
+  return which && known !== 'session' ? `${t(`audit.ways.${known}`)} ${which}` : t(`audit.ways.${known}`)
 }
 
 /** What was done, in words; an action that we have none for is told as the gateway names it. */
@@ -48,7 +98,7 @@ function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readon
                 {record.action}
               </code>,
             ],
-            [t('audit.via'), t(`audit.ways.${record.via as 'session'}`)],
+            [t('audit.via'), wayOf(t, record.via)],
             [t('audit.address'), record.address || '–'],
             [t('audit.target'), record.target],
             [
@@ -125,7 +175,7 @@ export function Audit() {
         id: 'via',
         header: t('audit.via'),
         fromPx: 1280,
-        cell: ({ via }) => t(`audit.ways.${via as 'session'}`),
+        cell: ({ via }) => wayOf(t, via),
       },
       { id: 'address', header: t('audit.address'), fromPx: 1280, cell: ({ address }) => address },
     ],
@@ -135,25 +185,31 @@ export function Audit() {
     <Page title={t('nav.audit')}>
       <Sheet>
         <FilterBar>
-          {(['action', 'target'] as const).map(name => (
-            <form
-              key={`${name}-${{ action, target }[name] ?? ''}`}
-              onSubmit={event => {
-                event.preventDefault()
-                const value = new FormData(event.currentTarget).get(name)
-                setFilters({ [name]: String(value).trim() || undefined })
-              }}
-            >
-              <TextInput
-                name={name}
-                {...(name === 'action' ? { 'data-page-filter': true } : {})}
-                aria-label={t(`audit.${name}`)}
-                placeholder={t(`audit.${name}_hint`)}
-                defaultValue={{ action, target }[name] ?? ''}
-                className="font-mono"
-              />
-            </form>
-          ))}
+          <FilterChoice
+            label={t('audit.action')}
+            any={t('audit.any_action')}
+            value={action}
+            options={ACTIONS.map(each => [each as string, deed(each)])}
+            onChange={value => setFilters({ action: value })}
+          />
+          <form
+            key={target}
+            className="w-full sm:w-64"
+            onSubmit={event => {
+              event.preventDefault()
+              const value = new FormData(event.currentTarget).get('target')
+              setFilters({ target: String(value).trim() || undefined })
+            }}
+          >
+            <TextInput
+              name="target"
+              data-page-filter
+              aria-label={t('audit.target')}
+              placeholder={t('audit.target_hint')}
+              defaultValue={target ?? ''}
+              className="font-mono"
+            />
+          </form>
           {actor || action || target ? (
             <Button onClick={() => setFilters({ actor: undefined, action: undefined, target: undefined })}>
               {t('common.drop_filters')}

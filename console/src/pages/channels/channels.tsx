@@ -26,7 +26,16 @@ export type ChannelFilters = {
   type?: number | undefined
   tag?: string | undefined
   model?: string | undefined
+  sort?: string | undefined
 }
+
+/** Beside the default: the highest priority first. */
+const ORDERS = [
+  { name: 'newest', by: 'id', direction: 'desc' },
+  { name: 'name', by: 'name', direction: 'asc' },
+  { name: 'slowest', by: 'response_time', direction: 'desc' },
+  { name: 'tested', by: 'test_time', direction: 'asc' },
+] as const
 
 const STATUSES = ['enabled', 'disabled', '2', '3'] as const
 const NO_FILTERS: Omit<ChannelFilters, 'p'> = {
@@ -44,8 +53,19 @@ export function Channels() {
   const { id: openId } = useParams({ strict: false })
   const { pageSize } = usePreferences()
   const [filters, setFilters] = useFilters<ChannelFilters>()
-  const { p = 1, q, status, type, tag, model } = filters
-  const question = { p, page_size: pageSize, keyword: q, status, type, tag, model }
+  const { p = 1, q, status, type, tag, model, sort } = filters
+  const order = ORDERS.find(({ name }) => name === sort)
+  const question = {
+    p,
+    page_size: pageSize,
+    keyword: q,
+    status,
+    type,
+    tag,
+    model,
+    sort_by: order?.by,
+    sort_order: order?.direction,
+  }
   const isFiltered = Boolean(q || status || type || tag || model)
   const list = useCall('searchChannels', { query: question }, { everyMs: 15_000 })
   const update = useAct('updateChannel')
@@ -130,6 +150,13 @@ export function Channels() {
                 `${byNumber.get(Number(number))?.name ?? number} (${count})`,
               ])}
               onChange={value => setFilters({ type: value })}
+            />
+            <FilterChoice
+              label={t('channels.order')}
+              any={t('channels.by_priority')}
+              value={sort}
+              options={ORDERS.map(({ name }) => [name as string, t(`channels.by.${name}`)])}
+              onChange={value => setFilters({ sort: value })}
             />
             {tag ? (
               <Button onClick={() => setFilters({ tag: undefined })}>

@@ -4,10 +4,11 @@ import { lazy, Suspense } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
-import { buttonClasses, IconButton } from '../../look/button.tsx'
+import { Button, buttonClasses, IconButton } from '../../look/button.tsx'
 import { Choice } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { count, moment, moneyOfSpan, moneyOfSum, share, span, tokens, zone } from '../../look/format.ts'
+import { NoBalance } from '../../look/no-balance.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Empty, Loading } from '../../look/states.tsx'
@@ -15,7 +16,7 @@ import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { LatestRequests } from './latest-requests.tsx'
 import { NeedsYou } from './needs-you.tsx'
 import { Rankings } from './rankings.tsx'
-import { moved, type Sight, useSeries, useTimes } from './use-series.ts'
+import { moved, type Sight, useRunway, useSeries, useTimes } from './use-series.ts'
 
 const Charts = lazy(() => import('./charts.tsx').then(({ Charts: Loaded }) => ({ default: Loaded })))
 
@@ -41,6 +42,7 @@ function Tiles({ sight }: { readonly sight: Sight }) {
   const self = useSelf()
   const { totals, previous } = useSeries(sight).result.data ?? {}
   const times = useTimes(sight).data
+  const runway = useRunway()
   const before = (figure: string) => t('overview.before', { figure })
   const success = (of: typeof totals) => (of ? share(of.requests - of.failures, of.requests) : '–')
   return (
@@ -51,6 +53,7 @@ function Tiles({ sight }: { readonly sight: Sight }) {
         notes={[
           before(moneyOfSum(previous?.cost)),
           ...(self.unlimited_quota ? [] : [t('balance.left', { amount: moneyOfSpan(self.quota) })]),
+          ...(runway === undefined ? [] : [t('balance.runway', { days: count(runway) })]),
         ]}
       />
       <Tile
@@ -101,15 +104,16 @@ export function Overview() {
   const sight = { range, until }
   const move = (direction: -1 | 1) => setFilters({ until: moved(sight, direction) })
   const wider = SPANS[SPANS.indexOf(range) + 1]
-  const widen = () => wider && setFilters({ range: wider })
+  const widen = () => {
+    if (wider) setFilters({ range: wider })
+  }
   usePageKeys({
     '[': { words: t('usage.earlier'), act: () => move(-1) },
     ']': { words: t('usage.later'), act: () => move(1) },
     '-': { words: t('usage.zoom_out'), act: widen },
   })
-  const own = useCall('listOwnLogs', { query: { page_size: 1 } })
-  const { totals } = useSeries(sight).result.data ?? {}
-  const isFresh = own.data?.total === 0 && totals?.requests === 0
+  const first = useCall('walkLogs', { query: { status: 'any', limit: 1 } }).data
+  const isFresh = first?.rows.length === 0
   return (
     <Page
       title={t('nav.overview')}
@@ -144,7 +148,25 @@ export function Overview() {
       }
     >
       {isFresh ? <FirstSteps /> : null}
+      <NoBalance />
       <NeedsYou />
+      {first && !isFresh ? <Figures sight={sight} onWiden={wider && widen} /> : null}
+    </Page>
+  )
+}
+
+/** What there is to see once requests have come. */
+function Figures({ sight, onWiden }: { readonly sight: Sight; readonly onWiden: (() => void) | undefined }) {
+  const { t } = useTranslation()
+  const { totals } = useSeries(sight).result.data ?? {}
+  return (
+    <>
+      {totals?.requests === 0 ? (
+        <p className="flex flex-wrap items-center gap-2 text-ink-2">
+          {t('usage.none')}
+          {onWiden ? <Button onClick={onWiden}>{t('usage.zoom_out')}</Button> : null}
+        </p>
+      ) : null}
       <Tiles sight={sight} />
       <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
         <Suspense fallback={<Loading lines={4} />}>
@@ -155,6 +177,6 @@ export function Overview() {
       <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
         <LatestRequests />
       </Sheet>
-    </Page>
+    </>
   )
 }

@@ -1,5 +1,6 @@
 import { useCall } from '../../api/query.ts'
-import { zone } from '../../look/format.ts'
+import { useSelf } from '../../api/self.ts'
+import { unitsOfUsd, zone } from '../../look/format.ts'
 import { beginOf, RANGES, type RangeName } from '../usage/range.ts'
 
 const REFRESH_MS = 15_000
@@ -58,4 +59,16 @@ export function useTimes(sight: Sight) {
     { query: { start_timestamp: from, end_timestamp: end } },
     { everyMs: paceOf(sight) },
   )
+}
+
+const WEEK: Sight = { range: '7d', until: undefined }
+const DAYS = 7
+
+/** For how many days one's balance lasts at the pace of the last seven; undefined where there is no limit, or no pace. */
+export function useRunway(): number | undefined {
+  const { quota, unlimited_quota, id } = useSelf()
+  const query = { ...stretch(WEEK), step: STEPS['7d'], tz: zone(), user_id: id }
+  const { data } = useCall('usageSeries', { query }, { enabled: !unlimited_quota, staleMs: 60_000 })
+  const spent = unitsOfUsd(Number(data?.totals.cost ?? 0))
+  return unlimited_quota || spent === 0 ? undefined : Math.floor((quota / spent) * DAYS)
 }

@@ -29,6 +29,8 @@ function verdict(t: TFunction, row: LogRow, said: (text: string) => string): str
     count: attempts,
   }
   if (isFailed(row)) return t('usage.verdict_failed', { ...facts, reason: said(row.content) })
+  // Which channel it was is told to administrators.
+  if (!row.channel_name) return t('usage.verdict_plain', facts)
   return attempts > 1 ? t('usage.verdict_retried', facts) : t('usage.verdict_good', facts)
 }
 

@@ -4,6 +4,7 @@ import { lazy, Suspense, useMemo, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { useTranslation } from 'react-i18next'
 import { addressOf } from '../../api/client.ts'
+import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { ColumnChoice, useColumns } from '../../look/column-choice.tsx'
@@ -13,6 +14,7 @@ import { zone } from '../../look/format.ts'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
 import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { PAGE_SIZES, setPreferences, usePreferences } from '../../look/preferences.ts'
+import { CallSnippets, questionTo } from '../../look/snippets.tsx'
 import { Empty, Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { useIsNarrow } from '../../look/use-media.ts'
@@ -35,6 +37,17 @@ import { useRows } from './use-rows.ts'
 import { ViewMenu } from './view-menu.tsx'
 
 const Histogram = lazy(() => import('./histogram.tsx').then(({ Histogram: Loaded }) => ({ default: Loaded })))
+
+/** For whoever has not called anything yet: how it is done. */
+function FirstCall() {
+  const callable = useCall('pricing', {}).data?.data.find(({ unpriced }) => !unpriced)
+  if (!callable) return null
+  return (
+    <div className="w-full text-left">
+      <CallSnippets {...questionTo(callable.model_name)} />
+    </div>
+  )
+}
 
 const TOTALS_MS = 10_000
 
@@ -237,6 +250,7 @@ export function Usage() {
           ) : (
             <Empty title={t('usage.none')}>
               <p>{t('usage.none_help')}</p>
+              <FirstCall />
               {filters.range === 'all' ? null : <Button onClick={allTime}>{t('usage.all_time')}</Button>}
             </Empty>
           )}
