@@ -254,6 +254,17 @@ function describeConsole(): void {
       )
     })
 
+    it('shows channels by tag, and switches a whole tag off and back on', async () => {
+      await page.goto(`${server.url}/channels`)
+      await page.getByLabel('By tag').check()
+      const group = page.getByRole('region', { name: 'eu' })
+      await group.getByText('Channels: 2, on: 2').waitFor()
+      await group.getByRole('button', { name: 'Switch off' }).click()
+      await group.getByText('Channels: 2, on: 0').waitFor()
+      await page.getByRole('button', { name: 'Undo' }).last().click()
+      await group.getByText('Channels: 2, on: 2').waitFor()
+    })
+
     it('keeps those selected that the gateway refuses, and says why', async () => {
       const { body } = await server.api('POST', '/api/channel/', {
         name: 'Gone meanwhile',

@@ -139,6 +139,7 @@ const channels = createRoute({
       type: readWhole(raw.type),
       tag: readText(raw.tag),
       sort: readText(raw.sort),
+      grouped: readFlag(raw.grouped),
       model: readText(raw.model),
     }),
   component: lazyRouteComponent(() => import('./pages/channels/channels.tsx'), 'Channels'),

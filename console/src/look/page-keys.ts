@@ -18,9 +18,9 @@ export const keysInSight = (): readonly (readonly [key: string, words: string])[
 const focusedRow = () => document.activeElement?.closest<HTMLElement>('[data-rows] tr')
 
 /** The row that the keyboard is on, of those that a table shows. */
-export function rowInFocus<Row>(rows: readonly Row[]): Row | undefined {
-  const row = focusedRow()
-  return row ? rows[[...(row.parentElement?.children ?? [])].indexOf(row)] : undefined
+export function rowInFocus<Row>(rows: readonly Row[], idOf: (row: Row) => string): Row | undefined {
+  const id = focusedRow()?.dataset.id
+  return id === undefined ? undefined : rows.find(row => idOf(row) === id)
 }
 
 /** Presses the control of the row in focus that bears this key; a field is entered. */

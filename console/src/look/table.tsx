@@ -174,6 +174,7 @@ function WideTable<Row extends RowData>({
             return (
               <tr
                 key={row.id}
+                data-id={row.id}
                 tabIndex={index === 0 ? 0 : -1}
                 aria-selected={selection ? isSelected : undefined}
                 onClick={event => isForRow(event) && open()}

@@ -119,6 +119,9 @@ export const en = {
     tested: '{{passed}} of {{count}} passed the test.',
   },
   channels: {
+    by_tag: 'By tag',
+    in_group: 'Channels: {{count}}, on: {{on}}',
+    untagged: 'Without a tag',
     by: {
       name: 'By name',
       newest: 'Newest first',

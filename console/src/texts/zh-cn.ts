@@ -119,6 +119,9 @@ export const zhCN: Texts = {
     tested: '{{count}} 个中有 {{passed}} 个通过测试。',
   },
   channels: {
+    by_tag: '按标签分组',
+    in_group: '渠道 {{count}} 个，开启 {{on}} 个',
+    untagged: '无标签',
     by: {
       name: '按名称',
       newest: '最新优先',

@@ -51,7 +51,7 @@ export function Prices() {
     e: {
       words: t('common.edit'),
       act: () => {
-        const row = rowInFocus(list.data?.items ?? [])
+        const row = rowInFocus(list.data?.items ?? [], price => price.model)
         if (row) open(row.model)
       },
     },

@@ -95,7 +95,7 @@ export function Usage() {
     '.': {
       words: t('keys.same_model'),
       act: () => {
-        const row = rowInFocus(rows)
+        const row = rowInFocus(rows, ({ id }) => String(id))
         if (row?.model_name) choose(choosing('model', { values: [row.model_name], isNot: false }))
       },
     },

@@ -32,7 +32,7 @@ export function Users() {
     b: {
       words: t('users.change_balance'),
       act: () => {
-        const id = rowInFocus(list.data?.items ?? [])?.id.toString() ?? openId
+        const id = rowInFocus(list.data?.items ?? [], user => String(user.id))?.id.toString() ?? openId
         if (id) void navigate({ to: '/users/$id', params: { id }, search: true, hash: 'balance' })
       },
     },
