@@ -254,6 +254,25 @@ function describeConsole(): void {
       )
     })
 
+    it('tests a channel model by model, and offers to take off what failed', async () => {
+      const { body } = await server.api('POST', '/api/channel/', {
+        name: 'Half broken',
+        type: 1,
+        key: 'sk-x',
+        base_url: server.simulator.url,
+        models: ['gpt-4o-mini', 'sim-status-500'],
+      })
+      await page.goto(`${server.url}/channels/${body.data.id}`)
+      await page.getByRole('button', { name: 'Test every model' }).click()
+      await page.getByRole('button', { name: 'Test 2 models' }).click()
+      await page.getByRole('button', { name: 'Remove those that failed (1)' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'remove', exact: true }).click()
+      await page.getByText('Half broken was saved and is in effect.').waitFor()
+      const { body: after } = await server.api('GET', `/api/channel/${body.data.id}`)
+      assert.deepEqual(after.data.models, ['gpt-4o-mini'])
+      await server.api('DELETE', `/api/channel/${body.data.id}`)
+    })
+
     it('shows channels by tag, and switches a whole tag off and back on', async () => {
       await page.goto(`${server.url}/channels`)
       await page.getByLabel('By tag').check()

@@ -206,7 +206,14 @@ const audit = createRoute({
 const ledger = createRoute({
   getParentRoute: () => shell,
   path: '/ledger',
-  validateSearch: (raw: Raw) => optional({ p: readWhole(raw.p), all: readFlag(raw.all) }),
+  validateSearch: (raw: Raw) =>
+    optional({
+      p: readWhole(raw.p),
+      all: readFlag(raw.all),
+      user: readWhole(raw.user),
+      token: readWhole(raw.token),
+      entries: readWhole(raw.entries),
+    }),
   component: lazyRouteComponent(() => import('./pages/ledger/ledger.tsx'), 'Ledger'),
 })
 const settings = createRoute({

@@ -18,6 +18,7 @@ import { ChannelKeys } from './channel-keys.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
 import { LastTest, useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
+import { TestModels } from './test-models.tsx'
 import { stateOf, useHealth } from './use-health.ts'
 
 /** A test with a model of one's choice, whole or streamed. */
@@ -26,6 +27,7 @@ function TestSection({ channel }: { readonly channel: Channel }) {
   const { test, isRunning } = useTest()
   const [model, setModel] = useState('')
   const [isStream, setStream] = useState(false)
+  const [isAll, setAll] = useState(false)
   return (
     <Section title={t('channels.test')}>
       <div className="flex flex-wrap items-center gap-2">
@@ -52,7 +54,11 @@ function TestSection({ channel }: { readonly channel: Channel }) {
         >
           {t('test.verb')}
         </Button>
+        {channel.models.length > 1 ? (
+          <Button onClick={() => setAll(true)}>{t('test.every_model')}</Button>
+        ) : null}
       </div>
+      {isAll ? <TestModels channel={channel} onClose={() => setAll(false)} /> : null}
       <p role="status">
         <LastTest channel={channel} />
       </p>
