@@ -273,6 +273,28 @@ function describeConsole(): void {
       await server.api('DELETE', `/api/channel/${body.data.id}`)
     })
 
+    it('switches several tokens off, back on, and deletes them together', async () => {
+      for (const name of ['bulk one', 'bulk two'])
+        await server.api('POST', '/api/token/', { name, unlimited_quota: true })
+      const statuses = async () =>
+        (await server.api('GET', '/api/token/search?keyword=bulk')).body.data.items.map(
+          ({ status }: { status: number }) => status,
+        )
+      await page.goto(`${server.url}/tokens?q=bulk`)
+      await page.getByLabel('Select all on this page').check()
+      const bar = page.getByRole('region', { name: 'Selected tokens' })
+      await bar.getByRole('button', { name: 'Switch off' }).click()
+      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      assert.deepEqual(await statuses(), [2, 2])
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await until('both on again', async () => ((await statuses()).join() === '1,1' ? true : undefined))
+      await bar.getByRole('button', { name: 'Delete' }).click()
+      await page.getByRole('dialog').getByLabel(/^Type/).fill('2')
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+      await page.getByText('Tokens deleted: 2').waitFor()
+      assert.deepEqual(await statuses(), [])
+    })
+
     it('shows channels by tag, and switches a whole tag off and back on', async () => {
       await page.goto(`${server.url}/channels`)
       await page.getByLabel('By tag').check()

@@ -769,6 +769,10 @@ export const en = {
   },
   toast: { region: 'Messages', undo: 'Undo' },
   tokens: {
+    delete_several: 'Delete the selected tokens ({{count}})',
+    deleted_several: 'Tokens deleted: {{count}}',
+    extend: 'Extend by 30 days',
+    selected: 'Selected tokens',
     copy_snippet: 'Copy a first call with {{name}}',
     add_model: 'Add model',
     addresses: 'Only from addresses',

@@ -751,6 +751,10 @@ export const zhCN: Texts = {
   },
   toast: { region: '消息', undo: '撤销' },
   tokens: {
+    delete_several: '删除所选令牌（{{count}}）',
+    deleted_several: '已删除令牌：{{count}}',
+    extend: '延长 30 天',
+    selected: '所选令牌',
     copy_snippet: '复制 {{name}} 的调用示例',
     add_model: '添加模型',
     addresses: '仅限来源地址',

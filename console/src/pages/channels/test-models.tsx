@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel } from '../../api/contract.ts'
+import { inTurns } from '../../api/in-turns.ts'
 import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
@@ -11,7 +12,6 @@ import { Checkbox, TextInput } from '../../look/field.tsx'
 import { useFaultWords } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 import { type Tested, TestWords } from './channel-test.tsx'
-import { inTurns } from './in-turns.ts'
 
 type State = 'running' | Tested
 
