@@ -45,6 +45,9 @@ export function subjects(now: number, place: Place): Subject[] {
     ['dear', 'min_cost=0.0012'],
     ['counted', 'source=counted'],
     ['slow first token, a model', 'min_first_ms=2000&model_name=model-1'],
+    ['two models', 'models=model-1,model-4999'],
+    ['all but a model', 'not_models=model-1'],
+    ['an error', 'error_code=upstream_error'],
   ]
   return [
     ...filters.map(([name, filter]): Subject => [`rows: ${name}`, `/api/log/walk?limit=50&${filter}`]),
@@ -83,11 +86,13 @@ export function subjects(now: number, place: Place): Subject[] {
     ...filters
       .filter(([name]) => name !== 'a request')
       .flatMap(([name, filter]) =>
-        (['model', 'token', 'channel', 'user', 'status'] as const).map(
+        (['model', 'token', 'channel', 'user', 'status', 'error'] as const).map(
           (by): Subject => [`facet ${by}: ${name}`, `/api/log/facets?by=${by}&${filter}`],
         ),
       ),
+    ...filters.map(([name, filter]): Subject => [`times: ${name}`, `/api/log/times?${filter}`]),
     ...finer.flatMap(([name, filter]): Subject[] => [
+      [`times: ${name}`, `/api/log/times?${filter}`],
       [`rows: ${name}`, `/api/log/walk?limit=50&${filter}`],
       [`totals: ${name}`, `/api/log/totals?${filter}`],
       [`facet model: ${name}`, `/api/log/facets?by=model&${filter}`],

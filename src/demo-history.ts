@@ -87,9 +87,9 @@ export function historyOf({ spenders, channels, nowMs }: History): SettleRecord[
         other: {
           demo: true,
           source: isError ? 'zero' : 'provider',
-          frt: firstMs,
+          ...(isError ? { error_code: 'upstream_error' } : { frt: firstMs }),
           ...(price && { price: 'shipped', priced_as: model }),
-          ...(cachedInput > 0 && { cache_tokens: cachedInput }),
+          ...(cachedInput > 0 && !isError && { cache_tokens: cachedInput }),
           ...((isFailedOver || isError) && {
             trace: { attempts: isError ? [failed] : [failed, answered], passed_over: [] },
           }),

@@ -220,6 +220,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   walkLogs: 'plain',
   logTotals: 'plain',
   logFacets: 'plain',
+  logTimes: 'plain',
   exportLogs: 'plain',
   sumLogs: 'plain',
   sumOwnLogs: 'plain',
@@ -258,7 +259,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/log\/(stat)?$/, 'admin'],
   [/^\/api\/video\/:id\/refund$/, 'admin'],
   [
-    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|walk|totals|facets|export)(\/|$)|model\/|attention$|usage\/(series|top)$)/,
+    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top)$)/,
     'user',
   ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],

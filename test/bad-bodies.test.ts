@@ -115,7 +115,12 @@ const GOOD: Readonly<Record<string, (things: Things) => object>> = {
   updateChannel: ({ channelId }) => ({ id: channelId, ...CHANNEL, key_mode: 'append' }),
   setChannelStatus: () => ({ status: 1 }),
   setChannelStatuses: ({ channelId }) => ({ ids: [channelId], status: 'disabled' }),
-  editChannels: ({ channelId }) => ({ ids: [channelId], fields: SHARED }),
+  editChannels: ({ channelId }) => ({
+    ids: [channelId],
+    fields: SHARED,
+    add_models: ['more'],
+    remove_models: ['less'],
+  }),
   deleteChannels: ({ channelId }) => ({ ids: [channelId + 1_000, channelId + 1_001] }),
   setChannelKeyStatus: () => ({ status: 2 }),
   manageChannelKeys: ({ channelId }) => ({

@@ -425,6 +425,32 @@ for (const engine of ENGINES) {
       )
     })
 
+    it('get models together and lose them together, each keeping its own', async () => {
+      const [a, b] = [await make({ models: ['own-a', 'shared'] }), await make({ models: ['own-b'] })]
+      const edit = (lists: object) =>
+        api('PUT', '/api/channel/batch', { ids: [a.id, b.id], fields: {}, ...lists })
+      const modelsNow = async () => [(await get(a.id)).models, (await get(b.id)).models]
+      await edit({ add_models: 'shared,new-one' })
+      assert.deepEqual(await modelsNow(), [
+        ['own-a', 'shared', 'new-one'],
+        ['own-b', 'shared', 'new-one'],
+      ])
+      await edit({ remove_models: ['shared', 'own-b'] })
+      assert.deepEqual(await modelsNow(), [['own-a', 'new-one'], ['new-one']])
+      refused(await edit({ add_models: 5 }), 'add_models')
+      const many = Array.from({ length: 2_000 }, (_, at) => `m-${at}`)
+      const { body } = await edit({ add_models: many })
+      assert.deepEqual(
+        body.data.map(({ is_changed, code }: Record<string, unknown>) => [is_changed, code]),
+        [
+          [false, 'invalid_request'],
+          [false, 'invalid_request'],
+        ],
+      )
+      const ids = Array.from({ length: 101 }, (_, at) => at + 1)
+      refused(await api('PUT', '/api/channel/batch', { ids, fields: { models: many } }), 'fields.models')
+    })
+
     it('are deleted for good, one by one or together, with their keys and models', async () => {
       const [a, b, c] = [await make(), await make({ key: 'x1,x2' }, 'multi_to_single'), await make()]
       assert.equal((await api('DELETE', `/api/channel/${a.id}`)).status, 200)

@@ -208,9 +208,14 @@ function describeConsole(): void {
       await page.goto(`${server.url}/channels?tag=eu`)
       await page.getByLabel('Select all on this page').check()
       await page.getByRole('button', { name: 'Edit fields' }).click()
+      const writes = writesOf(page)
       await page.getByRole('dialog').getByLabel('Weight').last().fill('9')
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
       await page.getByText('2 of 2 changed and in effect.').waitFor()
+      assert.deepEqual(
+        writes.map(({ method, path }) => `${method} ${path}`),
+        ['PUT /api/channel/batch'],
+      )
       const { body } = await server.api('GET', '/api/channel/?tag=eu')
       assert.deepEqual(
         body.data.items.map(({ weight, priority }: { weight: number; priority: number }) => [
@@ -222,6 +227,102 @@ function describeConsole(): void {
           [9, 10],
         ],
       )
+    })
+
+    it('lists the keys of the page in the sheet of keys, and they do what it says', async () => {
+      await page.goto(`${server.url}/channels`)
+      const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
+      await rows.first().focus()
+      await page.keyboard.press('?')
+      const sheet = page.getByRole('dialog', { name: 'Keyboard' })
+      await sheet.getByText('Switch the row on or off').waitFor()
+      await page.keyboard.press('Escape')
+      await sheet.waitFor({ state: 'detached' })
+      await rows.first().focus()
+      await page.keyboard.press('p')
+      assert.equal(await page.evaluate('document.activeElement.getAttribute("aria-label")'), 'Priority')
+      await page.keyboard.press('Escape')
+      await rows.first().focus()
+      await page.keyboard.press('e')
+      await page.waitForURL(/\/channels\/\d+\/edit/)
+      await page.goto(`${server.url}/users`)
+      await page.getByRole('table', { name: 'Users' }).locator('tbody tr').first().focus()
+      await page.keyboard.press('b')
+      await page.getByLabel('Amount in $').waitFor()
+      await until('the amount in focus', async () =>
+        (await page.evaluate('document.activeElement.name')) === 'amount' ? true : undefined,
+      )
+    })
+
+    it('tests a channel model by model, and offers to take off what failed', async () => {
+      const { body } = await server.api('POST', '/api/channel/', {
+        name: 'Half broken',
+        type: 1,
+        key: 'sk-x',
+        base_url: server.simulator.url,
+        models: ['gpt-4o-mini', 'sim-status-500'],
+      })
+      await page.goto(`${server.url}/channels/${body.data.id}`)
+      await page.getByRole('button', { name: 'Test every model' }).click()
+      await page.getByRole('button', { name: 'Test 2 models' }).click()
+      await page.getByRole('button', { name: 'Remove those that failed (1)' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'remove', exact: true }).click()
+      await page.getByText('Half broken was saved and is in effect.').waitFor()
+      const { body: after } = await server.api('GET', `/api/channel/${body.data.id}`)
+      assert.deepEqual(after.data.models, ['gpt-4o-mini'])
+      await server.api('DELETE', `/api/channel/${body.data.id}`)
+    })
+
+    it('switches several tokens off, back on, and deletes them together', async () => {
+      for (const name of ['bulk one', 'bulk two'])
+        await server.api('POST', '/api/token/', { name, unlimited_quota: true })
+      const statuses = async () =>
+        (await server.api('GET', '/api/token/search?keyword=bulk')).body.data.items.map(
+          ({ status }: { status: number }) => status,
+        )
+      await page.goto(`${server.url}/tokens?q=bulk`)
+      await page.getByLabel('Select all on this page').check()
+      const bar = page.getByRole('region', { name: 'Selected tokens' })
+      await bar.getByRole('button', { name: 'Switch off' }).click()
+      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      assert.deepEqual(await statuses(), [2, 2])
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await until('both on again', async () => ((await statuses()).join() === '1,1' ? true : undefined))
+      await bar.getByRole('button', { name: 'Delete' }).click()
+      await page.getByRole('dialog').getByLabel(/^Type/).fill('2')
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+      await page.getByText('Tokens deleted: 2').waitFor()
+      assert.deepEqual(await statuses(), [])
+    })
+
+    it('shows channels by tag, and switches a whole tag off and back on', async () => {
+      await page.goto(`${server.url}/channels`)
+      await page.getByLabel('By tag').check()
+      const group = page.getByRole('region', { name: 'eu' })
+      await group.getByText('Channels: 2, on: 2').waitFor()
+      await group.getByRole('button', { name: 'Switch off' }).click()
+      await group.getByText('Channels: 2, on: 0').waitFor()
+      await page.getByRole('button', { name: 'Undo' }).last().click()
+      await group.getByText('Channels: 2, on: 2').waitFor()
+    })
+
+    it('keeps those selected that the gateway refuses, and says why', async () => {
+      const { body } = await server.api('POST', '/api/channel/', {
+        name: 'Gone meanwhile',
+        type: 1,
+        key: 'sk-x',
+        models: ['m'],
+        tag: 'eu',
+      })
+      await page.goto(`${server.url}/channels?tag=eu`)
+      await page.getByLabel('Select all on this page').check()
+      await page.getByRole('button', { name: 'Edit fields' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Weight').last().fill('8')
+      await server.api('DELETE', `/api/channel/${body.data.id}`)
+      await dialog.getByRole('button', { name: 'Save' }).click()
+      await dialog.getByText(/^Gone meanwhile: It is not there/).waitFor()
+      await page.getByText('2 of 3 changed and in effect.').waitFor()
     })
 
     it('shows a new token whole, once, and nothing of it when its dialog has closed', async () => {
@@ -312,6 +413,18 @@ function describeConsole(): void {
       await facet.getByRole('button', { name: /^gpt-4.1-mini/ }).click()
       await page.waitForURL(/model=gpt-4.1-mini/)
       await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
+      await facet.getByRole('searchbox').fill('4o-mini')
+      await facet.getByRole('button', { name: /^gpt-4o-mini/ }).click()
+      await page.waitForURL(/models=gpt-4.1-mini(%2C|,)gpt-4o-mini/)
+      await until('the rows of both', async () => ((await rows.count()) === 3 ? true : undefined))
+      await facet.getByRole('button', { name: 'is not' }).click()
+      await until('all but those', async () => ((await rows.count()) === all - 3 ? true : undefined))
+      await facet.getByRole('button', { name: /^gpt-4o-mini/ }).click()
+      await facet.getByRole('button', { name: 'is any of' }).click()
+      await page.waitForURL(/model=gpt-4.1-mini/)
+      await page.keyboard.press('Escape')
+      const exported = await page.getByRole('link', { name: 'CSV' }).getAttribute('href')
+      assert.match(exported ?? '', /columns=type(%2C|,)error_code/)
 
       await page.getByRole('button', { name: 'Views' }).click()
       await page.getByLabel('Name of this view').fill('mine')

@@ -346,7 +346,14 @@ for (const engine of ENGINES) {
       }
       const rows: readonly Partial<NewLog>[] = [
         { content: 'plain', model_name: 'one', token_id: 71, channel_id: 61 },
-        { content: 'failed', model_name: 'one', token_id: 71, channel_id: 62, type: LOG_TYPE.error },
+        {
+          content: 'failed',
+          model_name: 'one',
+          token_id: 71,
+          channel_id: 62,
+          type: LOG_TYPE.error,
+          other: '{"error_code":"upstream_error"}',
+        },
         { content: 'slow', model_name: 'two', token_id: 72, channel_id: 62, use_time_ms: 9_000 },
         { content: 'dear', model_name: 'two', token_id: 72, channel_id: 61, cost: 5_000_000 },
         {
@@ -361,7 +368,7 @@ for (const engine of ENGINES) {
           model_name: 'one',
           token_id: 71,
           channel_id: 61,
-          other: '{"frt":900,"source":"counted"}',
+          other: '{"frt":900,"source":"counted","cache_tokens":7,"upstream_model_name":"sent"}',
         },
         {
           content: 'streamed',
@@ -394,6 +401,21 @@ for (const engine of ENGINES) {
         ['stream=true', ['streamed']],
         ['ip=10.1.2.3', ['streamed']],
         ['stream=true&status=failed', []],
+        ['models=one,two', 7],
+        ['models=two', ['dear', 'slow']],
+        ['not_models=one&status=any', ['dear', 'slow']],
+        ['models=one,two&not_channels=61', ['retried', 'slow', 'failed']],
+        ['channels=62,63&not_token_ids=71', ['slow']],
+        ['token_ids=72,73', ['dear', 'slow']],
+        ['not_models=one,two&status=any', []],
+        [`user_ids=${other.id}`, []],
+        [`not_user_ids=${person.id}`, []],
+        ['upstream_model=sent', ['late']],
+        ['upstream_model=two', ['dear', 'slow']],
+        ['cached=true', ['late']],
+        ['cached=false&model_name=one&status=ok', ['streamed', 'retried', 'plain']],
+        ['error_code=upstream_error,upstream_400', ['failed']],
+        ['error_code=upstream_400', []],
         ['username=nobody-of-that-name', []],
       ] as const) {
         const contents = await walked(`${mine}&${query}`)
@@ -425,6 +447,9 @@ for (const engine of ENGINES) {
       assert.deepEqual(await counted(`${mine}&by=channel&status=failed`), ['62 1'])
       assert.deepEqual(await counted(`${mine}&by=status`), ['ok 6', 'failed 1'])
       assert.deepEqual(await counted(`${mine}&by=status&min_ms=8000`), ['ok 1'])
+      assert.deepEqual(await counted(`${mine}&by=model&not_models=two&channels=61,62`), ['one 5', 'two 2'])
+      assert.deepEqual(await counted(`${mine}&by=token&models=two,three`), ['72 2'])
+      assert.deepEqual(await counted(`${mine}&by=error`), ['upstream_error 1'])
       assert.deepEqual(await counted(`by=user&token_id=73`), [`${other.id} 1`])
       // Within quarter hours, where whole ones do not tell.
       assert.deepEqual(await counted(`${mine}&by=model&start_timestamp=${at + 2}`), ['one 3', 'two 2'])
@@ -437,11 +462,66 @@ for (const engine of ENGINES) {
         ['min_ms=soon', 'min_ms'],
         ['status=odd', 'status'],
         ['by=colour', 'by'],
+        ['channels=one', 'channels.0'],
+        [`models=${Array.from({ length: 51 }, (_, at) => at)}`, 'models'],
       ] as const) {
         const { status, body } = await get(`/api/log/facets?${query}`)
         assert.equal(status, 400, query)
         assert.equal(body.errors[0].path, field)
       }
+    })
+
+    it('tells how long requests took, and whether that is of all of them', async () => {
+      const person = await gateway.createUser()
+      const at = nowS() - 3 * DAY_S
+      for (const [index, ms] of Array.from({ length: 20 }, (_, n) => (n + 1) * 100).entries())
+        await write(person, {
+          created_time: at + index,
+          use_time_ms: ms * 10,
+          model_name: index < 10 ? 'early' : 'late',
+          other: JSON.stringify(index % 2 === 0 ? { frt: ms } : {}),
+        })
+      await write(person, { created_time: at, type: LOG_TYPE.error, use_time_ms: 90_000 })
+      const times = (query: string) => data(`/api/log/times?${query}`, person)
+      assert.deepEqual(await times(''), {
+        count: 20,
+        is_all: true,
+        first_ms: { p50: 900, p95: 1_900 },
+        total_ms: { p50: 10_000, p95: 19_000 },
+      })
+      assert.deepEqual(await times('models=early,none'), {
+        count: 10,
+        is_all: true,
+        first_ms: { p50: 500, p95: 900 },
+        total_ms: { p50: 5_000, p95: 10_000 },
+      })
+      assert.deepEqual(await times('model_name=nothing'), {
+        count: 0,
+        is_all: true,
+        first_ms: null,
+        total_ms: null,
+      })
+    })
+
+    it('is exported by the columns that are asked for, in their order', async () => {
+      const person = await gateway.createUser()
+      await write(person, {
+        model_name: 'exported',
+        content: '=1+1',
+        other: '{"frt":12,"trace":{"attempts":[{},{}]}}',
+      })
+      const exported = async (query: string) => (await get(`/api/log/export?${query}`, person)).text
+      assert.equal(
+        await exported('columns=model_name,first_ms,attempts,error_code,content'),
+        "model_name,first_ms,attempts,error_code,content\nexported,12,2,,'=1+1\n",
+      )
+      assert.equal(
+        await exported('format=jsonl&columns=first_ms,model_name'),
+        '{"first_ms":12,"model_name":"exported"}\n',
+      )
+      assert.match(await exported(''), /^created_at,request_id,type,/)
+      const { status, body } = await get('/api/log/export?columns=cost,secrets', person)
+      assert.deepEqual([status, body.errors[0].path], [400, 'columns.1'])
     })
 
     it('is searched twenty thousand rows at a time where no index answers, and says that there is more', async () => {
@@ -490,6 +570,8 @@ for (const engine of ENGINES) {
       assert.deepEqual([fast.count, fast.is_more], [10_000, true])
       const models = await data(`/api/log/facets?user_id=${person.id}&status=ok&by=token`)
       assert.equal(models.is_exact, false)
+      const times = await data(`/api/log/times?user_id=${person.id}`)
+      assert.deepEqual([times.count, times.is_all, times.total_ms], [10_000, false, { p50: 10, p95: 10 }])
       const exported = await get(`/api/log/export?format=jsonl&${mine}`)
       assert.equal(exported.text.trim().split('\n').length, 3)
     })

@@ -177,7 +177,8 @@ describe('a provider that fails', () => {
         assert.equal(reply.status, status)
         assert.equal(typeof reply.body.error.message, 'string')
         await paidNothing(token.id)
-        assert.equal((await relay.rowOf(token.id)).other.trace, undefined)
+        const { other } = await relay.rowOf(token.id)
+        assert.deepEqual([other.trace, other.error_code], [undefined, `upstream_${status}`])
       })
 
     it('with 404 passes that on when it is the last answer, and is 502 when it is not', async () => {

@@ -56,7 +56,7 @@ const shell = createRoute({
 const overview = createRoute({
   getParentRoute: () => shell,
   path: '/',
-  validateSearch: ({ range }: Raw) => optional({ range: readText(range) }),
+  validateSearch: ({ range, until }: Raw) => optional({ range: readText(range), until: readWhole(until) }),
   component: lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
 })
 const start = createRoute({
@@ -138,6 +138,8 @@ const channels = createRoute({
       status: readText(raw.status),
       type: readWhole(raw.type),
       tag: readText(raw.tag),
+      sort: readText(raw.sort),
+      grouped: readFlag(raw.grouped),
       model: readText(raw.model),
     }),
   component: lazyRouteComponent(() => import('./pages/channels/channels.tsx'), 'Channels'),
@@ -204,7 +206,14 @@ const audit = createRoute({
 const ledger = createRoute({
   getParentRoute: () => shell,
   path: '/ledger',
-  validateSearch: (raw: Raw) => optional({ p: readWhole(raw.p), all: readFlag(raw.all) }),
+  validateSearch: (raw: Raw) =>
+    optional({
+      p: readWhole(raw.p),
+      all: readFlag(raw.all),
+      user: readWhole(raw.user),
+      token: readWhole(raw.token),
+      entries: readWhole(raw.entries),
+    }),
   component: lazyRouteComponent(() => import('./pages/ledger/ledger.tsx'), 'Ledger'),
 })
 const settings = createRoute({

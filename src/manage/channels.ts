@@ -32,7 +32,8 @@ import { createChannelTagHandlers, setStatus } from './channel-tags.ts'
 import { createChannelTestHandlers } from './channel-tests.ts'
 import { type ChannelTold, tellChannel } from './channel-told.ts'
 import type { channelContract } from './contract/channels.ts'
-import type { Query } from './contract/route.ts'
+import { MAX_NAMES } from './contract/fields.ts'
+import type { Body, Query } from './contract/route.ts'
 import type { Deps } from './deps.ts'
 import { pageTold } from './page.ts'
 
@@ -51,6 +52,19 @@ const isOrder = (name: string | undefined): name is ChannelOrder['by'] =>
 function orderOf({ id_sort, sort_by, sort_order }: ListQuery): ChannelOrder {
   if (isOrder(sort_by)) return { by: sort_by, direction: sort_order === 'asc' ? 'asc' : 'desc' }
   return { by: id_sort ? 'id' : 'priority', direction: 'desc' }
+}
+
+type Edited = Body<(typeof channelContract)['editChannels']>
+
+/** The models of one of several that are edited together; undefined where they stay as they are. */
+function modelsAfter(before: readonly string[], { fields, add_models, remove_models }: Edited) {
+  if (!add_models && !remove_models) return fields.models
+  const removed = new Set(remove_models)
+  const kept = (fields.models ?? before).filter(model => !removed.has(model))
+  const after = [...new Set([...kept, ...(add_models ?? [])])]
+  if (after.length > MAX_NAMES)
+    throw invalidField('add_models', `a channel lists at most ${MAX_NAMES} models`)
+  return after
 }
 
 /** The channels (spec 2.2, 4.2; contract 2.2). */
@@ -193,14 +207,21 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         return told
       }),
 
-    editChannels: async ({ body: { ids, fields: given }, change }) =>
-      change(async ({ trx, audit }) => {
+    editChannels: async ({ body, change }) => {
+      const written = body.ids.length * ((body.fields.models?.length ?? 0) + (body.add_models?.length ?? 0))
+      if (written > MAX_BATCH_ROWS)
+        throw invalidField(
+          body.add_models ? 'add_models' : 'fields.models',
+          `${body.ids.length} channels of so many models are too many at once`,
+        )
+      return change(async ({ trx, audit }) => {
         const results = []
-        for (const id of [...new Set(ids)]) {
+        for (const id of [...new Set(body.ids)]) {
           try {
             const before = await mustLockChannel(trx, id)
             const toldBefore = await tellOne(trx, before)
             // Judged before anything is written, so that a channel that is refused stays as it was.
+            const given = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }
             const fields = readFields(given, { current: before, at: 'fields.', policy })
             const after: ChannelRow = { ...before, ...fields }
             await updateChannel(trx, before, fields)
@@ -214,7 +235,8 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           }
         }
         return results
-      }),
+      })
+    },
 
     deleteChannel: async ({ params, change }) =>
       change(async changing => {

@@ -5,14 +5,15 @@ import { unitsUsed, usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
 import { doubtsOfRequest, entriesOfRequest } from '../store/entries.ts'
 import { facetOf } from '../store/log-facets.ts'
-import { isPattern, type LogFilter, type LogPlace } from '../store/log-filter.ts'
+import { isPattern, type Lists, type LogFilter, type LogPlace } from '../store/log-filter.ts'
 import { countConsumed, totalsOf, unitsOf } from '../store/log-sums.ts'
+import { timesOf } from '../store/log-times.ts'
 import { type LogWithNames, listLogs, listTokenLogs, walkLogs } from '../store/logs.ts'
 import { namesOf } from '../store/names.ts'
 import { findUserByName } from '../store/users.ts'
 import { createKeyHolder } from './api-key.ts'
 import type { Handlers } from './call.ts'
-import type { logContract } from './contract/logs.ts'
+import type { EXPORTED, logContract } from './contract/logs.ts'
 import type { Query } from './contract/route.ts'
 import { costLinesOf } from './cost-lines.ts'
 import type { Deps } from './deps.ts'
@@ -62,6 +63,8 @@ const tellOwner = (row: LogWithNames) => {
 const tellerFor = ({ role }: Actor) => (role >= ROLE.admin ? tell : tellOwner)
 
 type Told = ReturnType<typeof tell>
+type Exported = (typeof EXPORTED)[number]
+type Value = string | number | boolean
 const CSV_COLUMNS = [
   'created_at',
   'request_id',
@@ -78,15 +81,53 @@ const CSV_COLUMNS = [
   'is_stream',
   'ip',
   'content',
-] as const satisfies readonly (keyof Told)[]
-const CSV_HEAD = `${CSV_COLUMNS.join(',')}\n`
+] as const satisfies readonly (keyof Told & Exported)[]
+
+/** What stands inside `other`, under the names that it is exported by; empty where a row says nothing of it. */
+const INSIDE: Partial<Record<Exported, (other: Record<string, unknown>) => unknown>> = {
+  upstream_model: other => other.upstream_model_name,
+  attempts: other => (other.trace as { attempts?: unknown[] } | undefined)?.attempts?.length,
+  cache_tokens: other => other.cache_tokens,
+  reasoning_tokens: other => other.reasoning_tokens,
+  first_ms: other => other.frt,
+  source: other => other.source,
+  price: other => other.price,
+  error_code: other => other.error_code,
+}
+
+function valuesOf(row: Told, columns: readonly Exported[]): Value[] {
+  const other = JSON.parse(row.other)
+  return columns.map(name => {
+    const inside = INSIDE[name]
+    return (inside ? ((inside(other) ?? '') as Value) : row[name as keyof Told]) satisfies Value
+  })
+}
 
 /** Quoted where it must be; what a spreadsheet would take for a formula is kept from being one. */
-const csvField = (value: string | number | boolean) => {
+const csvField = (value: Value) => {
   const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value)
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
-const csvOf = (row: Told) => `${CSV_COLUMNS.map(name => csvField(row[name])).join(',')}\n`
+const csvLine = (values: readonly Value[]) => `${values.map(csvField).join(',')}\n`
+
+/** How a file of rows begins, and a row of it. */
+const FILES = {
+  csv: {
+    type: 'text/csv; charset=utf-8',
+    head: (columns: readonly Exported[] = CSV_COLUMNS) => csvLine(columns),
+    line: (row: Told, columns: readonly Exported[] = CSV_COLUMNS) => csvLine(valuesOf(row, columns)),
+  },
+  jsonl: {
+    type: 'application/jsonl; charset=utf-8',
+    head: () => '',
+    line: (row: Told, columns?: readonly Exported[]) => {
+      const told = columns
+        ? Object.fromEntries(valuesOf(row, columns).map((value, place) => [columns[place], value]))
+        : row
+      return `${JSON.stringify(told)}\n`
+    },
+  },
+} as const
 
 type OwnQuery = Query<(typeof logContract)['sumOwnLogs']>
 type AdminQuery = Query<(typeof logContract)['sumLogs']>
@@ -112,11 +153,33 @@ const finerFilter = (query: FinerQuery): LogFilter => ({
   minMs: query.min_ms,
   minFirstMs: query.min_first_ms,
   minAttempts: query.min_attempts,
+  upstreamModel: query.upstream_model,
+  isCached: query.cached,
+  errorCodes: query.error_code,
 })
+
+/** Undefined where no list is given. Users have one user, and no channels that they know of. */
+function listsOf(query: FinerQuery, isAdmin: boolean): Pick<LogFilter, 'anyOf' | 'noneOf'> {
+  const some = (lists: Lists) =>
+    Object.values(lists).some(values => values !== undefined) ? lists : undefined
+  return {
+    anyOf: some({
+      model: query.models,
+      token: query.token_ids,
+      ...(isAdmin && { channel: query.channels, user: query.user_ids }),
+    }),
+    noneOf: some({
+      model: query.not_models,
+      token: query.not_token_ids,
+      ...(isAdmin && { channel: query.not_channels, user: query.not_user_ids }),
+    }),
+  }
+}
 
 /** There is one group, so no row belongs to another. */
 const isNoGroup = (group: string | undefined) => group !== undefined && group !== 'default'
 const NONE = { items: [], total: 0 }
+const NO_TIMES = { count: 0, isAll: true, firstMs: undefined, totalMs: undefined }
 const NO_TOTALS = { count: 0, isMore: false, sums: undefined }
 
 /** What was used, by whom, for how much (contract 2.4; contract 4, money). */
@@ -138,7 +201,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
 
   /** Whoever is no administrator sees their own rows, whatever they ask for. */
   async function filterFor(actor: Actor, query: FinerQuery): Promise<LogFilter | undefined> {
-    const finer = finerFilter(query)
+    const finer = { ...finerFilter(query), ...listsOf(query, actor.role >= ROLE.admin) }
     if (actor.role < ROLE.admin)
       return isNoGroup(query.group) ? undefined : { ...ownFilter(query), ...finer, userId: actor.id }
     const filter = await adminFilter(query)
@@ -233,6 +296,12 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       }
     },
 
+    logTimes: async ({ actor, query }) => {
+      const filter = await filterFor(actor, query)
+      const { count, isAll, firstMs, totalMs } = filter ? await timesOf(store, filter) : NO_TIMES
+      return { count, is_all: isAll, first_ms: firstMs ?? null, total_ms: totalMs ?? null }
+    },
+
     logFacets: async ({ actor, query }) => {
       const { by, limit = FACET_VALUES } = query
       if (actor.role < ROLE.admin && (by === 'channel' || by === 'user'))
@@ -242,7 +311,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
         ? await facetOf(store, filter, by, limit)
         : { values: [], isExact: true }
       const keys = values.map(({ key }) => key)
-      const names = by === 'status' ? new Map() : await namesOf(db, by, keys)
+      const names = by === 'status' || by === 'error' ? new Map() : await namesOf(db, by, keys)
       return {
         values: values.map(({ key, count }) => ({
           key: String(key),
@@ -256,12 +325,10 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     exportLogs: async ({ actor, query, reply }) => {
       const filter = await filterFor(actor, query)
       const told = tellerFor(actor)
-      const isCsv = query.format === 'csv'
-      reply
-        .type(isCsv ? 'text/csv; charset=utf-8' : 'application/jsonl; charset=utf-8')
-        .header('content-disposition', `attachment; filename="usage.${query.format}"`)
-      const line = (row: LogWithNames) => (isCsv ? csvOf(told(row)) : `${JSON.stringify(told(row))}\n`)
-      return Readable.from(linesOf(isCsv ? CSV_HEAD : '', filter, line))
+      const { columns, format } = query
+      const { type, head, line } = FILES[format]
+      reply.type(type).header('content-disposition', `attachment; filename="usage.${format}"`)
+      return Readable.from(linesOf(head(columns), filter, row => line(told(row), columns)))
     },
 
     sumLogs: async ({ query }) => stat(await adminFilter(query)),

@@ -34,6 +34,8 @@ export type Settling = {
   readonly countedBy?: Counted['by'] | undefined
   readonly trace: Trace
   readonly error?: string
+  /** What requests that failed are told apart by: our code, or `upstream_400` where the provider's own words were passed on. */
+  readonly errorCode?: string | undefined
   readonly doubts?: readonly Doubt[]
   readonly firstByteMs?: number
   readonly upstreamRequestId?: string
@@ -52,6 +54,9 @@ function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
     }))
     .filter(({ amount }) => amount > 0)
 }
+
+export const errorCodeOf = (refusal: Refusal, passed: PassedError | undefined) =>
+  passed ? `upstream_${passed.status}` : refusal.code
 
 /** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
 export async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
@@ -82,12 +87,13 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
 /** What is worth knowing of a request beyond its columns; what there was none of is left out. */
 function otherOf(
   { route, work }: Errand,
-  { source, countedBy, firstByteMs, usage, made, trace, video }: Settling,
+  { source, countedBy, firstByteMs, usage, made, trace, video, errorCode }: Settling,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
   const other: Record<string, unknown> = { source }
   if (countedBy !== undefined) other.counted_by = countedBy
   if (firstByteMs !== undefined) other.frt = firstByteMs
+  if (errorCode !== undefined) other.error_code = errorCode
   if (price?.version === 'unpriced') other.unpriced = true
   else {
     other.price = price?.version
@@ -270,7 +276,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     trace,
     firstByteMs,
     upstreamRequestId: idOf(streamed.headers),
-    ...(fault === undefined ? {} : { error: fault.message }),
+    ...(fault === undefined ? {} : { error: fault.message, errorCode: fault.code }),
   })
   if (response.destroyed) return
   if (fault === undefined) {
@@ -351,7 +357,8 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<v
   // What a provider has judged itself it would judge the same again; a failure may pass.
   const isFinal = passed !== undefined && passed.status < 500
   await errand.keep?.(isFinal ? keptError(passed) : undefined)
-  await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error })
+  const errorCode = errorCodeOf(refusal, passed)
+  await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error, errorCode })
   if (response.destroyed) return
   if (early.isOpen()) {
     response.end(voice.lastEvent(passed ?? troubleOf(refusal), deps.desk.ambience))

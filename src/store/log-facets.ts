@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../domain/log.ts'
-import { filtered, type LogFilter, type LogStore } from './log-filter.ts'
+import { filtered, type Lists, type LogFilter, type LogStore, told } from './log-filter.ts'
 import { ends, isInRollups, MAX_EXACT, rollupFilter, sumQuickly } from './log-sums.ts'
 import { groupRollups, isFolded, type RollupGroup } from './rollups.ts'
 
@@ -12,7 +12,7 @@ const FACETS = {
   user: { filter: 'userId', column: 'user_id' },
 } as const satisfies Record<RollupGroup, { filter: keyof LogFilter; column: string }>
 
-export type Facet = RollupGroup | 'status'
+export type Facet = RollupGroup | 'status' | 'error'
 export type FacetValue = { readonly key: string | number; readonly count: number }
 export type FacetValues = {
   readonly values: readonly FacetValue[]
@@ -29,12 +29,13 @@ const mostFirst = (values: readonly FacetValue[], limit: number) =>
 async function countRows({
   store,
   filter,
-  column,
+  key,
   maxRows,
 }: {
   store: LogStore
   filter: LogFilter
-  column: string
+  /** What of a row is counted. */
+  key: RawBuilder<unknown>
   maxRows: number
 }): Promise<FacetValues> {
   const { found, reached } = filtered(
@@ -42,7 +43,7 @@ async function countRows({
     filter,
     maxRows === Infinity ? Number.MAX_SAFE_INTEGER : undefined,
   )
-  const keys = found.select(sql<string | number>`${sql.ref(`found.${column}`)}`.as('key'))
+  const keys = found.select(sql<string | number>`${key}`.as('key'))
   const newest = keys.orderBy('found.created_time', 'desc').orderBy('found.id', 'desc')
   const counted = maxRows === Infinity ? keys : newest.limit(maxRows + 1)
   const values = await store.db
@@ -61,7 +62,7 @@ async function countRollups(store: LogStore, filter: LogFilter, facet: RollupGro
   const [groups, ...edges] = await Promise.all([
     whole ? groupRollups(store.db, rollupFilter(filter, whole), facet, most, 'requests') : [],
     ...rows.map(stretch =>
-      countRows({ store, filter: { ...filter, ...stretch }, column, maxRows: Infinity }),
+      countRows({ store, filter: { ...filter, ...stretch }, key: sql.ref(column), maxRows: Infinity }),
     ),
   ])
   const counts = new Map(groups.map(({ key, requests }) => [key, requests]))
@@ -79,9 +80,15 @@ async function countStatuses(store: LogStore, filter: LogFilter): Promise<FacetV
     ]
     return { values, isExact: true }
   }
-  const { values, isExact } = await countRows({ store, filter, column: 'type', maxRows: MAX_EXACT })
-  const told = values.map(({ key, count }) => ({ key: key === LOG_TYPE.error ? 'failed' : 'ok', count }))
-  return { values: told, isExact }
+  const { values, isExact } = await countRows({ store, filter, key: sql.ref('type'), maxRows: MAX_EXACT })
+  const named = values.map(({ key, count }) => ({ key: key === LOG_TYPE.error ? 'failed' : 'ok', count }))
+  return { values: named, isExact }
+}
+
+/** Absent where nothing is left: a filter that asks by lists is not answered from sums. */
+function without(lists: Lists | undefined, facet: RollupGroup): Lists | undefined {
+  const left = { ...lists, [facet]: undefined }
+  return Object.values(left).some(values => values !== undefined) ? left : undefined
 }
 
 /**
@@ -98,10 +105,24 @@ export async function facetOf(
     const { values, isExact } = await countStatuses(store, { ...asked, status: 'any' })
     return { values: mostFirst(values, limit), isExact }
   }
+  if (facet === 'error') {
+    const filter: LogFilter = { ...asked, status: 'failed', errorCodes: undefined }
+    const key = sql`coalesce(${told.text(store.engine, 'error_code')}, '')`
+    const { values, isExact } = await countRows({ store, filter, key, maxRows: MAX_EXACT })
+    return {
+      values: mostFirst(
+        values.filter(each => each.key !== ''),
+        limit,
+      ),
+      isExact,
+    }
+  }
   const filter: LogFilter = {
     ...asked,
     status: asked.status ?? 'any',
     [FACETS[facet].filter]: undefined,
+    anyOf: without(asked.anyOf, facet),
+    noneOf: without(asked.noneOf, facet),
     // One is chosen by its number or by its name.
     ...(facet === 'token' && { tokenName: undefined }),
     ...(facet === 'user' && { username: undefined }),
@@ -110,6 +131,6 @@ export async function facetOf(
   if (isInRollups(filter) && (!whole || isFolded(rollupFilter(filter, whole), facet)))
     return { values: mostFirst(await countRollups(store, filter, facet, limit), limit), isExact: true }
   const { column } = FACETS[facet]
-  const { values, isExact } = await countRows({ store, filter, column, maxRows: MAX_EXACT })
+  const { values, isExact } = await countRows({ store, filter, key: sql.ref(column), maxRows: MAX_EXACT })
   return { values: mostFirst(values, limit), isExact }
 }

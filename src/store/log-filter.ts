@@ -6,6 +6,15 @@ import type { Db } from './store.ts'
 /** Where log rows are: the engines read JSON in different words. */
 export type LogStore = { readonly db: Db; readonly engine: Engine }
 
+/** What rows are told apart by: one of each is asked for by its own name, several or all but some by these lists. */
+export const LISTED = {
+  model: 'model_name',
+  channel: 'channel_id',
+  token: 'token_id',
+  user: 'user_id',
+} as const
+export type Lists = Partial<Readonly<Record<keyof typeof LISTED, readonly (string | number)[] | undefined>>>
+
 export type LogFilter = {
   readonly userId?: number | undefined
   readonly type?: number | undefined
@@ -31,6 +40,13 @@ export type LogFilter = {
   readonly minAttempts?: number | undefined
   /** Where the counts come from. */
   readonly source?: string | undefined
+  /** The model that was asked of the provider, where it is not the one that the client named. */
+  readonly upstreamModel?: string | undefined
+  readonly isCached?: boolean | undefined
+  readonly errorCodes?: readonly string[] | undefined
+  /** Any of several; tried on the rows that an index finds, like everything that is no equality. */
+  readonly anyOf?: Lists | undefined
+  readonly noneOf?: Lists | undefined
   /** Rows beyond this one only, on the way back in time. */
   readonly after?: LogPlace | undefined
 }
@@ -81,21 +97,34 @@ const trueFor = (conditions: readonly (RawBuilder<boolean> | undefined)[]) =>
   conditions.filter(each => each !== undefined)
 
 /** What the JSON of a row says; null where it says nothing. */
-const told = {
+export const told = {
   firstMs: (engine: Engine) =>
     engine === 'postgres' ? sql`(other::json ->> 'frt')::numeric` : sql`json_extract(other, '$.frt')`,
   attempts: (engine: Engine) =>
     engine === 'postgres'
       ? sql`json_array_length(other::json #> '{trace,attempts}')`
       : sql`json_array_length(other, '$.trace.attempts')`,
-  source: (engine: Engine) =>
-    engine === 'postgres' ? sql`other::json ->> 'source'` : sql`json_extract(other, '$.source')`,
+  cached: (engine: Engine) =>
+    engine === 'postgres'
+      ? sql`(other::json ->> 'cache_tokens')::numeric`
+      : sql`json_extract(other, '$.cache_tokens')`,
+  text: (engine: Engine, name: 'source' | 'upstream_model_name' | 'error_code') =>
+    engine === 'postgres'
+      ? sql`other::json ->> ${sql.lit(name)}`
+      : sql`json_extract(other, ${sql.lit(`$.${name}`)})`,
 } as const
+
+const listed = (lists: Lists | undefined, how: 'in' | 'not in') =>
+  Object.entries(lists ?? {}).map(([name, values]) =>
+    values === undefined || values.length === 0
+      ? undefined
+      : sql<boolean>`${sql.ref(LISTED[name as keyof Lists])} ${sql.raw(how)} (${sql.join(values)})`,
+  )
 
 /** What no index finds, as conditions on the rows that one has found. */
 function conditionsOf(engine: Engine, filter: LogFilter): RawBuilder<boolean>[] {
   const { tokenName, modelName, username, isStream, address, minCost, minMs } = filter
-  const { minFirstMs, minAttempts, source } = filter
+  const { minFirstMs, minAttempts, source, upstreamModel, isCached, errorCodes } = filter
   return trueFor([
     isPattern(tokenName) ? matches('token_name', tokenName) : undefined,
     isPattern(modelName) ? matches('model_name', modelName) : undefined,
@@ -111,7 +140,18 @@ function conditionsOf(engine: Engine, filter: LogFilter): RawBuilder<boolean>[] 
     minAttempts === undefined || minAttempts < 2
       ? undefined
       : sql<boolean>`${told.attempts(engine)} >= ${minAttempts}`,
-    source === undefined ? undefined : sql<boolean>`${told.source(engine)} = ${source}`,
+    source === undefined ? undefined : sql<boolean>`${told.text(engine, 'source')} = ${source}`,
+    upstreamModel === undefined
+      ? undefined
+      : sql<boolean>`coalesce(${told.text(engine, 'upstream_model_name')}, model_name) = ${upstreamModel}`,
+    isCached === undefined
+      ? undefined
+      : sql<boolean>`(coalesce(${told.cached(engine)}, 0) > 0) = ${isCached ? sql`true` : sql`false`}`,
+    errorCodes === undefined
+      ? undefined
+      : sql<boolean>`${told.text(engine, 'error_code')} in (${sql.join([...errorCodes])})`,
+    ...listed(filter.anyOf, 'in'),
+    ...listed(filter.noneOf, 'not in'),
   ])
 }
 

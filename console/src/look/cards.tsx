@@ -35,14 +35,18 @@ export function RowCards<Row>({
           <div className="flex items-center justify-between gap-3">
             <div className="flex min-w-0 items-center gap-2 font-medium">
               {onOpen ? (
-                <button
-                  type="button"
-                  onClick={() => onOpen(row)}
-                  aria-label={nameOf(row)}
-                  className="min-h-6 min-w-0 truncate text-left"
-                >
-                  {at('title', row)}
-                </button>
+                // Over the title and not around it: a title may hold a link, which no button may.
+                <div className="relative min-h-6 min-w-0">
+                  <button
+                    type="button"
+                    onClick={() => onOpen(row)}
+                    aria-label={nameOf(row)}
+                    className="absolute inset-0"
+                  />
+                  <div className="pointer-events-none relative truncate [&_a]:pointer-events-auto">
+                    {at('title', row)}
+                  </div>
+                </div>
               ) : (
                 at('title', row)
               )}

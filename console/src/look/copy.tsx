@@ -67,12 +67,15 @@ export function CopyButton({ text, label, isPrimary = false }: CopyProps) {
   )
 }
 
-export function CopyIcon({ text, label }: { readonly text: string; readonly label: string }) {
+type CopyIconProps = { readonly text: string; readonly label: string; readonly hint?: string }
+
+export function CopyIcon({ text, label, hint }: CopyIconProps) {
   const { state, copy } = useCopy(text)
   return (
     <IconButton
       icon={state === 'copied' ? Check : Copy}
       label={label}
+      data-key={hint}
       className="size-6 pointer-coarse:size-8"
       onClick={event => {
         event.stopPropagation()

@@ -122,7 +122,7 @@ export function Radios<Value extends string>({ legend, value, options, onChange 
 
 export const Checkbox = ({ label, ...rest }: ComponentProps<'input'> & { readonly label: ReactNode }) => (
   <label className="inline-flex min-h-6 items-center gap-2">
-    <input type="checkbox" {...rest} className="size-4 accent-accent" />
+    <input type="checkbox" {...rest} className="size-4 shrink-0 accent-accent" />
     <span>{label}</span>
   </label>
 )

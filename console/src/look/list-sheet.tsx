@@ -22,6 +22,8 @@ type ListSheetProps<Row> = Omit<TableProps<Row>, 'rows' | 'isStale'> & {
   readonly onPage: (page: number) => void
   /** Drops every filter; undefined where none is set. */
   readonly onDrop: (() => void) | undefined
+  /** In place of one table, where the rows are shown in another way. */
+  readonly body?: ReactNode
   /** What is said before there is anything to list. */
   readonly none: ReactNode
 }
@@ -33,6 +35,7 @@ export function ListSheet<Row extends RowData>({
   page,
   onPage,
   onDrop,
+  body,
   none,
   ...table
 }: ListSheetProps<Row>) {
@@ -44,7 +47,7 @@ export function ListSheet<Row extends RowData>({
       <Part result={list}>
         {rows.length > 0 ? (
           <>
-            <DataTable {...table} rows={rows} isStale={list.isPlaceholderData} />
+            {body ?? <DataTable {...table} rows={rows} isStale={list.isPlaceholderData} />}
             <Pager page={page} total={list.data?.total ?? 0} onPage={onPage} />
           </>
         ) : onDrop ? (

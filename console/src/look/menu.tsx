@@ -1,7 +1,7 @@
 import { Ellipsis, type LucideIcon } from 'lucide-react'
 import { DropdownMenu } from 'radix-ui'
 import type { ReactNode } from 'react'
-import { IconButton } from './button.tsx'
+import { IconButton, Key } from './button.tsx'
 import { classes } from './classes.ts'
 
 type MenuItem = {
@@ -9,6 +9,8 @@ type MenuItem = {
   readonly icon?: LucideIcon
   readonly onSelect: () => void
   readonly isDangerous?: boolean
+  /** The key that does the same on the row. */
+  readonly hint?: string
 }
 
 type MenuProps = {
@@ -33,7 +35,7 @@ export function Menu({ label, items, trigger, align = 'end' }: MenuProps) {
         >
           {items
             .filter(item => item !== false)
-            .map(({ label: words, icon: Icon, onSelect, isDangerous }) => (
+            .map(({ label: words, icon: Icon, onSelect, isDangerous, hint }) => (
               <DropdownMenu.Item
                 key={words}
                 onSelect={onSelect}
@@ -44,6 +46,11 @@ export function Menu({ label, items, trigger, align = 'end' }: MenuProps) {
               >
                 {Icon ? <Icon size={16} aria-hidden /> : null}
                 {words}
+                {hint ? (
+                  <span className="ml-auto pl-3 text-ink-3 pointer-coarse:hidden" aria-hidden="true">
+                    <Key>{hint}</Key>
+                  </span>
+                ) : null}
               </DropdownMenu.Item>
             ))}
         </DropdownMenu.Content>

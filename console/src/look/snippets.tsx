@@ -47,13 +47,17 @@ export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) 
   )
 }
 
+/** A first question in a shell, with a place for the key. */
+export const firstCall = (model: string) => WAYS.curl({ apiKey: SOME_KEY, ...questionTo(model) }) ?? ''
+
+export const questionTo = (model: string) => ({
+  path: '/v1/chat/completions' as const,
+  body: { model, messages: [{ role: 'user', content: 'Hello!' }] },
+})
+
 /** A first question with this token to this model. */
 export const Snippets = ({ apiKey, model }: { readonly apiKey: string; readonly model: string }) => (
-  <CallSnippets
-    apiKey={apiKey}
-    path="/v1/chat/completions"
-    body={{ model, messages: [{ role: 'user', content: 'Hello!' }] }}
-  />
+  <CallSnippets apiKey={apiKey} {...questionTo(model)} />
 )
 
 /** Tabs in a row that scrolls sideways where it is too long; the chosen one is in sight from the start. */

@@ -41,6 +41,8 @@ export type TableProps<Row> = {
   readonly isStale?: boolean
 }
 
+const PINNED = 'sticky right-0 bg-inherit'
+
 const features = tableFeatures({ columnVisibilityFeature, rowSelectionFeature })
 const WIDTHS = [900, 1100, 1280, 1500] as const
 
@@ -58,14 +60,23 @@ const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"
 export const isForRow = ({ target }: MouseEvent | KeyboardEvent) =>
   !(target as HTMLElement).closest(INTERACTIVE)
 
-/** Arrows and j, k walk the rows; Enter opens; x selects. */
-function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: { open(): void; select(): void }): void {
-  if (!isForRow(event) || event.nativeEvent.isComposing || event.metaKey || event.ctrlKey) return
+type RowActs = { open(): void; select(): void; selectAll(): void }
+
+/** Arrows and j, k walk the rows; Enter and Space open; x selects, and with Ctrl a the whole page is. */
+function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActs): void {
+  if (!isForRow(event) || event.nativeEvent.isComposing) return
+  if (event.metaKey || event.ctrlKey) {
+    if (event.key !== 'a') return
+    event.preventDefault()
+    act.selectAll()
+    return
+  }
   const row = event.currentTarget
   const steps: Record<string, () => void> = {
     ArrowDown: () => (row.nextElementSibling as HTMLElement | null)?.focus(),
     ArrowUp: () => (row.previousElementSibling as HTMLElement | null)?.focus(),
     Enter: act.open,
+    ' ': act.open,
     x: act.select,
   }
   steps.j = steps.ArrowDown as () => void
@@ -116,6 +127,8 @@ function WideTable<Row extends RowData>({
       selection?.onChange(new Set(Object.keys(after).filter(id => after[id])))
     },
   })
+  // What can be done to a row stays in sight, however wide the table is.
+  const pinned = columns.find(({ place }) => place === 'action')?.id
   const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
 
   return (
@@ -126,7 +139,7 @@ function WideTable<Row extends RowData>({
       >
         <thead className="sticky top-0 z-10 bg-sheet">
           {table.getHeaderGroups().map(group => (
-            <tr key={group.id} className="border-b border-line">
+            <tr key={group.id} className="border-b border-line bg-sheet">
               {selection ? (
                 <th scope="col" className="w-9 pl-3 text-left">
                   <input
@@ -145,6 +158,7 @@ function WideTable<Row extends RowData>({
                   className={classes(
                     'h-8 px-3 text-label font-medium whitespace-nowrap text-ink-3',
                     isRight.has(header.id) ? 'text-right' : 'text-left',
+                    header.id === pinned && PINNED,
                   )}
                 >
                   <table.FlexRender header={header} />
@@ -160,12 +174,19 @@ function WideTable<Row extends RowData>({
             return (
               <tr
                 key={row.id}
+                data-id={row.id}
                 tabIndex={index === 0 ? 0 : -1}
                 aria-selected={selection ? isSelected : undefined}
                 onClick={event => isForRow(event) && open()}
-                onKeyDown={event => walkRows(event, { open, select: () => row.toggleSelected() })}
+                onKeyDown={event =>
+                  walkRows(event, {
+                    open,
+                    select: () => row.toggleSelected(),
+                    selectAll: () => selection && table.toggleAllRowsSelected(true),
+                  })
+                }
                 className={classes(
-                  'h-(--row) border-b border-line outline-offset-[-2px]',
+                  'h-(--row) border-b border-line bg-sheet outline-offset-[-2px]',
                   onOpen && 'cursor-pointer hover:bg-sunken',
                   (isSelected || openId === row.id) && 'bg-accent-soft shadow-[inset_2px_0_0_var(--accent)]',
                 )}
@@ -187,6 +208,7 @@ function WideTable<Row extends RowData>({
                     className={classes(
                       'max-w-80 px-3 py-1',
                       isRight.has(cell.column.id) && 'text-right whitespace-nowrap',
+                      cell.column.id === pinned && PINNED,
                     )}
                   >
                     <table.FlexRender cell={cell} />

@@ -59,6 +59,20 @@ export function Toasts() {
     },
     () => toasts,
   )
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!(event.metaKey || event.ctrlKey) || event.shiftKey || event.key.toLowerCase() !== 'z') return
+      // Inside a field the key takes back what was typed.
+      if ((event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')) return
+      const last = toasts.findLast(({ undo }) => undo)
+      if (!last) return
+      event.preventDefault()
+      dismiss(last.id)
+      last.undo?.()
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [])
   return (
     <section aria-label={t('toast.region')} aria-live="polite">
       <ol className="fixed inset-x-3 top-3 z-50 flex flex-col gap-2 md:top-auto md:right-6 md:bottom-6 md:left-auto md:max-w-96">

@@ -2,6 +2,7 @@ import { useTranslation } from 'react-i18next'
 import { useSelf } from '../api/self.ts'
 import { Key } from '../look/button.tsx'
 import { Dialog } from '../look/dialog.tsx'
+import { keysInSight } from '../look/page-keys.ts'
 import { entriesFor } from './navigation.ts'
 
 export function KeySheet({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
@@ -14,22 +15,44 @@ export function KeySheet({ isOpen, onClose }: { readonly isOpen: boolean; readon
     ['j k', t('keys.rows')],
     ['Enter', t('keys.open')],
     ['x', t('keys.select')],
+    ['Ctrl A', t('keys.select_all')],
+    ['Ctrl S', t('keys.save')],
     ['Esc', t('keys.close')],
     ['?', t('keys.sheet')],
   ] as const
   const pages = entriesFor(role).map(({ letter, name }) => [`g ${letter}`, t(`nav.${name}`)] as const)
   return (
     <Dialog title={t('keys.title')} isOpen={isOpen} onClose={onClose}>
-      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-2">
-        {[...general, ...pages].map(([key, words]) => (
+      <div className="flex flex-col gap-4">
+        <Keys title={t('keys.here')} keys={isOpen ? keysInSight() : []} />
+        <Keys title={t('keys.everywhere')} keys={general} />
+        <Keys title={t('keys.pages')} keys={pages} />
+      </div>
+    </Dialog>
+  )
+}
+
+function Keys({
+  title,
+  keys,
+}: {
+  readonly title: string
+  readonly keys: readonly (readonly [string, string])[]
+}) {
+  if (keys.length === 0) return null
+  return (
+    <section className="flex flex-col gap-2">
+      <h3 className="text-label font-medium text-ink-3">{title}</h3>
+      <dl className="grid grid-cols-[88px_1fr] gap-x-4 gap-y-1.5">
+        {keys.map(([key, words]) => (
           <div key={key} className="contents">
-            <dt className="text-right">
+            <dt className="text-right whitespace-nowrap">
               <Key>{key}</Key>
             </dt>
             <dd>{words}</dd>
           </div>
         ))}
       </dl>
-    </Dialog>
+    </section>
   )
 }

@@ -34,6 +34,13 @@ export function useGlobalKeys({ openPalette, openSheet }: Layers): void {
         event.preventDefault()
         return openPalette()
       }
+      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 's') {
+        // The form that is worked on, or the only one that is open.
+        const form = (event.target as HTMLElement).closest?.('form') ?? press('main form')
+        if (!(form instanceof HTMLFormElement)) return
+        event.preventDefault()
+        return form.requestSubmit()
+      }
       if (event.metaKey || event.ctrlKey || event.altKey || !singleKeys) return
       if ((event.target as HTMLElement).closest?.(FIELD)) return
       if (Date.now() < chordUntil.current) {

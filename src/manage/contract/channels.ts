@@ -198,8 +198,12 @@ export const channelContract = {
     path: '/api/channel/batch',
     access: 'admin',
     summary:
-      'Change the same fields of several channels; each is changed whole or not at all, and the answer says which. Name, type and keys are a channel’s own',
-    body: ids.extend({ fields: z.object(sharedFields) }),
+      'Change the same fields of several channels; each is changed whole or not at all, and the answer says which. Name, type and keys are a channel’s own; models are replaced by `fields.models`, or added and removed',
+    body: ids.extend({
+      fields: z.object(sharedFields),
+      add_models: optional(nameList).describe('Listed by each of them from now on, beside its own'),
+      remove_models: optional(nameList).describe('Listed by none of them any more'),
+    }),
     data: z.array(
       z.object({
         id: z.int(),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasControl } from '../../domain/text.ts'
 import { paged, pageOf, queryFlag, queryNumber, queryText } from './fields.ts'
 import { entryTold } from './ledger.ts'
 import type { Contract } from './route.ts'
@@ -35,6 +36,32 @@ const nanosText = z
   .optional()
 const atLeast = (what: string) => queryNumber.pipe(z.int().min(0).optional()).describe(what)
 
+const MAX_LISTED = 50
+
+const MAX_LIST_TEXT = 4_096
+const longText = z
+  .string()
+  .max(MAX_LIST_TEXT)
+  .refine(value => value.isWellFormed() && !hasControl(value), 'must not contain control characters')
+  .transform(value => (value.trim() === '' ? undefined : value))
+  .optional()
+
+/** Several with commas between. */
+const listOf = <T extends z.ZodType<unknown, string>>(item: T, what: string) =>
+  longText
+    .transform(value =>
+      value
+        ?.split(',')
+        .map(each => each.trim())
+        .filter(each => each !== ''),
+    )
+    .pipe(z.array(item).min(1).max(MAX_LISTED).optional())
+    .describe(what)
+const idText = z
+  .string()
+  .regex(/^\d{1,16}$/, 'must be a whole number')
+  .transform(Number)
+
 /** What else a walk, its totals and its facets can be narrowed by. */
 const finerFilters = {
   ...filters,
@@ -56,7 +83,52 @@ const finerFilters = {
   min_ms: atLeast('How long the request took, in milliseconds'),
   min_first_ms: atLeast('How long the first bytes took, in milliseconds'),
   min_attempts: atLeast('How many channels were asked'),
+  upstream_model: queryText.describe('The model that the provider was asked for'),
+  cached: queryFlag.describe('Whether a part of the input came from the provider’s cache'),
+  error_code: listOf(z.string(), 'How a request failed: any of these codes'),
+  models: listOf(z.string(), 'Any of these models, with commas between; at most 50, as of everything listed'),
+  not_models: listOf(z.string(), 'None of these models'),
+  channels: listOf(idText, 'Any of these channels'),
+  not_channels: listOf(idText, 'None of these channels'),
+  token_ids: listOf(idText, 'Any of these tokens'),
+  not_token_ids: listOf(idText, 'None of these tokens'),
+  user_ids: listOf(idText, 'Any of these users'),
+  not_user_ids: listOf(idText, 'None of these users'),
 }
+
+/** What of a row can be exported: its fields, and what stands inside `other`. */
+export const EXPORTED = [
+  'created_at',
+  'request_id',
+  'type',
+  'username',
+  'token_name',
+  'model_name',
+  'upstream_model',
+  'channel',
+  'channel_name',
+  'attempts',
+  'prompt_tokens',
+  'completion_tokens',
+  'cache_tokens',
+  'reasoning_tokens',
+  'cost',
+  'use_time_ms',
+  'first_ms',
+  'is_stream',
+  'source',
+  'price',
+  'error_code',
+  'ip',
+  'upstream_request_id',
+  'content',
+] as const
+const columnNames = longText
+  .transform(value => value?.split(',').map(each => each.trim()))
+  .pipe(z.array(z.enum(EXPORTED)).optional())
+  .describe(`Some of ${EXPORTED.join(', ')}, with commas between, in the order they are to have`)
+
+const percentiles = z.object({ p50: z.int(), p95: z.int() }).nullable()
 
 const logTold = z
   .object({
@@ -157,6 +229,20 @@ export const logContract = {
       cost: z.string().nullable().describe('USD, exact'),
     }),
   },
+  logTimes: {
+    method: 'GET',
+    path: '/api/log/times',
+    access: 'user',
+    summary:
+      'How long matching requests that were answered took, whole and up to their first bytes: exact, of the newest 10,000; users see their own',
+    query: z.object(finerFilters),
+    data: z.object({
+      count: z.int().describe('Of how many requests this is told'),
+      is_all: z.boolean().describe('False where there are more'),
+      first_ms: percentiles.describe('Null where no request told it'),
+      total_ms: percentiles,
+    }),
+  },
   logFacets: {
     method: 'GET',
     path: '/api/log/facets',
@@ -165,7 +251,7 @@ export const logContract = {
       'What matching requests can be told apart by, with how many there are of each, most first; users see their own models and tokens',
     query: z.object({
       ...finerFilters,
-      by: z.enum(['model', 'channel', 'token', 'user', 'status']).default('model'),
+      by: z.enum(['model', 'channel', 'token', 'user', 'status', 'error']).default('model'),
       limit: queryNumber.pipe(z.int().min(1).max(200).optional()),
     }),
     data: z.object({
@@ -179,7 +265,11 @@ export const logContract = {
     access: 'user',
     summary:
       'The log as CSV or JSON lines, streamed, newest first; users get their own. At most 1,000,000 rows',
-    query: z.object({ ...finerFilters, format: z.enum(['csv', 'jsonl']).default('csv') }),
+    query: z.object({
+      ...finerFilters,
+      format: z.enum(['csv', 'jsonl']).default('csv'),
+      columns: columnNames,
+    }),
     reply: z.any().describe('A file'),
   },
   getLog: {

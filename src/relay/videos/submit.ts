@@ -19,7 +19,7 @@ import {
 import { type Admitted, admit, credentialOf } from '../admit.ts'
 import { answerJson, commonHeaders } from '../answer.ts'
 import { readRequest } from '../ask.ts'
-import { answerHeaders, idOf, settle } from '../conclude.ts'
+import { answerHeaders, errorCodeOf, idOf, settle } from '../conclude.ts'
 import { refusalFor } from '../failure.ts'
 import { identify } from '../identify.ts'
 import { passedError } from '../passed.ts'
@@ -363,6 +363,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
       source: 'zero',
       trace,
       error: passed?.message ?? refusal.message,
+      errorCode: errorCodeOf(refusal, passed),
     })
     const told = relayError(refusal)
     const answer: Answer = passed ? { status: passed.status, body: passed.body } : told

@@ -1,10 +1,11 @@
+import type { TFunction } from 'i18next'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { AuditRecord } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { TextInput } from '../../look/field.tsx'
-import { useFilters } from '../../look/filters.tsx'
+import { FilterChoice, useFilters } from '../../look/filters.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
@@ -22,17 +23,82 @@ type Filters = {
   seq?: number | undefined
 }
 
+/** What is audited, to be filtered by. */
+const ACTIONS = [
+  'user.login',
+  'user.login_failed',
+  'user.logout',
+  'user.register',
+  'user.create',
+  'user.update',
+  'user.password',
+  'user.delete',
+  'token.create',
+  'token.update',
+  'token.reveal',
+  'token.delete',
+  'access_token.create',
+  'access_token.rotate',
+  'access_token.delete',
+  'session.end',
+  'session.end_others',
+  'channel.create',
+  'channel.update',
+  'channel.keys',
+  'channel.reveal',
+  'channel.disable',
+  'channel.recover',
+  'channel.delete',
+  'alias.create',
+  'alias.update',
+  'alias.delete',
+  'price.create',
+  'price.delete',
+  'setting.update',
+  'video.refund',
+  'video.delete',
+  'suspense.charge',
+  'suspense.write_off',
+  'secret.rotate',
+] as const
+
+const WAYS = ['access_token', 'session', 'command', 'password', 'gateway'] as const
+
+/** How somebody came: by what, and which one of it. */
+function wayOf(t: TFunction, via: string): string {
+  const [kind, which] = via.split(':')
+  const known = WAYS.find(name => name === kind)
+  if (!known) return via
+  return which && known !== 'session' ? `${t(`audit.ways.${known}`)} ${which}` : t(`audit.ways.${known}`)
+}
+
+/** What was done, in words; an action that we have none for is told as the gateway names it. */
+function useDeed(): (action: string) => string {
+  const { t, i18n } = useTranslation()
+  return action => {
+    const key = `audit.did.${action.replace('.', '_')}`
+    return i18n.exists(key) ? t(key as 'audit.did.user_login') : action
+  }
+}
+
 function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readonly onClose: () => void }) {
   const { t } = useTranslation()
+  const deed = useDeed()
   const changes = changesIn(record)
   return (
-    <Panel title={record.action} onClose={onClose}>
+    <Panel title={deed(record.action)} onClose={onClose}>
       <Section title={t('audit.record')}>
         <Facts
           facts={[
             [t('audit.time'), <Moment key="time" at={record.time} />],
             [t('audit.actor'), `${record.actor_name} (#${record.actor_id})`],
-            [t('audit.via'), record.via],
+            [
+              t('audit.action'),
+              <code key="action" className="font-mono text-code">
+                {record.action}
+              </code>,
+            ],
+            [t('audit.via'), wayOf(t, record.via)],
             [t('audit.address'), record.address || '–'],
             [t('audit.target'), record.target],
             [
@@ -72,6 +138,7 @@ function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readon
 export function Audit() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
+  const deed = useDeed()
   const [{ p = 1, actor, action, target, seq }, setFilters] = useFilters<Filters>()
   const list = useCall('listAudit', { query: { p, page_size: pageSize, actor_id: actor, action, target } })
   const rows = list.data?.items ?? []
@@ -84,7 +151,7 @@ export function Audit() {
         id: 'action',
         header: t('audit.action'),
         place: 'title',
-        cell: row => <span className="font-mono text-code">{row.action}</span>,
+        cell: row => <span title={row.action}>{deed(row.action)}</span>,
       },
       {
         id: 'target',
@@ -104,34 +171,45 @@ export function Audit() {
           </span>
         ),
       },
-      { id: 'via', header: t('audit.via'), fromPx: 1280, cell: ({ via }) => via },
+      {
+        id: 'via',
+        header: t('audit.via'),
+        fromPx: 1280,
+        cell: ({ via }) => wayOf(t, via),
+      },
       { id: 'address', header: t('audit.address'), fromPx: 1280, cell: ({ address }) => address },
     ],
-    [t],
+    [t, deed],
   )
   return (
     <Page title={t('nav.audit')}>
       <Sheet>
         <FilterBar>
-          {(['action', 'target'] as const).map(name => (
-            <form
-              key={`${name}-${{ action, target }[name] ?? ''}`}
-              onSubmit={event => {
-                event.preventDefault()
-                const value = new FormData(event.currentTarget).get(name)
-                setFilters({ [name]: String(value).trim() || undefined })
-              }}
-            >
-              <TextInput
-                name={name}
-                {...(name === 'action' ? { 'data-page-filter': true } : {})}
-                aria-label={t(`audit.${name}`)}
-                placeholder={t(`audit.${name}_hint`)}
-                defaultValue={{ action, target }[name] ?? ''}
-                className="font-mono"
-              />
-            </form>
-          ))}
+          <FilterChoice
+            label={t('audit.action')}
+            any={t('audit.any_action')}
+            value={action}
+            options={ACTIONS.map(each => [each as string, deed(each)])}
+            onChange={value => setFilters({ action: value })}
+          />
+          <form
+            key={target}
+            className="w-full sm:w-64"
+            onSubmit={event => {
+              event.preventDefault()
+              const value = new FormData(event.currentTarget).get('target')
+              setFilters({ target: String(value).trim() || undefined })
+            }}
+          >
+            <TextInput
+              name="target"
+              data-page-filter
+              aria-label={t('audit.target')}
+              placeholder={t('audit.target_hint')}
+              defaultValue={target ?? ''}
+              className="font-mono"
+            />
+          </form>
           {actor || action || target ? (
             <Button onClick={() => setFilters({ actor: undefined, action: undefined, target: undefined })}>
               {t('common.drop_filters')}

@@ -1,14 +1,15 @@
-import { Activity, Pencil, Power, PowerOff, Trash2, X } from 'lucide-react'
+import { Activity, Pencil, Power, PowerOff, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
+import { inTurns } from '../../api/in-turns.ts'
 import { useAct } from '../../api/query.ts'
-import { Button, IconButton } from '../../look/button.tsx'
+import { Button } from '../../look/button.tsx'
+import { SelectionBar } from '../../look/selection-bar.tsx'
 import { toast } from '../../look/toast.tsx'
 import { BulkEdit } from './bulk-edit.tsx'
 import { useTest } from './channel-test.tsx'
 import { DeleteChannels } from './delete-channels.tsx'
-import { inTurns } from './in-turns.ts'
 
 type BulkBarProps = {
   readonly channels: readonly Channel[]
@@ -41,20 +42,14 @@ export function BulkBar({ channels, onSelect }: BulkBarProps) {
   }
 
   return (
-    <section
-      aria-label={t('bulk.label')}
-      className="sheet sticky bottom-16 z-10 flex flex-wrap items-center gap-2 p-2 shadow-float md:bottom-3"
-    >
-      <span className="px-2 font-medium" role="status">
-        {t('bulk.selected', { count: channels.length })}
-      </span>
+    <SelectionBar label={t('bulk.label')} count={channels.length} onClear={clear}>
       <Button icon={Power} onClick={() => void turn(true)}>
         {t('channels.turn_on')}
       </Button>
       <Button icon={PowerOff} onClick={() => void turn(false)}>
         {t('channels.turn_off')}
       </Button>
-      <Button icon={Activity} isBusy={isTesting} onClick={() => void testAll()}>
+      <Button icon={Activity} hint="T" data-test-selection isBusy={isTesting} onClick={() => void testAll()}>
         {t('test.verb')}
       </Button>
       <Button icon={Pencil} onClick={() => setLayer('edit')}>
@@ -63,13 +58,12 @@ export function BulkBar({ channels, onSelect }: BulkBarProps) {
       <Button icon={Trash2} onClick={() => setLayer('delete')}>
         {t('common.delete')}
       </Button>
-      <IconButton icon={X} label={t('bulk.clear')} className="ml-auto" onClick={clear} />
       {layer === 'edit' ? (
         <BulkEdit channels={channels} onSelect={onSelect} onClose={() => setLayer(undefined)} />
       ) : null}
       {layer === 'delete' ? (
         <DeleteChannels channels={channels} onClose={() => setLayer(undefined)} onDone={clear} />
       ) : null}
-    </section>
+    </SelectionBar>
   )
 }

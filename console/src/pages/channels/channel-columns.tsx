@@ -5,6 +5,7 @@ import { moment, moneyOfSpan, share } from '../../look/format.ts'
 import { Gate } from '../../look/gate.tsx'
 import { Strip } from '../../look/strip.tsx'
 import type { Column } from '../../look/table.tsx'
+import { Said } from '../../texts/said.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
 import { LastTest, TestButton } from './channel-test.tsx'
 import { InlineNumber } from './inline-number.tsx'
@@ -44,7 +45,9 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
           <span className="text-label text-rest">{moment(health.get(channel.id)?.resting_until ?? 0)}</span>
         ) : null}
         {channel.status === 3 && channel.status_reason ? (
-          <span className="line-clamp-2 max-w-64 text-label text-bad">{channel.status_reason}</span>
+          <span className="line-clamp-2 max-w-64 text-label text-bad" title={channel.status_reason}>
+            <Said text={channel.status_reason} />
+          </span>
         ) : null}
       </span>
     ),
@@ -95,6 +98,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     isRight: true,
     cell: ({ id, priority }) => (
       <InlineNumber
+        hint="p"
         label={t('channels.priority')}
         value={priority}
         save={value => save({ id, priority: value })}
@@ -106,7 +110,12 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     header: t('channels.weight'),
     isRight: true,
     cell: ({ id, weight }) => (
-      <InlineNumber label={t('channels.weight')} value={weight} save={value => save({ id, weight: value })} />
+      <InlineNumber
+        hint="w"
+        label={t('channels.weight')}
+        value={weight}
+        save={value => save({ id, weight: value })}
+      />
     ),
   },
   { id: 'keys', header: t('channels.keys'), isRight: true, fromPx: 1500, cell: usableKeys },

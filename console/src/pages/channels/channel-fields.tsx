@@ -2,6 +2,7 @@ import type { Path, UseFormReturn } from 'react-hook-form'
 import { useTranslation } from 'react-i18next'
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { Field, Radios, Switch, TextArea, TextInput } from '../../look/field.tsx'
+import { Said, useSaid } from '../../texts/said.tsx'
 import { splitKeys } from './channel-types.ts'
 import type { ChannelValues } from './channel-values.ts'
 
@@ -14,6 +15,7 @@ type ConnectionProps = FieldsProps & { readonly type: ChannelType; readonly chan
 
 export function ConnectionFields({ type, channel, form, errorOf }: ConnectionProps) {
   const { t, i18n } = useTranslation()
+  const said = useSaid()
   /** Ours where we have a word for it, else the gateway's. */
   const nameOf = (name: string, label: string) => {
     const key = `types.field.${name}`
@@ -32,7 +34,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         error={errorOf('key')}
         help={
           <>
-            {type.key_hint ? t('editor.key_hint', { hint: type.key_hint }) : null}{' '}
+            {type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : null}{' '}
             {channel ? t('editor.key_kept', { key: channel.key.split('\n')[0] }) : t('editor.key_several')}
           </>
         }
@@ -62,7 +64,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
       <Field
         label={t('editor.base_url')}
         error={errorOf('base_url')}
-        help={baseUrl?.help ? <span lang="en">{baseUrl.help}</span> : t('editor.base_url_help')}
+        help={baseUrl?.help ? <Said text={baseUrl.help} /> : t('editor.base_url_help')}
       >
         {wiring => (
           <TextInput
@@ -78,7 +80,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         <Field
           key={name}
           label={`${nameOf(name, label)}${required ? ' *' : ''}`}
-          help={<span lang="en">{help}</span>}
+          help={<Said text={help} />}
           error={errorOf(`own.${name}`) ?? (name === own[0]?.name ? errorOf('own') : undefined)}
         >
           {wiring => (

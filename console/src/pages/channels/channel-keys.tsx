@@ -10,6 +10,7 @@ import { CopyButton } from '../../look/copy.tsx'
 import { Gate, type GateState } from '../../look/gate.tsx'
 import { Section } from '../../look/panel.tsx'
 import { useFaultWords } from '../../look/states.tsx'
+import { Said } from '../../texts/said.tsx'
 
 const SHOWN_MS = 60_000
 const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
@@ -73,7 +74,11 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
           <li key={index} className="flex flex-wrap items-center gap-3 py-1.5">
             <code className="font-mono text-code break-all">{key || '–'}</code>
             <Gate state={STATES[status] ?? 'off'} />
-            {reason ? <span className="text-label text-bad">{reason}</span> : null}
+            {reason ? (
+              <span className="text-label text-bad">
+                <Said text={reason} />
+              </span>
+            ) : null}
             {hasSeveral ? (
               <span className="ml-auto flex gap-1">
                 <Button

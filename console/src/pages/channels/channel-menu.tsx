@@ -25,10 +25,12 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
             label: isOn ? t('channels.turn_off') : t('channels.turn_on'),
             icon: isOn ? PowerOff : Power,
             onSelect: () => void turn(channel, !isOn),
+            hint: 'o',
           },
           {
             label: t('common.edit'),
             icon: Pencil,
+            hint: 'e',
             onSelect: () =>
               void navigate({ to: '/channels/$id/edit', params: { id: String(channel.id) }, search: true }),
           },

@@ -12,11 +12,13 @@ import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { Strip } from '../../look/strip.tsx'
+import { Said } from '../../texts/said.tsx'
 import { useSwitch } from './channel-acts.ts'
 import { ChannelKeys } from './channel-keys.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
 import { LastTest, useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
+import { TestModels } from './test-models.tsx'
 import { stateOf, useHealth } from './use-health.ts'
 
 /** A test with a model of one's choice, whole or streamed. */
@@ -25,6 +27,7 @@ function TestSection({ channel }: { readonly channel: Channel }) {
   const { test, isRunning } = useTest()
   const [model, setModel] = useState('')
   const [isStream, setStream] = useState(false)
+  const [isAll, setAll] = useState(false)
   return (
     <Section title={t('channels.test')}>
       <div className="flex flex-wrap items-center gap-2">
@@ -51,7 +54,11 @@ function TestSection({ channel }: { readonly channel: Channel }) {
         >
           {t('test.verb')}
         </Button>
+        {channel.models.length > 1 ? (
+          <Button onClick={() => setAll(true)}>{t('test.every_model')}</Button>
+        ) : null}
       </div>
+      {isAll ? <TestModels channel={channel} onClose={() => setAll(false)} /> : null}
       <p role="status">
         <LastTest channel={channel} />
       </p>
@@ -100,7 +107,7 @@ export function ChannelPanel() {
                         [
                           t('channels.reason'),
                           <span key="why" className="text-bad">
-                            {channel.status_reason}
+                            <Said text={channel.status_reason} />
                           </span>,
                         ],
                       ] as const)

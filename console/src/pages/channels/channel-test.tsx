@@ -33,7 +33,7 @@ export function useTest() {
     }).catch(error => ({ success: false as const, message: words(error) }))
     client.setQueryData(keyOf(id), result)
     setRunning(before => new Set([...before].filter(each => each !== id)))
-    void client.invalidateQueries({ queryKey: ['listChannels'] })
+    void client.invalidateQueries({ queryKey: ['searchChannels'] })
     return result
   }
   return { test, isRunning: (id: number) => running.has(id) }
@@ -87,6 +87,7 @@ export function TestButton({ id, name }: { readonly id: number; readonly name: s
       icon={Activity}
       isBusy={isRunning(id)}
       aria-label={t('test.one', { name })}
+      data-key="t"
       onClick={() => void test(id)}
     >
       {t('test.verb')}

@@ -13,7 +13,7 @@ export function useTypes() {
 
 export const monogram = (name: string) =>
   name
-    .split(/[\s.-]+/)
+    .split(/[^\p{L}\p{N}]+/u)
     .map(word => word[0] ?? '')
     .join('')
     .slice(0, 2)

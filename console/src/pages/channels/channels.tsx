@@ -5,14 +5,18 @@ import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
+import { Checkbox } from '../../look/field.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
+import { pressInRow, rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty } from '../../look/states.tsx'
 import { BulkBar } from './bulk-bar.tsx'
+import { useSwitch } from './channel-acts.ts'
 import { channelColumns } from './channel-columns.tsx'
 import { useTypes } from './channel-types.ts'
+import { TagGroups } from './tag-groups.tsx'
 import { TypePicker } from './type-picker.tsx'
 import { useHealth } from './use-health.ts'
 import { usePinnedOrder } from './use-pinned-order.ts'
@@ -24,7 +28,17 @@ export type ChannelFilters = {
   type?: number | undefined
   tag?: string | undefined
   model?: string | undefined
+  sort?: string | undefined
+  grouped?: boolean | undefined
 }
+
+/** Beside the default: the highest priority first. */
+const ORDERS = [
+  { name: 'newest', by: 'id', direction: 'desc' },
+  { name: 'name', by: 'name', direction: 'asc' },
+  { name: 'slowest', by: 'response_time', direction: 'desc' },
+  { name: 'tested', by: 'test_time', direction: 'asc' },
+] as const
 
 const STATUSES = ['enabled', 'disabled', '2', '3'] as const
 const NO_FILTERS: Omit<ChannelFilters, 'p'> = {
@@ -42,20 +56,60 @@ export function Channels() {
   const { id: openId } = useParams({ strict: false })
   const { pageSize } = usePreferences()
   const [filters, setFilters] = useFilters<ChannelFilters>()
-  const { p = 1, q, status, type, tag, model } = filters
-  const question = { p, page_size: pageSize, keyword: q, status, type, tag, model }
+  const { p = 1, q, status, type, tag, model, sort, grouped } = filters
+  const order = ORDERS.find(({ name }) => name === sort)
+  const question = {
+    p,
+    page_size: pageSize,
+    keyword: q,
+    status,
+    type,
+    tag,
+    model,
+    sort_by: order?.by,
+    sort_order: order?.direction,
+    tag_mode: grouped,
+  }
   const isFiltered = Boolean(q || status || type || tag || model)
   const list = useCall('searchChannels', { query: question }, { everyMs: 15_000 })
   const update = useAct('updateChannel')
   const { byNumber } = useTypes()
   const health = useHealth()
   const [selected, select] = useState<ReadonlySet<string>>(new Set())
+  const items = list.data?.items ?? []
+  const groups = items.flatMap(item => ('channels' in item ? [item] : []))
   const { rows, isMoved, resort } = usePinnedOrder(
-    (list.data?.items ?? []).filter(isChannel),
+    grouped ? groups.flatMap(({ channels }) => channels) : items.filter(isChannel),
     JSON.stringify(question),
   )
   const save = update.mutateAsync
   const columns = channelColumns({ t, byNumber, health, save: body => save({ body }) })
+  const turn = useSwitch()
+  usePageKeys({
+    t: { words: t('test.verb'), act: () => pressInRow('t') },
+    T: {
+      words: t('keys.test_selection'),
+      act: () => document.querySelector<HTMLElement>('[data-test-selection]')?.click(),
+    },
+    o: {
+      words: t('keys.switch'),
+      act: () => {
+        const row = rowInFocus(rows, ({ id }) => String(id))
+        if (row) void turn(row, row.status !== 1)
+      },
+    },
+    p: { words: t('channels.priority'), act: () => pressInRow('p') },
+    w: { words: t('channels.weight'), act: () => pressInRow('w') },
+    e: {
+      words: t('common.edit'),
+      act: () => {
+        const id = rowInFocus(rows, ({ id }) => String(id))?.id.toString() ?? openId
+        if (id) void navigate({ to: '/channels/$id/edit', params: { id }, search: true })
+      },
+    },
+  })
+  const open = ({ id }: Channel) =>
+    void navigate({ to: '/channels/$id', params: { id: String(id) }, search: true })
   const typeCounts = Object.entries(list.data?.type_counts ?? {})
 
   return (
@@ -81,7 +135,21 @@ export function Channels() {
         nameOf={row => row.name}
         openId={openId}
         selection={{ ids: selected, onChange: select }}
-        onOpen={row => void navigate({ to: '/channels/$id', params: { id: String(row.id) }, search: true })}
+        onOpen={open}
+        {...(grouped
+          ? {
+              body: (
+                <TagGroups
+                  groups={groups}
+                  columns={columns}
+                  selection={{ ids: selected, onChange: select }}
+                  openId={openId}
+                  isStale={list.isPlaceholderData}
+                  onOpen={open}
+                />
+              ),
+            }
+          : {})}
         page={p}
         onPage={page => setFilters({ p: page })}
         onDrop={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
@@ -104,6 +172,18 @@ export function Channels() {
                 `${byNumber.get(Number(number))?.name ?? number} (${count})`,
               ])}
               onChange={value => setFilters({ type: value })}
+            />
+            <FilterChoice
+              label={t('channels.order')}
+              any={t('channels.by_priority')}
+              value={sort}
+              options={ORDERS.map(({ name }) => [name as string, t(`channels.by.${name}`)])}
+              onChange={value => setFilters({ sort: value })}
+            />
+            <Checkbox
+              label={t('channels.by_tag')}
+              checked={grouped ?? false}
+              onChange={event => setFilters({ grouped: event.target.checked || undefined })}
             />
             {tag ? (
               <Button onClick={() => setFilters({ tag: undefined })}>

@@ -7,10 +7,12 @@ type InlineNumberProps = {
   readonly label: string
   readonly value: number
   readonly save: (value: number) => Promise<unknown>
+  /** The key that leads here from the row. */
+  readonly hint?: string
 }
 
 /** A figure edited where it stands: Enter saves, Escape restores, and what was saved can be taken back. */
-export function InlineNumber({ label, value, save }: InlineNumberProps) {
+export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
   const { t } = useTranslation()
   const words = useFaultWords()
   const [text, setText] = useState(String(value))
@@ -40,6 +42,7 @@ export function InlineNumber({ label, value, save }: InlineNumberProps) {
         type="number"
         step={1}
         aria-label={label}
+        data-key={hint}
         aria-invalid={fault ? true : undefined}
         title={fault}
         value={text}

@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { BookCheck, BookX, RotateCw } from 'lucide-react'
+import { BookCheck, BookX, Download, RotateCw } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Suspense } from '../../api/contract.ts'
 import { callQuery, useCall } from '../../api/query.ts'
 import { useIsRoot } from '../../api/self.ts'
-import { Button } from '../../look/button.tsx'
+import { Button, buttonClasses } from '../../look/button.tsx'
 import { Checkbox } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { count, cutMiddle, moment, moneyOfLedger } from '../../look/format.ts'
@@ -17,7 +17,15 @@ import { Facts } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
+import { Said } from '../../texts/said.tsx'
+import { AccountEntries } from './account-entries.tsx'
 import { CloseDoubt } from './close-doubt.tsx'
+
+/** What was found, as the gateway says it, to be kept elsewhere. */
+function proofOf({ ok, lines }: { ok: boolean; lines: readonly string[] }, atMs: number): string {
+  const text = [new Date(atMs).toISOString(), ok ? 'OK' : 'NOT OK', ...lines, ''].join('\n')
+  return `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`
+}
 
 /** Whether the books hold, readable from a metre. */
 function Verdict() {
@@ -28,9 +36,21 @@ function Verdict() {
     <Sheet
       title={t('ledger.check')}
       actions={
-        <Button icon={RotateCw} isBusy={check.isFetching} onClick={() => void check.refetch()}>
-          {t('ledger.run')}
-        </Button>
+        <>
+          {verdict ? (
+            <a
+              download={`ledger-check-${check.dataUpdatedAt}.txt`}
+              href={proofOf(verdict, check.dataUpdatedAt)}
+              className={buttonClasses('plain')}
+            >
+              <Download size={16} aria-hidden />
+              {t('ledger.proof')}
+            </a>
+          ) : null}
+          <Button icon={RotateCw} isBusy={check.isFetching} onClick={() => void check.refetch()}>
+            {t('ledger.run')}
+          </Button>
+        </>
       }
     >
       {check.error ? <ErrorCard error={check.error} onRetry={() => void check.refetch()} /> : null}
@@ -49,7 +69,9 @@ function Verdict() {
           </p>
           <ul className="flex flex-col gap-1 font-mono text-code">
             {verdict.lines.map(line => (
-              <li key={line}>{line}</li>
+              <li key={line}>
+                <Said text={line} />
+              </li>
             ))}
           </ul>
         </div>
@@ -108,7 +130,12 @@ function Doubts() {
   const columns = useMemo<readonly Column<Suspense>[]>(
     () => [
       { id: 'time', header: t('usage.time'), place: 'note', cell: ({ time }) => <Moment at={time} /> },
-      { id: 'reason', header: t('ledger.reason'), place: 'title', cell: ({ reason }) => reason },
+      {
+        id: 'reason',
+        header: t('ledger.reason'),
+        place: 'title',
+        cell: ({ reason }) => <Said text={reason} />,
+      },
       {
         id: 'request',
         header: t('usage.request'),
@@ -209,6 +236,7 @@ export function Ledger() {
       <Verdict />
       <OpenMatters />
       <Doubts />
+      <AccountEntries />
     </Page>
   )
 }

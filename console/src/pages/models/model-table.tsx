@@ -10,6 +10,7 @@ import { CopyIcon } from '../../look/copy.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { count, price } from '../../look/format.ts'
 import { FilterBar } from '../../look/page.tsx'
+import { pressInRow, usePageKeys } from '../../look/page-keys.ts'
 import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { unitRates } from '../../look/rates.ts'
@@ -95,13 +96,14 @@ const columnsFor = (
     place: 'action',
     cell: ({ model_name }) => (
       <span className="inline-flex items-center">
-        <CopyIcon text={model_name} label={t('models.copy', { name: model_name })} />
+        <CopyIcon hint="y" text={model_name} label={t('models.copy', { name: model_name })} />
         <Link to="/playground" search={{ model: model_name }} className={buttonClasses('quiet', true)}>
           {t('models.try')}
         </Link>
         {isAdmin ? (
           <Link
             to="/models"
+            data-key="r"
             search={{ tab: 'route', route: model_name }}
             className={buttonClasses('quiet', true)}
           >
@@ -119,6 +121,10 @@ export function ModelTable() {
   const isAdmin = useIsAdmin()
   const { pageSize } = usePreferences()
   const [{ p = 1, q = '' }, setFilters] = useFilters<ModelFilters>()
+  usePageKeys({
+    y: { words: t('models.copy_name'), act: () => pressInRow('y') },
+    ...(isAdmin ? { r: { words: t('models.route'), act: () => pressInRow('r') } } : {}),
+  })
   const result = useCall('pricing', {})
   const overview = useCall('modelOverview', {}).data
   const columns = useMemo(

@@ -9,12 +9,14 @@ import { useFilters } from '../../look/filters.tsx'
 import { span } from '../../look/format.ts'
 import { GateGlyph } from '../../look/gate.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
+import { useWhy } from '../../look/passed-over.ts'
 import { Empty, Part } from '../../look/states.tsx'
 import type { ModelFilters } from './models.tsx'
 
 /** How a request for a model would go, step by step, without sending it. */
 function Cascade({ model }: { readonly model: string }) {
   const { t } = useTranslation()
+  const why = useWhy()
   const result = useQuery(callQuery('explainRoute', { body: { model } }))
   const plan = result.data
   const tiers = [...Map.groupBy(plan?.steps ?? [], ({ priority }) => priority)]
@@ -63,7 +65,7 @@ function Cascade({ model }: { readonly model: string }) {
         <ul className="flex flex-col gap-1 border-t border-line p-4 text-table text-ink-2">
           {plan.passed_over.map(({ channel_id, reason, again_in_ms }) => (
             <li key={channel_id}>
-              {t('route.passed', { channel: channel_id, reason })}
+              {t('route.passed', { channel: channel_id, reason: why(reason) })}
               {again_in_ms === null ? '' : ` · ${t('route.again', { time: span(again_in_ms) })}`}
             </li>
           ))}

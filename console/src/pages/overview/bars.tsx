@@ -81,7 +81,7 @@ export function Bars({ starts, stepS, stacks, format, onAxis, summary, onPick }:
             <CartesianGrid vertical={false} stroke="var(--line)" />
             <XAxis dataKey="start" tickFormatter={label} tick={tick} stroke="var(--line)" minTickGap={32} />
             <YAxis
-              width={56}
+              width="auto"
               tickFormatter={isEmpty ? () => '' : onAxis}
               tick={tick}
               stroke="var(--line)"

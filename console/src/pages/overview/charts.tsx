@@ -2,15 +2,14 @@ import { useTranslation } from 'react-i18next'
 import { count, moneyOfSum, moneyOnAxis, tokens } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Part } from '../../look/states.tsx'
-import type { RangeName } from '../usage/range.ts'
 import { Bars } from './bars.tsx'
-import { useSeries } from './use-series.ts'
+import { type Sight, useSeries } from './use-series.ts'
 
 const colour = (index: number) => `var(--series-${(index % 6) + 1})`
 
-function Requests({ range }: { readonly range: RangeName }) {
+function Requests({ sight }: { readonly sight: Sight }) {
   const { t } = useTranslation()
-  const { result, step } = useSeries(range)
+  const { result, step } = useSeries(sight)
   const { starts = [], series = [], totals } = result.data ?? {}
   const [all] = series
   const failed = all?.failures ?? []
@@ -41,9 +40,9 @@ function Requests({ range }: { readonly range: RangeName }) {
   )
 }
 
-function Spend({ range }: { readonly range: RangeName }) {
+function Spend({ sight }: { readonly sight: Sight }) {
   const { t } = useTranslation()
-  const { result, step } = useSeries(range, 'model')
+  const { result, step } = useSeries(sight, 'model')
   const { starts = [], series = [], totals } = result.data ?? {}
   return (
     <Sheet title={t('overview.spend_by_model')}>
@@ -66,9 +65,9 @@ function Spend({ range }: { readonly range: RangeName }) {
   )
 }
 
-function Tokens({ range }: { readonly range: RangeName }) {
+function Tokens({ sight }: { readonly sight: Sight }) {
   const { t } = useTranslation()
-  const { result, step } = useSeries(range)
+  const { result, step } = useSeries(sight)
   const { starts = [], series = [], totals } = result.data ?? {}
   const [all] = series
   return (
@@ -93,10 +92,10 @@ function Tokens({ range }: { readonly range: RangeName }) {
   )
 }
 
-export const Charts = ({ range }: { readonly range: RangeName }) => (
+export const Charts = ({ sight }: { readonly sight: Sight }) => (
   <>
-    <Requests range={range} />
-    <Spend range={range} />
-    <Tokens range={range} />
+    <Requests sight={sight} />
+    <Spend sight={sight} />
+    <Tokens sight={sight} />
   </>
 )

@@ -7,6 +7,8 @@ import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Sheet } from '../../look/page.tsx'
 
+import { Said } from '../../texts/said.tsx'
+
 const MOST = 8
 const REFRESH_MS = 15_000
 
@@ -58,7 +60,10 @@ export function NeedsYou() {
             <span className="min-w-0 grow break-words">
               {t(`needs.${need.kind}`, { name: need.name })}
               {need.detail && !SAID.has(need.kind) ? (
-                <span className="text-label text-ink-3"> {need.detail}</span>
+                <span className="text-label text-ink-3">
+                  {' '}
+                  <Said text={need.detail} />
+                </span>
               ) : null}
             </span>
             <Link {...linkOf(need)} className="shrink-0 py-1">

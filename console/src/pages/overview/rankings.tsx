@@ -2,28 +2,35 @@ import { Link } from '@tanstack/react-router'
 import { Tabs } from 'radix-ui'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { count, moneyOfSum, share } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Tab, TabList } from '../../look/snippets.tsx'
 import { Empty, Part } from '../../look/states.tsx'
-import type { RangeName } from '../usage/range.ts'
-import { type GroupBy, useTop } from './use-series.ts'
+import { type GroupBy, type Sight, stretch, useTop } from './use-series.ts'
 
 /** No thing of ours has an empty name. */
 const OTHER = ''
 
-/** The usage page with this one's rows only. */
-function filterFor(by: GroupBy, key: string, range: RangeName) {
-  if (by === 'model') return { range, model: key }
-  if (by === 'token') return { range, token_id: Number(key) }
-  if (by === 'user') return { range, user_id: Number(key) }
-  return { range, channel: Number(key) }
+/** The same time on the usage page. */
+function timeOf(sight: Sight) {
+  const { from, to } = stretch(sight)
+  return sight.until === undefined ? { range: sight.range } : { from, to: to - 1 }
 }
 
-function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupBy }) {
+/** The usage page with this one's rows only. */
+function filterFor(by: GroupBy, key: string, sight: Sight) {
+  const time = timeOf(sight)
+  if (by === 'model') return { ...time, model: key }
+  if (by === 'token') return { ...time, token_id: Number(key) }
+  if (by === 'user') return { ...time, user_id: Number(key) }
+  return { ...time, channel: Number(key) }
+}
+
+function Ranking({ sight, by }: { readonly sight: Sight; readonly by: GroupBy }) {
   const { t } = useTranslation()
-  const result = useTop(range, by)
+  const result = useTop(sight, by)
   const { rows: top = [], other } = result.data ?? {}
   const rows = other ? [...top, { key: OTHER, name: OTHER, ...other }] : top
   return (
@@ -54,7 +61,7 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
                   {key === OTHER ? (
                     <span className="text-ink-3">{t('overview.other')}</span>
                   ) : (
-                    <Link to="/usage" search={filterFor(by, key, range)}>
+                    <Link to="/usage" search={filterFor(by, key, sight)}>
                       {name}
                     </Link>
                   )}
@@ -80,15 +87,46 @@ function Ranking({ range, by }: { readonly range: RangeName; readonly by: GroupB
   )
 }
 
+/** How requests failed, the most frequent first. */
+function Failures({ sight }: { readonly sight: Sight }) {
+  const { t } = useTranslation()
+  const { from, to } = stretch(sight)
+  const end = sight.until === undefined ? undefined : to - 1
+  const query = { by: 'error', start_timestamp: from, end_timestamp: end, limit: 8 }
+  const result = useCall('logFacets', { query }, { everyMs: end === undefined ? 15_000 : false })
+  const rows = result.data?.values ?? []
+  return (
+    <Part result={result}>
+      {rows.length === 0 ? <Empty title={t('overview.no_failures')} /> : null}
+      <ul className="divide-y divide-line">
+        {rows.map(({ key, count: requests }) => (
+          <li key={key} className="flex h-(--row) items-center justify-between gap-3 px-4 text-table">
+            <Link
+              to="/usage"
+              search={{ ...timeOf(sight), error_code: key }}
+              className="min-w-0 truncate font-mono text-code"
+            >
+              {key}
+            </Link>
+            {count(requests)}
+          </li>
+        ))}
+      </ul>
+    </Part>
+  )
+}
+
 /** Who and what it was, the dearest first. */
-export function Rankings({ range }: { readonly range: RangeName }) {
+export function Rankings({ sight }: { readonly sight: Sight }) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
-  const [by, setBy] = useState<GroupBy>('model')
-  const groups: readonly GroupBy[] = isAdmin ? ['model', 'token', 'channel', 'user'] : ['model', 'token']
+  const [by, setBy] = useState<GroupBy | 'error'>('model')
+  const groups = isAdmin
+    ? (['model', 'token', 'channel', 'user', 'error'] as const)
+    : (['model', 'token', 'error'] as const)
   return (
     <Sheet title={t('overview.top')}>
-      <Tabs.Root value={by} onValueChange={value => setBy(value as GroupBy)}>
+      <Tabs.Root value={by} onValueChange={value => setBy(value as GroupBy | 'error')}>
         <div className="px-3 pt-2">
           <TabList label={t('overview.top')}>
             {groups.map(group => (
@@ -99,7 +137,7 @@ export function Rankings({ range }: { readonly range: RangeName }) {
           </TabList>
         </div>
         <Tabs.Content value={by} tabIndex={-1}>
-          <Ranking range={range} by={by} />
+          {by === 'error' ? <Failures sight={sight} /> : <Ranking sight={sight} by={by} />}
         </Tabs.Content>
       </Tabs.Root>
     </Sheet>

@@ -5,6 +5,7 @@ import { useCall } from '../../api/query.ts'
 import { Choice } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { Page } from '../../look/page.tsx'
+import { usePageKeys } from '../../look/page-keys.ts'
 import { Tab, TabList } from '../../look/snippets.tsx'
 import { RunsAs } from './callable.ts'
 import { Chat } from './chat.tsx'
@@ -37,6 +38,7 @@ const MOST_TOKENS = 100
 export function Playground() {
   const { t } = useTranslation()
   const asId = useId()
+  usePageKeys({ 'Ctrl Enter': { words: t('keys.run') }, Esc: { words: t('keys.stop') } })
   const [{ tab }, setFilters] = useFilters<Filters>()
   const tokens = useCall('listTokens', { query: { page_size: MOST_TOKENS } })
   const [tokenId, setTokenId] = useState<number>()

@@ -2,8 +2,9 @@ import { Download } from 'lucide-react'
 import { useEffect, useId, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { buttonClasses } from '../../look/button.tsx'
-import { Choice, Field, TextArea, TextInput } from '../../look/field.tsx'
+import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { count } from '../../look/format.ts'
+import { FormatField } from './format-field.tsx'
 import { ModelField } from './model-field.tsx'
 import { given, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
@@ -95,20 +96,11 @@ export function Speech() {
             <option key={voice} value={voice} />
           ))}
         </datalist>
-        <Field label={t('playground.format')}>
-          {wiring => (
-            <Choice
-              {...wiring}
-              value={values.response_format}
-              onChange={event => set({ response_format: event.target.value })}
-            >
-              <option value="">{t('playground.unset')}</option>
-              {FORMATS.map(name => (
-                <option key={name}>{name}</option>
-              ))}
-            </Choice>
-          )}
-        </Field>
+        <FormatField
+          formats={FORMATS}
+          value={values.response_format}
+          onChange={response_format => set({ response_format })}
+        />
         <Field label={t('playground.speed_of')}>
           {wiring => (
             <TextInput

@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { CopyButton } from '../../look/copy.tsx'
 import { Checkbox, Choice, Field, TextInput } from '../../look/field.tsx'
 import { span } from '../../look/format.ts'
+import { FormatField } from './format-field.tsx'
 import { ModelField } from './model-field.tsx'
 import { given, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
@@ -135,20 +136,11 @@ export function Transcription() {
             />
           )}
         </Field>
-        <Field label={t('playground.format')}>
-          {wiring => (
-            <Choice
-              {...wiring}
-              value={values.response_format}
-              onChange={event => set({ response_format: event.target.value })}
-            >
-              <option value="">{t('playground.unset')}</option>
-              {FORMATS.map(name => (
-                <option key={name}>{name}</option>
-              ))}
-            </Choice>
-          )}
-        </Field>
+        <FormatField
+          formats={FORMATS}
+          value={values.response_format}
+          onChange={response_format => set({ response_format })}
+        />
       </div>
       <fieldset className="flex flex-col gap-1" disabled={!isVerbose}>
         <legend className="text-label font-medium text-ink-2">{t('playground.granularity')}</legend>

@@ -6,6 +6,7 @@ import { Button } from '../../look/button.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
+import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
 import { priceColumns } from './price-columns.tsx'
 import { PricePanel } from './price-panel.tsx'
@@ -46,6 +47,15 @@ export function Prices() {
   const list = useCall('listPrices', { query: { p, page_size: pageSize, keyword: q, source } })
   const columns = useMemo(() => priceColumns(t), [t])
   const open = (model: string) => setFilters({ p, edit: model })
+  usePageKeys({
+    e: {
+      words: t('common.edit'),
+      act: () => {
+        const row = rowInFocus(list.data?.items ?? [], price => price.model)
+        if (row) open(row.model)
+      },
+    },
+  })
   return (
     <Page
       title={t('nav.prices')}

@@ -7,6 +7,7 @@ import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { ErrorCard, useFaultWords } from '../../look/states.tsx'
+import { useSaid } from '../../texts/said.tsx'
 import { type Tested, TestWords, useTest } from '../channels/channel-test.tsx'
 import { ModelPicker } from '../channels/model-picker.tsx'
 import { TypePicker } from '../channels/type-picker.tsx'
@@ -25,6 +26,7 @@ const settingOf = (own: Readonly<Record<string, string>>) =>
  */
 export function ConnectStep({ onTested }: { readonly onTested: (model: string) => void }) {
   const { t } = useTranslation()
+  const said = useSaid()
   const words = useFaultWords()
   const isPriced = useIsPriced()
   const create = useAct('createChannel')
@@ -153,7 +155,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       <Field
         label={t('editor.key')}
         error={faultAt('key')}
-        help={type.key_hint ? t('editor.key_hint', { hint: type.key_hint }) : undefined}
+        help={type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : undefined}
       >
         {wiring => (
           <TextInput

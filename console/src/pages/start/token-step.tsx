@@ -6,6 +6,7 @@ import { Button } from '../../look/button.tsx'
 import { FormFault } from '../../look/fault.tsx'
 import { Field, Radios, TextInput } from '../../look/field.tsx'
 import { unitsOfUsd } from '../../look/format.ts'
+import { NoBalance } from '../../look/no-balance.tsx'
 import { Secret } from '../../look/secret.tsx'
 import { Snippets } from '../../look/snippets.tsx'
 
@@ -42,6 +43,7 @@ export function TokenStep({ token, model, onMade }: TokenStepProps) {
     )
   return (
     <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
+      <NoBalance />
       <Field label={t('tokens.name')} error={errorOf('name')}>
         {wiring => <TextInput {...wiring} {...form.register('name')} autoComplete="off" />}
       </Field>

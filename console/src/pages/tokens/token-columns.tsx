@@ -1,14 +1,16 @@
 import type { TFunction } from 'i18next'
 import type { Token } from '../../api/contract.ts'
+import { CopyIcon } from '../../look/copy.tsx'
 import { fromNow, moneyOfSpan } from '../../look/format.ts'
 import { Gate } from '../../look/gate.tsx'
 import { Level } from '../../look/level.tsx'
 import { Moment } from '../../look/moment.tsx'
+import { firstCall } from '../../look/snippets.tsx'
 import type { Column } from '../../look/table.tsx'
 import { TokenMenu } from './token-menu.tsx'
 import { gateOf } from './token-state.ts'
 
-export const tokenColumns = (t: TFunction): readonly Column<Token>[] => [
+export const tokenColumns = (t: TFunction, model: string): readonly Column<Token>[] => [
   {
     id: 'name',
     header: t('tokens.name'),
@@ -80,6 +82,15 @@ export const tokenColumns = (t: TFunction): readonly Column<Token>[] => [
     header: t('common.actions'),
     isRight: true,
     place: 'action',
-    cell: token => <TokenMenu token={token} />,
+    cell: token => (
+      <span className="inline-flex items-center">
+        <CopyIcon
+          hint="y"
+          text={firstCall(token.models[0] ?? model)}
+          label={t('tokens.copy_snippet', { name: token.name })}
+        />
+        <TokenMenu token={token} />
+      </span>
+    ),
   },
 ]

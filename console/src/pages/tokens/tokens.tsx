@@ -1,14 +1,16 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
+import { pressInRow, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty } from '../../look/states.tsx'
+import { TokenBulk } from './token-bulk.tsx'
 import { tokenColumns } from './token-columns.tsx'
 
 type Filters = { p?: number | undefined; q?: string | undefined }
@@ -20,7 +22,12 @@ export function Tokens() {
   const { pageSize } = usePreferences()
   const [{ p = 1, q }, setFilters] = useFilters<Filters>()
   const list = useCall('searchTokens', { query: { p, page_size: pageSize, keyword: q } })
-  const columns = useMemo(() => tokenColumns(t), [t])
+  const callable = useCall('pricing', {}).data?.data.filter(({ unpriced }) => !unpriced)
+  const model = callable?.[0]?.model_name ?? 'model'
+  const columns = useMemo(() => tokenColumns(t, model), [t, model])
+  usePageKeys({ y: { words: t('snippet.copy'), act: () => pressInRow('y') } })
+  const [selected, select] = useState<ReadonlySet<string>>(new Set())
+  const chosen = (list.data?.items ?? []).filter(({ id }) => selected.has(String(id)))
   const create = () => void navigate({ to: '/tokens/new', search: true })
   return (
     <Page
@@ -38,6 +45,7 @@ export function Tokens() {
         idOf={row => String(row.id)}
         nameOf={row => row.name}
         openId={openId}
+        selection={{ ids: selected, onChange: select }}
         onOpen={row => void navigate({ to: '/tokens/$id', params: { id: String(row.id) }, search: true })}
         page={p}
         onPage={page => setFilters({ p: page })}
@@ -54,6 +62,7 @@ export function Tokens() {
           </Empty>
         }
       />
+      {chosen.length > 0 ? <TokenBulk tokens={chosen} onSelect={select} /> : null}
       <Outlet />
     </Page>
   )

@@ -5,6 +5,7 @@ import { useCall } from '../../api/query.ts'
 import { span } from '../../look/format.ts'
 import { GateGlyph } from '../../look/gate.tsx'
 import { Section } from '../../look/panel.tsx'
+import { useWhy } from '../../look/passed-over.ts'
 import { otherOf } from './log-row.ts'
 
 const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400
@@ -12,6 +13,7 @@ const isGood = (status: number | string) => typeof status === 'number' && status
 /** One bar for each attempt on a common axis of time, in the order they were made. */
 export function Attempts({ row }: { readonly row: LogRow }) {
   const { t } = useTranslation()
+  const why = useWhy()
   const { trace } = otherOf(row)
   const channels = useCall('listChannels', { query: { page_size: 500 } }, { staleMs: 60_000 })
   const names = new Map(
@@ -64,7 +66,10 @@ export function Attempts({ row }: { readonly row: LogRow }) {
           {passedOver.map((each, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a list that is never changed
             <li key={index}>
-              {t('route.passed', { channel: each.channelId ?? each.channel_id, reason: each.reason })}
+              {t('route.passed', {
+                channel: each.channelId ?? each.channel_id,
+                reason: why(each.reason ?? ''),
+              })}
             </li>
           ))}
         </ul>

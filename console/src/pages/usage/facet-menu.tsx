@@ -7,18 +7,8 @@ import { TextInput } from '../../look/field.tsx'
 import { count } from '../../look/format.ts'
 import { Popup } from '../../look/popup.tsx'
 import { Part } from '../../look/states.tsx'
+import { choosing, chosenOf, FACETS, type Facet } from './facets.ts'
 import type { Question, UsageFilters } from './usage-filters.ts'
-
-export type Facet = 'model' | 'channel' | 'token' | 'user'
-
-/** The filter that chooses one, and those that it takes the place of. */
-const CHOOSES = {
-  model: value => ({ model: value, q: undefined }),
-  channel: value => ({ channel: Number(value) }),
-  token: value => ({ token_id: Number(value), token: undefined }),
-  user: value => ({ user_id: Number(value), user: undefined }),
-} as const satisfies Record<Facet, (value: string) => Partial<UsageFilters>>
-const CHOSEN = { model: 'model', channel: 'channel', token: 'token_id', user: 'user_id' } as const
 
 type FacetMenuProps = {
   readonly facet: Facet
@@ -30,16 +20,29 @@ type FacetMenuProps = {
 
 const MOST = 200
 
+/** The same question for whoever wants to know what there is of a facet, so that it is asked once. */
+export const useFacet = (facet: Facet, question: Question, enabled: boolean) =>
+  useCall('logFacets', { query: { ...question, by: facet, limit: MOST } }, { enabled })
+
 /** What there is in the range, with how many requests each has; asked for when it is opened. */
 export function FacetMenu({ facet, question, filters, onChoose, isFirst }: FacetMenuProps) {
   const { t } = useTranslation()
   const [isOpen, open] = useState(false)
   const [text, setText] = useState('')
-  const result = useCall('logFacets', { query: { ...question, by: facet, limit: MOST } }, { enabled: isOpen })
+  const chosen = chosenOf(filters, facet)
+  const [isNot, setNot] = useState(chosen.isNot)
+  const result = useFacet(facet, question, isOpen)
   const { values = [], is_exact: isExact = true } = result.data ?? {}
   const found = values.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
-  const chosen = filters[CHOSEN[facet]]
   const words = t(`usage.by.${facet}`)
+  const toggle = (key: string) => {
+    const others = chosen.values.filter(value => value !== key)
+    onChoose(choosing(facet, { values: chosen.values.includes(key) ? others : [...others, key], isNot }))
+  }
+  const turn = (isNow: boolean) => {
+    setNot(isNow)
+    if (chosen.values.length > 0) onChoose(choosing(facet, { values: chosen.values, isNot: isNow }))
+  }
   return (
     <Popup
       label={words}
@@ -47,15 +50,31 @@ export function FacetMenu({ facet, question, filters, onChoose, isFirst }: Facet
       onOpenChange={isNow => {
         open(isNow)
         setText('')
+        setNot(chosen.isNot)
       }}
       trigger={
-        <Button data-add-filter={isFirst || undefined} aria-pressed={chosen !== undefined}>
+        <Button data-add-filter={isFirst || undefined} aria-pressed={chosen.values.length > 0}>
           {words}
           <ChevronDown size={14} aria-hidden />
         </Button>
       }
     >
-      <div className="border-b border-line p-2">
+      <div className="flex flex-col gap-2 border-b border-line p-2">
+        {FACETS[facet].none ? (
+          <fieldset aria-label={words} className="flex gap-1">
+            {([false, true] as const).map(each => (
+              <Button
+                key={String(each)}
+                isSmall
+                aria-pressed={isNot === each}
+                kind={isNot === each ? 'primary' : 'plain'}
+                onClick={() => turn(each)}
+              >
+                {each ? t('usage.is_not') : t('usage.is')}
+              </Button>
+            ))}
+          </fieldset>
+        ) : null}
         <TextInput
           type="search"
           aria-label={t('usage.facet_find', { name: words })}
@@ -73,17 +92,18 @@ export function FacetMenu({ facet, question, filters, onChoose, isFirst }: Facet
               <li key={key}>
                 <button
                   type="button"
-                  aria-pressed={String(chosen) === key}
-                  onClick={() => {
-                    onChoose({ ...CHOOSES[facet](key), cursor: undefined })
-                    open(false)
-                  }}
+                  aria-pressed={chosen.values.includes(key)}
+                  onClick={() => toggle(key)}
                   className="flex min-h-8 w-full items-center gap-2 px-3 text-left text-table hover:bg-sunken focus-visible:bg-sunken pointer-coarse:min-h-11"
                 >
+                  <Check
+                    size={14}
+                    aria-hidden
+                    className={chosen.values.includes(key) ? 'shrink-0' : 'invisible shrink-0'}
+                  />
                   <span className="min-w-0 grow truncate" title={name}>
                     {name}
                   </span>
-                  {String(chosen) === key ? <Check size={14} aria-hidden /> : null}
                   <span className="text-ink-3">{count(requests)}</span>
                 </button>
               </li>

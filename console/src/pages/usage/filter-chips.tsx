@@ -3,37 +3,59 @@ import { useTranslation } from 'react-i18next'
 import type { LogRow } from '../../api/contract.ts'
 import { Button } from '../../look/button.tsx'
 import { span } from '../../look/format.ts'
-import { NARROWING, type Narrowing, type UsageFilters } from './usage-filters.ts'
+import { useFacet } from './facet-menu.tsx'
+import { FACETS, type Facet } from './facets.ts'
+import { NARROWING, type Narrowing, type Question, type UsageFilters } from './usage-filters.ts'
 
-/** Filters that are set, each to be dropped by itself. */
-export function FilterChips({
-  filters,
-  row,
-  onDrop,
-}: {
+type ChipsProps = {
   readonly filters: UsageFilters
+  readonly question: Question
   /** One of the rows that they leave: it knows the names behind the numbers. */
   readonly row: LogRow | undefined
   readonly onDrop: (changes: Partial<UsageFilters>) => void
-}) {
+}
+
+/** The facet that a list belongs to, and whether it names what is left out. */
+function listOf(name: Narrowing): { facet: Facet; isNot: boolean } | undefined {
+  const entry = Object.entries(FACETS).find(([, { several, none }]) => several === name || none === name)
+  return entry && { facet: entry[0] as Facet, isNot: entry[1].none === name }
+}
+
+/** Numbers of a list by their names, which the facet knows. */
+function ListedNames({ facet, list, question }: { facet: Facet; list: string; question: Question }) {
+  const { data } = useFacet(facet, question, facet !== 'model' && facet !== 'error')
+  const nameOf = (key: string) => data?.values.find(value => value.key === key)?.name
+  const isNamed = facet === 'model' || facet === 'error'
+  return list
+    .split(',')
+    .map(key => nameOf(key) ?? (isNamed ? key : `#${key}`))
+    .join(', ')
+}
+
+/** Filters that are set, each to be dropped by itself. */
+export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
   const { t } = useTranslation()
-  const words: Record<Narrowing, readonly [name: string, value: string]> = {
+  const yesNo = (text: string | undefined) => (text === 'true' ? t('common.yes') : t('common.no'))
+  const words: Partial<Record<Narrowing, readonly [name: string, value: string]>> = {
     model: [t('usage.by.model'), filters.model ?? ''],
     channel: [t('usage.by.channel'), row?.channel_name || `#${filters.channel}`],
     token: [t('usage.by.token'), filters.token ?? ''],
     token_id: [t('usage.by.token'), row?.token_name || `#${filters.token_id}`],
     user: [t('usage.by.user'), filters.user ?? ''],
     user_id: [t('usage.by.user'), row?.username || `#${filters.user_id}`],
-    stream: [t('usage.stream'), filters.stream === 'true' ? t('common.yes') : t('common.no')],
+    stream: [t('usage.stream'), yesNo(filters.stream)],
     source: [t('usage.counted_by'), filters.source ? t(`usage.source.${filters.source as 'zero'}`) : ''],
     ip: [t('usage.address'), filters.ip ?? ''],
     min_cost: [t('usage.cost'), `≥ $${filters.min_cost}`],
     min_ms: [t('usage.total'), `≥ ${span(filters.min_ms)}`],
     min_first_ms: [t('usage.first'), `≥ ${span(filters.min_first_ms)}`],
     min_attempts: [t('usage.attempts_title'), `≥ ${filters.min_attempts}`],
+    upstream_model: [t('usage.upstream_model'), filters.upstream_model ?? ''],
+    cached: [t('usage.line.cachedInput'), yesNo(filters.cached)],
   }
   return NARROWING.filter(name => filters[name] !== undefined).map(name => {
-    const [label, value] = words[name]
+    const list = listOf(name)
+    const [label, value] = words[name] ?? [list ? t(`usage.by.${list.facet}`) : name, '']
     return (
       <Button
         key={name}
@@ -43,7 +65,8 @@ export function FilterChips({
         className="max-w-full"
       >
         <span className="min-w-0 truncate">
-          {label}: {value}
+          {label}: {list?.isNot ? `${t('usage.is_not')} ` : null}
+          {list ? <ListedNames facet={list.facet} list={String(filters[name])} question={question} /> : value}
         </span>
       </Button>
     )

@@ -7,6 +7,7 @@ import { Popup } from '../../look/popup.tsx'
 import { readUsageFilters, SOURCES, type UsageFilters } from './usage-filters.ts'
 
 const AMOUNTS = ['min_cost', 'min_ms', 'min_first_ms', 'min_attempts'] as const
+const NAMES = [...AMOUNTS, 'stream', 'cached', 'source', 'upstream_model', 'ip'] as const
 const STEPS = { min_cost: 'any', min_ms: 1, min_first_ms: 1, min_attempts: 1 } as const
 
 /** What is asked for more rarely: how long, how dear, how often tried. */
@@ -22,8 +23,8 @@ export function MoreFilters({
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const given = Object.fromEntries(new FormData(event.currentTarget))
-    const { min_cost, min_ms, min_first_ms, min_attempts, stream, source, ip } = readUsageFilters(given)
-    onChoose({ min_cost, min_ms, min_first_ms, min_attempts, stream, source, ip, cursor: undefined })
+    const asked = readUsageFilters(given)
+    onChoose({ ...Object.fromEntries(NAMES.map(name => [name, asked[name]])), cursor: undefined })
     open(false)
   }
   return (
@@ -33,7 +34,7 @@ export function MoreFilters({
       onOpenChange={open}
       trigger={<Button icon={SlidersHorizontal}>{t('usage.more')}</Button>}
     >
-      <form onSubmit={submit} className="flex flex-col gap-3 p-3">
+      <form onSubmit={submit} className="flex max-h-[70vh] flex-col gap-3 overflow-y-auto p-3">
         {AMOUNTS.map(name => (
           <Field key={name} label={t(`usage.at_least.${name}`)}>
             {wiring => (
@@ -60,13 +61,25 @@ export function MoreFilters({
             </Choice>
           )}
         </Field>
-        <Field label={t('usage.stream')}>
+        {(['stream', 'cached'] as const).map(name => (
+          <Field key={name} label={name === 'stream' ? t('usage.stream') : t('usage.line.cachedInput')}>
+            {wiring => (
+              <Choice {...wiring} name={name} defaultValue={filters[name] ?? ''}>
+                <option value="">{t('usage.any')}</option>
+                <option value="true">{t('common.yes')}</option>
+                <option value="false">{t('common.no')}</option>
+              </Choice>
+            )}
+          </Field>
+        ))}
+        <Field label={t('usage.upstream_model')}>
           {wiring => (
-            <Choice {...wiring} name="stream" defaultValue={filters.stream ?? ''}>
-              <option value="">{t('usage.any')}</option>
-              <option value="true">{t('common.yes')}</option>
-              <option value="false">{t('common.no')}</option>
-            </Choice>
+            <TextInput
+              {...wiring}
+              name="upstream_model"
+              className="font-mono"
+              defaultValue={filters.upstream_model ?? ''}
+            />
           )}
         </Field>
         <Field label={t('usage.address')}>

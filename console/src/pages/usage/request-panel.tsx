@@ -13,13 +13,14 @@ import { Moment } from '../../look/moment.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
+import { useSaid } from '../../texts/said.tsx'
 import { Attempts } from './attempts.tsx'
 import { isFailed, isRequest, otherOf } from './log-row.ts'
 import type { UsageFilters } from './usage-filters.ts'
 import { useWalk } from './use-rows.ts'
 
 /** The request in one sentence. */
-function verdict(t: TFunction, row: LogRow): string {
+function verdict(t: TFunction, row: LogRow, said: (text: string) => string): string {
   const attempts = otherOf(row).trace?.attempts?.length ?? 1
   const facts = {
     channel: row.channel_name || (row.channel ? `#${row.channel}` : t('usage.a_channel')),
@@ -27,7 +28,9 @@ function verdict(t: TFunction, row: LogRow): string {
     cost: `$${row.cost}`,
     count: attempts,
   }
-  if (isFailed(row)) return t('usage.verdict_failed', { ...facts, reason: row.content })
+  if (isFailed(row)) return t('usage.verdict_failed', { ...facts, reason: said(row.content) })
+  // Which channel it was is told to administrators.
+  if (!row.channel_name) return t('usage.verdict_plain', facts)
   return attempts > 1 ? t('usage.verdict_retried', facts) : t('usage.verdict_good', facts)
 }
 
@@ -136,10 +139,11 @@ function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: Cos
 
 function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLines | undefined }) {
   const { t } = useTranslation()
+  const said = useSaid()
   const isAdmin = useIsAdmin()
   return (
     <>
-      <p className="pb-4 text-section">{isRequest(row) ? verdict(t, row) : row.content}</p>
+      <p className="pb-4 text-section">{isRequest(row) ? verdict(t, row, said) : row.content}</p>
       {isAdmin && isRequest(row) ? <Attempts row={row} /> : null}
       {isRequest(row) ? <CostSection row={row} costs={costs} /> : null}
       <Section title={t('usage.request')}>
@@ -250,9 +254,13 @@ function useNeighbours(requestId: string) {
 export function RequestPanel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
+  const said = useSaid()
   const { requestId = '' } = useParams({ strict: false })
   const { newer, older, open } = useNeighbours(requestId)
-  usePageKeys({ j: () => open(older), k: () => open(newer) })
+  usePageKeys({
+    j: { words: t('usage.older_one'), act: () => open(older) },
+    k: { words: t('usage.newer_one'), act: () => open(newer) },
+  })
   const result = useCall('getLog', { params: { request_id: requestId } })
   const { error } = result
   const isUnknown = error instanceof ApiError && (error.status === 404 || error.status === 400)
@@ -277,7 +285,7 @@ export function RequestPanel() {
           <LedgerSection entries={entries} />
           {doubts.map(({ channel_id, cost, reason }) => (
             <p key={`${channel_id} ${reason}`} className="text-table text-warn">
-              {t('usage.doubt', { channel: channel_id, amount: moneyOfLedger(cost), reason })}
+              {t('usage.doubt', { channel: channel_id, amount: moneyOfLedger(cost), reason: said(reason) })}
             </p>
           ))}
         </Part>

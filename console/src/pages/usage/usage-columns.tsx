@@ -6,6 +6,7 @@ import { Moment } from '../../look/moment.tsx'
 import { Money } from '../../look/money.tsx'
 import { isFailed, isRequest, otherOf } from './log-row.ts'
 import { RowState } from './row-state.tsx'
+import { SOURCES } from './usage-filters.ts'
 
 const code = (text: string | undefined) =>
   text ? <span className="block truncate font-mono text-code">{text}</span> : '–'
@@ -17,6 +18,36 @@ function speedOf(row: LogRow): string {
     ? `${(row.completion_tokens / (ms / 1000)).toFixed(1)}\u00a0tok/s`
     : '–'
 }
+
+const sourceWords = (t: TFunction, source: string | undefined) =>
+  SOURCES.some(name => name === source) ? t(`usage.source.${source as 'zero'}`) : (source ?? '–')
+
+/** What the gateway writes into a file for each column. */
+const EXPORTED: Readonly<Record<string, readonly string[]>> = {
+  state: ['type', 'error_code'],
+  time: ['created_at'],
+  model: ['model_name', 'upstream_model'],
+  channel: ['channel', 'channel_name', 'attempts'],
+  token: ['token_name', 'username'],
+  first: ['first_ms'],
+  total: ['use_time_ms'],
+  tokens: ['prompt_tokens', 'completion_tokens'],
+  cost: ['cost'],
+  cached: ['cache_tokens'],
+  reasoning: ['reasoning_tokens'],
+  speed: ['completion_tokens', 'use_time_ms', 'first_ms'],
+  stream: ['is_stream'],
+  source: ['source'],
+  price: ['price'],
+  address: ['ip'],
+  request: ['request_id'],
+  upstream: ['upstream_request_id'],
+  error: ['error_code', 'content'],
+}
+
+/** The columns that are in sight, as an export is asked for them. */
+export const exportedBy = (columns: readonly { readonly id: string }[]): string =>
+  [...new Set(columns.flatMap(({ id }) => EXPORTED[id] ?? []))].join(',')
 
 /** Those that show by themselves, and those that are there to be chosen. */
 export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenColumn<LogRow>[] => [
@@ -138,7 +169,7 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenCol
     id: 'source',
     header: t('usage.counted_by'),
     isExtra: true,
-    cell: row => otherOf(row).source ?? '–',
+    cell: row => sourceWords(t, otherOf(row).source),
   },
   {
     id: 'price',

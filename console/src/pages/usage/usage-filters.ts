@@ -30,8 +30,32 @@ export type UsageFilters = {
   min_ms?: number | undefined
   min_first_ms?: number | undefined
   min_attempts?: number | undefined
+  upstream_model?: string | undefined
+  cached?: string | undefined
+  /** Lists, with commas between. */
+  error_code?: string | undefined
+  models?: string | undefined
+  not_models?: string | undefined
+  channels?: string | undefined
+  not_channels?: string | undefined
+  token_ids?: string | undefined
+  not_token_ids?: string | undefined
+  user_ids?: string | undefined
+  not_user_ids?: string | undefined
   live?: boolean | undefined
 }
+
+const LISTS = [
+  'error_code',
+  'models',
+  'not_models',
+  'channels',
+  'not_channels',
+  'token_ids',
+  'not_token_ids',
+  'user_ids',
+  'not_user_ids',
+] as const satisfies readonly (keyof UsageFilters)[]
 
 const oneOf = <Name extends string>(names: readonly Name[], value: unknown) =>
   names.find(name => name === value)
@@ -60,6 +84,9 @@ export function readUsageFilters(raw: Record<string, unknown>): UsageFilters {
     min_ms: readWhole(raw.min_ms),
     min_first_ms: readWhole(raw.min_first_ms),
     min_attempts: readWhole(raw.min_attempts),
+    upstream_model: readText(raw.upstream_model),
+    cached: oneOf(['true', 'false'], String(raw.cached)),
+    ...Object.fromEntries(LISTS.map(name => [name, readText(raw[name])])),
     live: readFlag(raw.live),
   }
 }
@@ -79,6 +106,9 @@ export const NARROWING = [
   'min_ms',
   'min_first_ms',
   'min_attempts',
+  'upstream_model',
+  'cached',
+  ...LISTS,
 ] as const satisfies readonly (keyof UsageFilters)[]
 export type Narrowing = (typeof NARROWING)[number]
 
@@ -112,6 +142,9 @@ export function questionOf(filters: UsageFilters, isAdmin: boolean) {
     min_ms: filters.min_ms,
     min_first_ms: filters.min_first_ms,
     min_attempts: filters.min_attempts,
+    upstream_model: filters.upstream_model,
+    cached: filters.cached,
+    ...Object.fromEntries(LISTS.map(name => [name, filters[name]])),
     ...(isAdmin ? { username: user, user_id, channel } : {}),
   }
 }

@@ -4,6 +4,7 @@ import { lazy, Suspense, useMemo, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { useTranslation } from 'react-i18next'
 import { addressOf } from '../../api/client.ts'
+import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { ColumnChoice, useColumns } from '../../look/column-choice.tsx'
@@ -11,17 +12,19 @@ import { Choice } from '../../look/field.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { zone } from '../../look/format.ts'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
-import { usePageKeys } from '../../look/page-keys.ts'
+import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { PAGE_SIZES, setPreferences, usePreferences } from '../../look/preferences.ts'
+import { CallSnippets, questionTo } from '../../look/snippets.tsx'
 import { Empty, Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { useIsNarrow } from '../../look/use-media.ts'
 import { FacetMenu } from './facet-menu.tsx'
+import { choosing } from './facets.ts'
 import { FilterChips } from './filter-chips.tsx'
 import { MoreFilters } from './more-filters.tsx'
 import { RANGES, type RangeName, rangeOf } from './range.ts'
 import { Totals } from './totals.tsx'
-import { usageColumns } from './usage-columns.tsx'
+import { exportedBy, usageColumns } from './usage-columns.tsx'
 import {
   isNarrowed,
   NARROWING,
@@ -34,6 +37,17 @@ import { useRows } from './use-rows.ts'
 import { ViewMenu } from './view-menu.tsx'
 
 const Histogram = lazy(() => import('./histogram.tsx').then(({ Histogram: Loaded }) => ({ default: Loaded })))
+
+/** For whoever has not called anything yet: how it is done. */
+function FirstCall() {
+  const callable = useCall('pricing', {}).data?.data.find(({ unpriced }) => !unpriced)
+  if (!callable) return null
+  return (
+    <div className="w-full text-left">
+      <CallSnippets {...questionTo(callable.model_name)} />
+    </div>
+  )
+}
 
 const TOTALS_MS = 10_000
 
@@ -60,7 +74,9 @@ export function Usage() {
   const { walk, rows, fresh, isLive, showFresh } = useRows(filters, openId !== undefined)
   const all = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
   const columns = useColumns('usage', all)
-  const facets = isAdmin ? (['model', 'channel', 'token', 'user'] as const) : (['model', 'token'] as const)
+  const facets = isAdmin
+    ? (['model', 'channel', 'token', 'user', 'error'] as const)
+    : (['model', 'token', 'error'] as const)
   const pictured = isNarrow ? undefined : picturedBy(filters)
   const next = walk.data?.next ?? undefined
   // Another filter begins at the newest row again.
@@ -68,15 +84,20 @@ export function Usage() {
   const allTime = () => choose({ range: 'all', from: undefined, to: undefined })
   const toggleLive = () => choose({ live: live ? undefined : true })
   usePageKeys({
-    l: toggleLive,
-    f: () => {
-      flushSync(() => unfold(true))
-      document.querySelector<HTMLElement>('[data-add-filter]')?.click()
+    l: { words: t('usage.live'), act: toggleLive },
+    f: {
+      words: t('keys.add_filter'),
+      act: () => {
+        flushSync(() => unfold(true))
+        document.querySelector<HTMLElement>('[data-add-filter]')?.click()
+      },
     },
-    '.': () => {
-      const focused = document.activeElement?.closest('[data-rows] tr')
-      const row = rows[[...(focused?.parentElement?.children ?? [])].indexOf(focused as Element)]
-      if (row?.model_name) choose({ model: row.model_name, q: undefined })
+    '.': {
+      words: t('keys.same_model'),
+      act: () => {
+        const row = rowInFocus(rows, ({ id }) => String(id))
+        if (row?.model_name) choose(choosing('model', { values: [row.model_name], isNot: false }))
+      },
     },
   })
   /** A step of the walk is a page of its own: going back is the browser's. */
@@ -92,7 +113,9 @@ export function Usage() {
             <a
               key={format}
               download
-              href={addressOf('exportLogs', { query: { ...question, format } })}
+              href={addressOf('exportLogs', {
+                query: { ...question, format, columns: exportedBy(columns) },
+              })}
               className={buttonClasses('plain')}
             >
               <Download size={16} aria-hidden />
@@ -167,7 +190,7 @@ export function Usage() {
           <span className="ml-auto self-center text-label text-ink-3">{zone()}</span>
           {NARROWING.some(name => filters[name] !== undefined) ? (
             <div className="flex w-full flex-wrap gap-2">
-              <FilterChips filters={filters} row={rows[0]} onDrop={choose} />
+              <FilterChips filters={filters} question={question} row={rows[0]} onDrop={choose} />
               <Button kind="quiet" onClick={() => choose(NO_FILTERS)}>
                 {t('common.drop_filters')}
               </Button>
@@ -219,7 +242,7 @@ export function Usage() {
           ) : isNarrowed(filters) ? (
             <Empty title={t('common.nothing_matches')}>
               <div className="flex flex-wrap justify-center gap-2">
-                <FilterChips filters={filters} row={undefined} onDrop={choose} />
+                <FilterChips filters={filters} question={question} row={undefined} onDrop={choose} />
                 <Button onClick={() => choose(NO_FILTERS)}>{t('common.drop_filters')}</Button>
                 {filters.range === 'all' ? null : <Button onClick={allTime}>{t('usage.all_time')}</Button>}
               </div>
@@ -227,6 +250,7 @@ export function Usage() {
           ) : (
             <Empty title={t('usage.none')}>
               <p>{t('usage.none_help')}</p>
+              <FirstCall />
               {filters.range === 'all' ? null : <Button onClick={allTime}>{t('usage.all_time')}</Button>}
             </Empty>
           )}

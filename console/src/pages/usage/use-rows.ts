@@ -6,6 +6,7 @@ import { usePreferences } from '../../look/preferences.ts'
 import { questionOf, type UsageFilters } from './usage-filters.ts'
 
 const LIVE_MS = 2_000
+const EMPTY_MS = 5_000
 /** So far from the top somebody is reading. */
 const AT_TOP_PX = 80
 
@@ -14,7 +15,10 @@ export function useWalk(filters: UsageFilters, isLive = false) {
   const isAdmin = useIsAdmin()
   const { pageSize } = usePreferences()
   const query = { ...questionOf(filters, isAdmin), cursor: filters.cursor, limit: pageSize }
-  return useCall('walkLogs', { query }, { everyMs: isLive ? LIVE_MS : false })
+  // Where there is nothing yet, the first row is waited for.
+  const whileEmpty = ({ rows, next }: { rows: readonly unknown[]; next: string | null }) =>
+    rows.length === 0 && next === null ? EMPTY_MS : false
+  return useCall('walkLogs', { query }, { everyMs: isLive ? LIVE_MS : whileEmpty })
 }
 
 const isReading = () => window.scrollY > AT_TOP_PX || document.activeElement?.closest('[data-rows]') !== null

@@ -1,3 +1,5 @@
+import { useLocation } from '@tanstack/react-router'
+import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { User } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
@@ -31,6 +33,11 @@ export function BalanceForm({ user }: { readonly user: User }) {
     },
     names: { value: 'amount' },
   })
+  const isAsked = useLocation({ select: ({ hash }) => hash === 'balance' })
+  // Whoever came for this begins here.
+  useEffect(() => {
+    if (isAsked) form.setFocus('amount')
+  }, [isAsked, form])
   const { mode, amount, reason } = form.watch()
   const isReady = amount !== '' && reason.trim() !== ''
   return (

@@ -8,6 +8,7 @@ import { Button } from '../../look/button.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
+import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
 import { userColumns } from './user-columns.tsx'
 
@@ -27,6 +28,15 @@ export function Users() {
   const { pageSize } = usePreferences()
   const [{ p = 1, q, role, status }, setFilters] = useFilters<Filters>()
   const list = useCall('searchUsers', { query: { p, page_size: pageSize, keyword: q, role, status } })
+  usePageKeys({
+    b: {
+      words: t('users.change_balance'),
+      act: () => {
+        const id = rowInFocus(list.data?.items ?? [], user => String(user.id))?.id.toString() ?? openId
+        if (id) void navigate({ to: '/users/$id', params: { id }, search: true, hash: 'balance' })
+      },
+    },
+  })
   const columns = useMemo(() => userColumns(t), [t])
   return (
     <Page

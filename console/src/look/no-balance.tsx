@@ -1,0 +1,15 @@
+import { TriangleAlert } from 'lucide-react'
+import { useTranslation } from 'react-i18next'
+import { useSelf } from '../api/self.ts'
+
+/** Said before anything is tried: without a balance every call is refused. */
+export function NoBalance() {
+  const { t } = useTranslation()
+  const { quota, unlimited_quota } = useSelf()
+  if (unlimited_quota || quota > 0) return null
+  return (
+    <p className="flex items-center gap-2 rounded-sheet bg-warn-soft px-3 py-2">
+      <TriangleAlert size={16} className="shrink-0 text-warn" aria-hidden /> {t('balance.empty')}
+    </p>
+  )
+}

@@ -1,0 +1,101 @@
+import { Pencil, Power, PowerOff } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Channel } from '../../api/contract.ts'
+import { useAct } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { type Column, DataTable, type Selection } from '../../look/table.tsx'
+import { toast } from '../../look/toast.tsx'
+import { BulkEdit } from './bulk-edit.tsx'
+
+/** Channels of one tag, or of none; of a large group only the first are told. */
+export type TagGroup = {
+  readonly tag: string | null
+  readonly count: number
+  readonly channels: readonly Channel[]
+}
+
+type GroupsProps = {
+  readonly groups: readonly TagGroup[]
+  readonly columns: readonly Column<Channel>[]
+  readonly selection: Selection
+  readonly openId: string | undefined
+  readonly isStale: boolean
+  readonly onOpen: (channel: Channel) => void
+}
+
+/** What can be done to all the channels of a tag at once. */
+function GroupActs({
+  group,
+  onSelect,
+}: {
+  readonly group: TagGroup
+  readonly onSelect: Selection['onChange']
+}) {
+  const { t } = useTranslation()
+  const enable = useAct('enableTag')
+  const disable = useAct('disableTag')
+  const setStatuses = useAct('setChannelStatuses')
+  const [isEditing, setEditing] = useState(false)
+  const { tag, channels, count } = group
+  if (tag === null) return null
+  const turn = async (isOn: boolean) => {
+    const changed = channels.filter(({ status }) => (status === 1) !== isOn).map(({ id }) => id)
+    await (isOn ? enable : disable).mutateAsync({ body: { tag } })
+    // Where all of them are in sight, it is known which ones to turn back.
+    const undo =
+      channels.length === count && changed.length > 0
+        ? () => setStatuses.mutate({ body: { ids: changed, status: isOn ? 2 : 1 } })
+        : undefined
+    toast(isOn ? t('channels.turned_on', { name: tag }) : t('channels.turned_off', { name: tag }), undo)
+  }
+  return (
+    <span className="flex flex-wrap gap-2">
+      <Button isSmall icon={Power} isBusy={enable.isPending} onClick={() => void turn(true)}>
+        {t('channels.turn_on')}
+      </Button>
+      <Button isSmall icon={PowerOff} isBusy={disable.isPending} onClick={() => void turn(false)}>
+        {t('channels.turn_off')}
+      </Button>
+      <Button isSmall icon={Pencil} onClick={() => setEditing(true)}>
+        {t('bulk.edit')}
+      </Button>
+      {isEditing ? (
+        <BulkEdit channels={channels} onSelect={onSelect} onClose={() => setEditing(false)} />
+      ) : null}
+    </span>
+  )
+}
+
+/** The list by tags: each a table of its own under its name. */
+export function TagGroups({ groups, columns, selection, openId, isStale, onOpen }: GroupsProps) {
+  const { t } = useTranslation()
+  return groups.map(group => {
+    const { tag, channels, count } = group
+    const name = tag ?? t('channels.untagged')
+    return (
+      <section key={tag ?? ''} aria-label={name} className="border-b border-line last:border-b-0">
+        <header className="flex flex-wrap items-center justify-between gap-2 bg-sunken px-4 py-2">
+          <h2 className="min-w-0 truncate font-medium">
+            {name}{' '}
+            <span className="font-normal text-ink-3">
+              {t('channels.in_group', { count, on: channels.filter(({ status }) => status === 1).length })}
+            </span>
+          </h2>
+          <GroupActs group={group} onSelect={selection.onChange} />
+        </header>
+        <DataTable
+          label={name}
+          columns={columns}
+          rows={channels}
+          idOf={row => String(row.id)}
+          nameOf={row => row.name}
+          openId={openId}
+          selection={selection}
+          isStale={isStale}
+          onOpen={onOpen}
+        />
+      </section>
+    )
+  })
+}

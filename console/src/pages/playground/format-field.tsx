@@ -1,0 +1,26 @@
+import { useTranslation } from 'react-i18next'
+import { Choice, Field } from '../../look/field.tsx'
+
+type FormatFieldProps = {
+  readonly formats: readonly string[]
+  /** Empty: whatever the provider takes for usual. */
+  readonly value: string
+  readonly onChange: (format: string) => void
+}
+
+/** The form in which an answer is wanted. */
+export function FormatField({ formats, value, onChange }: FormatFieldProps) {
+  const { t } = useTranslation()
+  return (
+    <Field label={t('playground.format')}>
+      {wiring => (
+        <Choice {...wiring} value={value} onChange={event => onChange(event.target.value)}>
+          <option value="">{t('playground.unset')}</option>
+          {formats.map(name => (
+            <option key={name}>{name}</option>
+          ))}
+        </Choice>
+      )}
+    </Field>
+  )
+}

@@ -1,0 +1,46 @@
+import type { UsageFilters } from './usage-filters.ts'
+
+/** What requests are told apart by, and may be chosen by: one, any of several, or all but some. */
+export const FACETS = {
+  model: { one: 'model', several: 'models', none: 'not_models', name: 'q' },
+  channel: { one: 'channel', several: 'channels', none: 'not_channels', name: undefined },
+  token: { one: 'token_id', several: 'token_ids', none: 'not_token_ids', name: 'token' },
+  user: { one: 'user_id', several: 'user_ids', none: 'not_user_ids', name: 'user' },
+  error: { one: undefined, several: 'error_code', none: undefined, name: undefined },
+} as const satisfies Record<
+  string,
+  {
+    readonly one: keyof UsageFilters | undefined
+    readonly several: keyof UsageFilters
+    readonly none: keyof UsageFilters | undefined
+    /** Another way to ask for the same, which a choice takes the place of. */
+    readonly name: keyof UsageFilters | undefined
+  }
+>
+export type Facet = keyof typeof FACETS
+
+export type Chosen = { readonly values: readonly string[]; readonly isNot: boolean }
+
+const split = (text: string | undefined) => text?.split(',') ?? []
+
+export function chosenOf(filters: UsageFilters, facet: Facet): Chosen {
+  const { one, several, none } = FACETS[facet]
+  if (none && filters[none]) return { values: split(filters[none]), isNot: true }
+  const single = one && filters[one]
+  return { values: single === undefined ? split(filters[several]) : [String(single)], isNot: false }
+}
+
+/** One is asked for by its own name, which an index answers; more than one by a list. */
+export function choosing(facet: Facet, { values, isNot }: Chosen): Partial<UsageFilters> {
+  const { one, several, none, name } = FACETS[facet]
+  const [first] = values
+  const list = values.length === 0 ? undefined : values.join(',')
+  const isOne = !isNot && one !== undefined && values.length === 1
+  return {
+    ...(name && { [name]: undefined }),
+    ...(one && { [one]: isOne ? (one === 'model' ? first : Number(first)) : undefined }),
+    [several]: isNot || isOne ? undefined : list,
+    ...(none && { [none]: isNot ? list : undefined }),
+    cursor: undefined,
+  }
+}
