@@ -3,6 +3,8 @@ import { globSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { createConsoleFiles } from '../src/console-files.ts'
+import { createLog } from '../src/log.ts'
 import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
 
 /**
@@ -35,6 +37,8 @@ const rankOf = (file: string) => {
 const files =
   positionals.length > 0 ? positionals : all.sort((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
 
+// Once for all: every gateway that the tests start would begin to make it otherwise.
+await createConsoleFiles(createLog('warn')).prepare()
 const postgres = await startPostgres()
 const child = spawn(process.execPath, ['--test', '--test-concurrency=3', '--test-reporter=spec', ...files], {
   stdio: 'inherit',
