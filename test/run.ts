@@ -19,16 +19,24 @@ const { values, positionals } = parseArgs({
 const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('test/**/*.test.ts')
 /** Files that take longest begin first, so that none of them runs alone at the end. */
 const LONGEST = [
-  'start',
   'console-pages',
-  'console',
+  'start',
   'bad-bodies',
-  'relay-kills',
-  'kill-storm',
-  'authorization',
+  'relay-points',
+  'videos',
+  'workers',
   'master-key',
+  'console',
+  'relay-kills',
+  'console-playground',
+  'backup',
   'relay-faults',
-  'secrets',
+  'relay-formats',
+  'video-crash',
+  'kill-storm',
+  'video-vendors',
+  'authorization',
+  'video-kill',
 ]
 const rankOf = (file: string) => {
   const rank = LONGEST.findIndex(name => file.endsWith(`/${name}.test.ts`))
@@ -40,16 +48,22 @@ const files =
 // Once for all: every gateway that the tests start would begin to make it otherwise.
 await createConsoleFiles(createLog('warn')).prepare()
 const postgres = await startPostgres()
-const child = spawn(process.execPath, ['--test', '--test-concurrency=3', '--test-reporter=spec', ...files], {
-  stdio: 'inherit',
-  env: {
-    ...process.env,
-    [POSTGRES_VARIABLE]: postgres.url,
-    // The program is started a few hundred times: what was compiled once need not be compiled again.
-    NODE_COMPILE_CACHE: join(tmpdir(), 'sluice-test-compiled'),
-    ...(values.campaign ? { SLUICE_CAMPAIGN: '1' } : {}),
+// More than two cores need: tests wait for clocks, polls and processes about a third of the time.
+const AT_ONCE = 4
+const child = spawn(
+  process.execPath,
+  ['--test', `--test-concurrency=${AT_ONCE}`, '--test-reporter=spec', ...files],
+  {
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      [POSTGRES_VARIABLE]: postgres.url,
+      // The program is started a few hundred times: what was compiled once need not be compiled again.
+      NODE_COMPILE_CACHE: join(tmpdir(), 'sluice-test-compiled'),
+      ...(values.campaign ? { SLUICE_CAMPAIGN: '1' } : {}),
+    },
   },
-})
+)
 const code = await new Promise<number>(resolve => child.on('exit', status => resolve(status ?? 1)))
 await postgres.stop()
 process.exit(code)
