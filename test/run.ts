@@ -1,7 +1,9 @@
-import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
 import { createConsoleFiles } from '../src/console-files.ts'
 import { createLog } from '../src/log.ts'
@@ -48,22 +50,21 @@ const files =
 // Once for all: every gateway that the tests start would begin to make it otherwise.
 await createConsoleFiles(createLog('warn')).prepare()
 const postgres = await startPostgres()
+process.env[POSTGRES_VARIABLE] = postgres.url
+// The program is started a few hundred times: what was compiled once need not be compiled again.
+process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
+if (values.campaign) process.env.SLUICE_CAMPAIGN = '1'
+
 // More than two cores need: tests wait for clocks, polls and processes about a third of the time.
 const AT_ONCE = 4
-const child = spawn(
-  process.execPath,
-  ['--test', `--test-concurrency=${AT_ONCE}`, '--test-reporter=spec', ...files],
-  {
-    stdio: 'inherit',
-    env: {
-      ...process.env,
-      [POSTGRES_VARIABLE]: postgres.url,
-      // The program is started a few hundred times: what was compiled once need not be compiled again.
-      NODE_COMPILE_CACHE: join(tmpdir(), 'sluice-test-compiled'),
-      ...(values.campaign ? { SLUICE_CAMPAIGN: '1' } : {}),
-    },
-  },
-)
-const code = await new Promise<number>(resolve => child.on('exit', status => resolve(status ?? 1)))
+/** By the interface and not by `node --test`, which runs files in the order of their names whatever it is given. */
+const running = run({ files: [...files], concurrency: AT_ONCE })
+let isWhole = false
+running.on('test:summary', ({ file, success }) => {
+  if (file === undefined) isWhole = success
+})
+const told = running.compose(spec)
+told.pipe(process.stdout)
+await once(told, 'end')
 await postgres.stop()
-process.exit(code)
+process.exit(isWhole ? 0 : 1)
