@@ -120,6 +120,10 @@ async function refuseNewer(db: Db): Promise<void> {
   if (newest !== undefined && !(newest in MIGRATIONS)) throw new NewerStoreError(newest)
 }
 
+/** By PostgreSQL's code, which nothing else uses, so that no class of the driver is needed. */
+const isPostgres = (error: unknown, code: string) =>
+  error instanceof Error && 'code' in error && error.code === code
+
 const POSTGRES_DEADLOCK = '40P01'
 /** Each time one of those who wait in a circle is through. */
 const MOST_TRIES = 10
@@ -133,8 +137,7 @@ export async function transact<Result>(db: Db, work: (trx: Trx) => Promise<Resul
     try {
       return await db.transaction().execute(work)
     } catch (error) {
-      const isUndone = error instanceof pg.DatabaseError && error.code === POSTGRES_DEADLOCK
-      if (!isUndone || tries === MOST_TRIES) throw error
+      if (!isPostgres(error, POSTGRES_DEADLOCK) || tries === MOST_TRIES) throw error
     }
 }
 
@@ -146,5 +149,5 @@ const POSTGRES_UNIQUE_VIOLATION = '23505'
 export function isUniqueViolation(error: unknown): boolean {
   if (error instanceof SqliteError)
     return error.errcode === SQLITE_CONSTRAINT_UNIQUE || error.errcode === SQLITE_CONSTRAINT_PRIMARYKEY
-  return error instanceof Error && 'code' in error && error.code === POSTGRES_UNIQUE_VIOLATION
+  return isPostgres(error, POSTGRES_UNIQUE_VIOLATION)
 }
