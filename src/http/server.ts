@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
 import {
   type AddressInfo,
   createServer as createNetServer,
@@ -10,7 +11,7 @@ import type { Crowd } from './crowd.ts'
 import { managementError } from './errors.ts'
 
 // An import of it would load the client of `fetch` as well, for its names: a twentieth of the start.
-const { createServer } = process.getBuiltinModule('node:http')
+const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 /** Every limit of the front door, documented in docs/limits.md. */
 const LIMITS = {
