@@ -1,4 +1,5 @@
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -14,22 +15,35 @@ const HERE = fileURLToPath(new URL('.', import.meta.url))
 const DIST = join(HERE, 'dist')
 const LOCK = join(HERE, 'dist.lock')
 const DRAFT = join(HERE, `dist.${process.pid}`)
+const OWNER = String(process.pid)
 const STALE_LOCK_MS = 120_000
+
+/** A builder that was killed leaves its lock behind, with its number in it. */
+async function isAbandoned(): Promise<boolean> {
+  const found = await stat(LOCK).catch(() => undefined)
+  if (found === undefined) return false
+  const owner = Number(await readFile(LOCK, 'utf8').catch(() => ''))
+  return Date.now() - found.mtimeMs > STALE_LOCK_MS || (owner > 0 && !isAlive(owner))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
 
 /** True when the lock is ours; false when somebody else has just built. */
 async function takeLock(digest: string): Promise<boolean> {
   for (;;) {
     try {
-      await mkdir(LOCK)
+      await writeFile(LOCK, OWNER, { flag: 'wx' })
       return true
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
-    const age = await stat(LOCK).then(
-      ({ mtimeMs }) => Date.now() - mtimeMs,
-      () => 0,
-    )
-    if (age > STALE_LOCK_MS) await rm(LOCK, { recursive: true, force: true })
+    if (await isAbandoned()) await rm(LOCK, { recursive: true, force: true })
     await setTimeout(200)
     const made = await readFile(join(DIST, 'made-from'), 'utf8').catch(() => undefined)
     if (digest !== '' && made === digest) return false
@@ -59,12 +73,23 @@ async function build(digest: string): Promise<void> {
   await rename(DRAFT, DIST)
 }
 
+/** Takes away what is ours, and only that. */
+function leave(): void {
+  rmSync(DRAFT, { recursive: true, force: true })
+  if (existsSync(LOCK) && readFileSync(LOCK, 'utf8') === OWNER) rmSync(LOCK)
+}
+
+// A gateway that stops before its console is made takes the builder along: the next one must not find its traces.
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.once(signal, () => {
+    leave()
+    process.exit(1)
+  })
 const digest = process.argv[2] ?? ''
 if (await takeLock(digest)) {
   try {
     await build(digest)
   } finally {
-    await rm(DRAFT, { recursive: true, force: true })
-    await rm(LOCK, { recursive: true, force: true })
+    leave()
   }
 }

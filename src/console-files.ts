@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { glob, readFile, stat } from 'node:fs/promises'
+import { type Dirent, existsSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
@@ -12,30 +12,31 @@ const ROOT = ['..', '../..']
   .find(path => existsSync(join(path, 'package.json'))) as string
 
 /** What the console is made of. Other files may change without making it stale. */
-const SOURCES = [
-  'console/index.html',
-  'console/{route-table,vite.config}.ts',
-  'console/public/**/*',
-  'console/src/**/*.{ts,tsx,css}',
-  'src/manage/contract/*.ts',
-  'src/domain/*.ts',
-  'package-lock.json',
-]
+const SOURCES = {
+  directories: ['console/public', 'console/src', 'src/manage/contract', 'src/domain'],
+  files: ['console/index.html', 'console/route-table.ts', 'console/vite.config.ts', 'package-lock.json'],
+} as const
 /** Where the files are, or will be once they are made. */
 export const CONSOLE_DIRECTORY = join(ROOT, 'console/dist')
 const BUILDER = join(ROOT, 'console/build.ts')
 const MADE_FROM = 'made-from'
 
 async function digestOfSources(): Promise<string> {
-  const files: string[] = []
-  for await (const file of glob(SOURCES, { cwd: ROOT })) files.push(file)
+  const found = await Promise.all(
+    SOURCES.directories.map(directory =>
+      readdir(join(ROOT, directory), { recursive: true, withFileTypes: true }),
+    ),
+  )
+  const inside = found.flat().filter(entry => entry.isFile())
+  const files = [...SOURCES.files.map(file => join(ROOT, file)), ...inside.map(fullName)].sort()
+  const stats = await Promise.all(files.map(file => stat(file)))
   const hash = createHash('sha256')
-  for (const file of files.sort()) {
-    const { size, mtimeMs } = await stat(join(ROOT, file))
-    hash.update(`${file}\0${size}\0${mtimeMs}\0`)
-  }
+  for (const [index, { size, mtimeMs }] of stats.entries())
+    hash.update(`${files[index]}\0${size}\0${mtimeMs}\0`)
   return hash.digest('hex')
 }
+
+const fullName = ({ parentPath, name }: Dirent) => join(parentPath, name)
 
 const readIfThere = (file: string) => readFile(file, 'utf8').catch(() => undefined)
 
@@ -50,8 +51,6 @@ export function createConsoleFiles(log: Logger) {
     new Promise<void>((resolve, reject) => {
       const child = spawn(process.execPath, [BUILDER, digest], { stdio: ['ignore', 'ignore', 'pipe'] })
       builder = child
-      // A gateway that is told to stop does not wait for its console.
-      child.unref()
       let said = ''
       child.stderr?.setEncoding('utf8').on('data', (text: string) => {
         said = (said + text).slice(-2_000)
@@ -76,6 +75,11 @@ export function createConsoleFiles(log: Logger) {
         log.warn({ err: error }, 'the console could not be built: install the development packages (npm ci)')
       }
     },
-    close: () => void builder?.kill(),
+    /** A gateway that is told to stop does not wait for its console. */
+    close(): void {
+      builder?.kill()
+      builder?.unref()
+      builder?.stderr?.destroy()
+    },
   }
 }

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
 import { type ConsoleServer, PAGES, startConsole } from './support/console.ts'
+import { until } from './support/process.ts'
 
 const PREFIX = '/gateway/one'
 const HTML = { accept: 'text/html' }
@@ -100,5 +106,27 @@ describe('the files of the console', () => {
     }
     assert.ok((await weigh(assetsOf('js'))) <= FIRST_SCRIPTS_BYTES)
     assert.ok((await weigh(assetsOf('css'))) <= FIRST_STYLES_BYTES)
+  })
+})
+
+describe('whoever makes the console', () => {
+  const place = fileURLToPath(new URL('../console/', import.meta.url))
+  const lock = join(place, 'dist.lock')
+
+  it('goes on after one that was killed, and leaves nothing behind when it is stopped itself', async () => {
+    const killed = spawn(process.execPath, ['--eval', '0'])
+    await once(killed, 'exit')
+    writeFileSync(lock, String(killed.pid))
+    const builder = spawn(process.execPath, [join(place, 'build.ts')], { stdio: 'ignore' })
+    const ended = once(builder, 'exit')
+    await until('the lock to be taken', () =>
+      existsSync(lock) && readFileSync(lock, 'utf8') === String(builder.pid) ? true : undefined,
+    )
+    builder.kill()
+    await ended
+    assert.deepEqual(
+      readdirSync(place).filter(name => name.startsWith('dist.')),
+      [],
+    )
   })
 })

@@ -46,6 +46,17 @@ function describePlayground(): void {
     return row as { cost: string; token_name: string; username: string }
   }
 
+  it('offers to ask only when it is known which models there are', async () => {
+    const known = Promise.withResolvers<void>()
+    await page.route('**/api/pricing*', route => known.promise.then(() => route.continue()))
+    await open('chat')
+    await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
+    assert.ok(await shown().getByRole('button', { name: 'Run' }).isDisabled())
+    known.resolve()
+    await page.locator('button[type=submit]:enabled').waitFor()
+    await page.unroute('**/api/pricing*')
+  })
+
   it('chats as the person who is signed in: without a key, and the cost is the ledger’s', async () => {
     await open('chat')
     await page.getByLabel('Message', { exact: true }).fill('Say something about water.')

@@ -563,6 +563,10 @@ for (const engine of ENGINES)
     })
     after(() => relay.gateway.close())
 
+    /** Until the provider has been asked so often in all: what was sent then was admitted before. */
+    const untilSeen = (count: number) =>
+      until('the provider to be asked', async () => ((await relay.seenInAll()) >= count ? true : undefined))
+
     async function newUser(quota: number) {
       const user = await relay.gateway.createUser({ quota })
       const self = () =>
@@ -626,8 +630,9 @@ for (const engine of ENGINES)
     it('bills the price of the admission, whatever changes meanwhile', async () => {
       const { model } = await relay.serve('sim-words-4-slow-300')
       const { id, key } = await relay.newToken()
+      const seen = await relay.seenInAll()
       const running = relay.chat(key, ask(model))
-      await delay(100)
+      await untilSeen(seen + 1)
       await relay.must(relay.api('POST', '/api/price/', { model, input: 50, output: 50 }))
       assert.equal((await running).status, 200)
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
@@ -661,13 +666,14 @@ for (const engine of ENGINES)
     })
 
     it('finishes and charges a request whose token is deleted or expires meanwhile', async () => {
-      const { model } = await relay.serve('sim-words-20-pace-60')
-      // Late enough to be admitted on a busy machine, and before the stream has ended.
-      const expiry = Math.ceil((Date.now() + 400) / 1000)
-      const expiring = await relay.newToken({ expired_time: expiry })
+      const { model } = await relay.serve('sim-words-20-pace-150')
       const deleted = await relay.newToken()
+      const seen = await relay.seenInAll()
+      // Late enough to be admitted on a busy machine, and before the stream has ended.
+      const expiry = Math.ceil((Date.now() + 1_000) / 1000)
+      const expiring = await relay.newToken({ expired_time: expiry })
       const running = [expiring, deleted].map(({ key }) => relay.chat(key, ask(model, STREAM)))
-      await delay(200)
+      await untilSeen(seen + 2)
       await relay.must(relay.api('DELETE', `/api/token/${deleted.id}`))
       refusedWith(await relay.chat(deleted.key, ask(model)), 401, 'invalid_api_key')
       for (const reply of await Promise.all(running)) assert.equal(eventsOf(reply).at(-1), '[DONE]')

@@ -107,6 +107,11 @@ for (const engine of ENGINES) {
       assert.equal(reply.status, 200, reply.text)
       return { id: id as number, key: reply.body.data.key as string }
     }
+    /** How many requests the provider has seen. */
+    const seenInAll = async () => {
+      const report = await (await fetch(`${simulator?.url}/sim/requests`)).json()
+      return (report as { total: number }).total
+    }
     const userOf = (id: number) => made.must(server.api('GET', `/api/user/${id}`))
     const tokenOf = (id: number) => made.must(server.api('GET', `/api/token/${id}`))
     const volley = (count: number, key: string, body: string) =>
@@ -250,10 +255,14 @@ for (const engine of ENGINES) {
       const { model } = await made.serve('sim-words-30-pace-10', {}, { per_call: 0.01 })
       const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
       const before = childrenOf(server.pid)
+      const seen = await seenInAll()
       const volleyed = Promise.allSettled(
         Array.from({ length: 64 }, () => client.chat(key, ask(model, { stream: true }))),
       )
-      await delay(150)
+      // Most of them are under way then, and so some of every worker's.
+      await until('the provider to be asked', async () =>
+        (await seenInAll()) >= seen + 48 ? true : undefined,
+      )
       process.kill(before[1] ?? 0, 'SIGKILL')
       const replies = await volleyed
       const whole = replies.filter(

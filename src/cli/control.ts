@@ -1,8 +1,12 @@
 import { chmodSync, rmSync } from 'node:fs'
-import { createServer, request, type Server } from 'node:http'
+import type { Server } from 'node:http'
+import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
 import { CommandError } from './command.ts'
 import type { Operations } from './operations.ts'
+
+// As the front door does.
+const { createServer, request } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 const MAX_BODY = 64 * 1024
 const TIMEOUT_MS = 600_000

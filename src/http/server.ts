@@ -1,10 +1,5 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
 import {
   type AddressInfo,
   createServer as createNetServer,
@@ -14,6 +9,9 @@ import {
 import { Refusal } from '../domain/errors.ts'
 import type { Crowd } from './crowd.ts'
 import { managementError } from './errors.ts'
+
+// An import of it would load the client of `fetch` as well, for its names: a twentieth of the start.
+const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 /** Every limit of the front door, documented in docs/limits.md. */
 const LIMITS = {

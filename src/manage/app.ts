@@ -44,6 +44,13 @@ function refusalOf(error: Error & { statusCode?: number; code?: string }): Refus
 export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promise<FastifyInstance> {
   const newRequestId = createRequestIds()
   const app: FastifyInstance = Fastify({
+    // Given here and not later, so that the library's own, with a hundred modules, are not loaded at all.
+    schemaController: {
+      compilersFactory: {
+        buildValidator: () => validatorCompiler as never,
+        buildSerializer: () => serializerCompiler as never,
+      },
+    },
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: () => newRequestId(Date.now()),
@@ -63,8 +70,6 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
 
   app.decorateRequest('bodyDigest', '')
   app.decorateRequest('caller')
-  app.setValidatorCompiler(validatorCompiler as never)
-  app.setSerializerCompiler(serializerCompiler)
 
   // Whatever a body calls itself, it is read as JSON: the contract knows nothing else, and says so when it is not.
   app.removeAllContentTypeParsers()

@@ -1,5 +1,3 @@
-import { Sha256 } from '@aws-crypto/sha256-js'
-import { SignatureV4 } from '@smithy/signature-v4'
 import type { Unsigned } from './provider.ts'
 
 export type AwsKey = {
@@ -18,6 +16,11 @@ export async function signAws(
   { service, region }: { readonly service: string; readonly region: string },
   { method, url, headers, body, at }: Unsigned,
 ): Promise<Readonly<Record<string, string>>> {
+  // Loaded with the first request that needs it: most gateways have no such channel.
+  const [{ Sha256 }, { SignatureV4 }] = await Promise.all([
+    import('@aws-crypto/sha256-js'),
+    import('@smithy/signature-v4'),
+  ])
   const signer = new SignatureV4({ credentials, region, service, sha256: Sha256 })
   const type = headers['content-type']
   const signed = await signer.sign(

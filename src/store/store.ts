@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
-import pg from 'pg'
+import type { PoolConfig } from 'pg'
 import { foundation } from './migrations/0001-foundation.ts'
 import { books } from './migrations/0002-books.ts'
 import { videos } from './migrations/0003-videos.ts'
@@ -41,26 +41,31 @@ const PING_TIMEOUT_MS = 3_000
 /** Amounts and ids stay below 2^53 (contract 4), so PostgreSQL's bigint is read as a number. */
 const INT8_OID = 20
 const NUMERIC_OID = 1700
-const types = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === INT8_OID || oid === NUMERIC_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
-}
 
-function openPostgres(url: string, maxConnections: number) {
+/** The driver is loaded with the first question: a gateway on the embedded database never needs it. */
+async function openPool(url: string, maxConnections: number) {
+  const { default: pg } = await import('pg')
+  const types = {
+    getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+      oid === INT8_OID || oid === NUMERIC_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
+  }
   const pool = new pg.Pool({
     connectionString: url,
     max: maxConnections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
-    types: types as NonNullable<pg.PoolConfig['types']>,
+    types: types as NonNullable<PoolConfig['types']>,
   })
   // An idle connection that breaks is replaced by the pool; the next query tells if the database is gone.
   pool.on('error', () => {})
   // One that breaks in somebody's hands, between two queries, fails the next one; unheard it would end the process.
   pool.on('connect', client => client.on('error', () => {}))
-  return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  return pool
 }
+
+const openPostgres = (url: string, maxConnections: number) =>
+  new Kysely<Database>({ dialect: new PostgresDialect({ pool: () => openPool(url, maxConnections) }) })
 
 const openSqlite = (path: string, fullSync: boolean) =>
   new Kysely<Database>({ dialect: createSqliteDialect({ path, fullSync }) })
@@ -115,6 +120,10 @@ async function refuseNewer(db: Db): Promise<void> {
   if (newest !== undefined && !(newest in MIGRATIONS)) throw new NewerStoreError(newest)
 }
 
+/** By PostgreSQL's code, which nothing else uses, so that no class of the driver is needed. */
+const isPostgres = (error: unknown, code: string) =>
+  error instanceof Error && 'code' in error && error.code === code
+
 const POSTGRES_DEADLOCK = '40P01'
 /** Each time one of those who wait in a circle is through. */
 const MOST_TRIES = 10
@@ -128,8 +137,7 @@ export async function transact<Result>(db: Db, work: (trx: Trx) => Promise<Resul
     try {
       return await db.transaction().execute(work)
     } catch (error) {
-      const isUndone = error instanceof pg.DatabaseError && error.code === POSTGRES_DEADLOCK
-      if (!isUndone || tries === MOST_TRIES) throw error
+      if (!isPostgres(error, POSTGRES_DEADLOCK) || tries === MOST_TRIES) throw error
     }
 }
 
@@ -141,5 +149,5 @@ const POSTGRES_UNIQUE_VIOLATION = '23505'
 export function isUniqueViolation(error: unknown): boolean {
   if (error instanceof SqliteError)
     return error.errcode === SQLITE_CONSTRAINT_UNIQUE || error.errcode === SQLITE_CONSTRAINT_PRIMARYKEY
-  return error instanceof pg.DatabaseError && error.code === POSTGRES_UNIQUE_VIOLATION
+  return isPostgres(error, POSTGRES_UNIQUE_VIOLATION)
 }

@@ -1,13 +1,9 @@
 import { startSimulator } from '../../simulator/server.ts'
-import { createConsoleFiles } from '../../src/console-files.ts'
-import { createLog } from '../../src/log.ts'
 import { newDirectory, startServer } from './process.ts'
 
 /** The program with its console made, and a provider to connect. */
 export async function startConsole(env: Readonly<Record<string, string>> = {}) {
   const simulator = await startSimulator()
-  // As the program itself would: a console that is made anew under a running test would pull its files away.
-  await createConsoleFiles(createLog('silent')).prepare()
   const server = await startServer({ dataDir: newDirectory(), env })
   return {
     ...server,

@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import type { Report } from '../../src/cli/command.ts'
 import { callControl } from '../../src/cli/control.ts'
+import { createConsoleFiles } from '../../src/console-files.ts'
+import { createLog } from '../../src/log.ts'
 import { openStore, type Store } from '../../src/store/store.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 import { createDatabase } from './postgres.ts'
@@ -35,9 +37,9 @@ export function newDirectory(): string {
 
 let cache: string | undefined
 
-/** Many processes run the same source: what the first compiled, the others need not. */
+/** Many processes run the same source: what the first of all files compiled, the others need not. */
 function compiled(): string {
-  cache ??= newDirectory()
+  cache ??= process.env.NODE_COMPILE_CACHE ?? newDirectory()
   return cache
 }
 
@@ -183,8 +185,13 @@ export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): E
   ...env,
 })
 
+let consoleMade: Promise<void> | undefined
+
 /** A server as a process of its own, asked until it is ready. */
 export async function startServer(options: ServerOptions) {
+  // Otherwise it would be made by the server, in a process beside it: under a running test, and as often as one starts.
+  consoleMade ??= createConsoleFiles(createLog('warn')).prepare()
+  await consoleMade
   const program = launch(['start', ...(options.args ?? [])], { env: settingsOf(options) })
   const said = () => `${program.stderr()}${program.stdout()}`
   const address = await until('a server to be ready', () => {

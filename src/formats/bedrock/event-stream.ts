@@ -1,4 +1,4 @@
-import { EventStreamCodec } from '@smithy/eventstream-codec'
+import { createRequire } from 'node:module'
 import type { Stage } from '../../wire/stage.ts'
 
 /** What a frame of the vendor's event streams says: `kind` is `event`, `exception` or `error`. */
@@ -10,8 +10,13 @@ const MIN_FRAME_BYTES = 16
 
 const LENGTH_BYTES = 4
 
+const require = createRequire(import.meta.url)
+/** Loaded with the first such stream, and at once, since a scanner is made in the middle of one: few gateways need it. */
+const codecLibrary = () => require('@smithy/eventstream-codec') as typeof import('@smithy/eventstream-codec')
+
 /** Cuts binary frames. One that is cut in the middle at the end is left out; a broken one is an error. */
 export function createFrameScanner(): Stage<Buffer, EventFrame> {
+  const { EventStreamCodec } = codecLibrary()
   const codec = new EventStreamCodec(
     bytes => Buffer.from(bytes as Uint8Array).toString('utf8'),
     text => Buffer.from(text),

@@ -175,7 +175,14 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
               </div>
             )}
           </div>
-          <Composer question={question} onChange={setQuestion} onRun={run} onStop={stop} isBusy={isBusy} />
+          <Composer
+            question={question}
+            onChange={setQuestion}
+            onRun={run}
+            onStop={stop}
+            isBusy={isBusy}
+            canAsk={isReady}
+          />
         </section>
         <AsCode
           path={CHAT_PATH}

@@ -21,14 +21,16 @@ type ComposerProps = {
   readonly onRun: (question: Question) => void
   readonly onStop: () => void
   readonly isBusy: boolean
+  /** False until it is known who can be asked, and while a setting cannot be read. */
+  readonly canAsk: boolean
 }
 
 /** Where a question is written: Enter asks, Shift and Enter begins a line, Escape stops what runs. */
-export function Composer({ question, onChange, onRun, onStop, isBusy }: ComposerProps) {
+export function Composer({ question, onChange, onRun, onStop, isBusy, canAsk }: ComposerProps) {
   const { t } = useTranslation()
   const picker = useRef<HTMLInputElement>(null)
   const { text, pictures } = question
-  const isReady = text.trim() !== '' && !isBusy
+  const isReady = canAsk && !isBusy && text.trim() !== ''
   const run = () => isReady && onRun(question)
   const add = async (files: FileList | null) => {
     const read = await Promise.all([...(files ?? [])].map(dataAddress))
