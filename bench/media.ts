@@ -21,9 +21,12 @@ const UPSTREAM = fileURLToPath(new URL('upstream.ts', import.meta.url))
 
 type Asked = { readonly path: string; readonly type: string; readonly body: Buffer }
 
+/** As clients write them; the parser looks for all of it, so that a short one would be slow. */
+const BOUNDARY = '----formdata-undici-048627193505'
+
 const part = (name: string, value: string | Buffer, more = '') =>
   Buffer.concat([
-    Buffer.from(`--b\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`),
+    Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`),
     Buffer.from(value),
     Buffer.from('\r\n'),
   ])
@@ -36,11 +39,11 @@ const ASKED = {
   },
   'an upload of 1 MB': {
     path: '/v1/audio/transcriptions',
-    type: 'multipart/form-data; boundary=b',
+    type: `multipart/form-data; boundary=${BOUNDARY}`,
     body: Buffer.concat([
       part('model', 'whisper-1'),
       part('file', wavFile(MEGABYTE / 8_000), '; filename="a.wav"'),
-      Buffer.from('--b--\r\n'),
+      Buffer.from(`--${BOUNDARY}--\r\n`),
     ]),
   },
 } as const satisfies Record<string, Asked>

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { type Dirent, existsSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 
@@ -32,7 +32,7 @@ async function digestOfSources(): Promise<string> {
   const stats = await Promise.all(files.map(file => stat(file)))
   const hash = createHash('sha256')
   for (const [index, { size, mtimeMs }] of stats.entries())
-    hash.update(`${files[index]}\0${size}\0${mtimeMs}\0`)
+    hash.update(`${relative(ROOT, files[index] ?? '')}\0${size}\0${mtimeMs}\0`)
   return hash.digest('hex')
 }
 
