@@ -156,9 +156,9 @@ for (const engine of ENGINES) {
       await media.addChannel({ models: [model], model_mapping: { [model]: 'sim-reset' }, priority: 8 })
       await media.addChannel({ models: [model], model_mapping: { [model]: 'whisper-1' }, priority: 1 })
       const { id, key } = await media.open()
-      const reply = await media.post(PATH, key, soundForm({ model }, wavOf(30)))
-      assert.equal(reply.body?.text, `I heard speech.wav of ${wavFile(30).length} bytes.`, reply.text)
-      assert.equal((await media.rowOf(id)).cost, 30 * SECOND_NANOS)
+      const reply = await media.post(PATH, key, soundForm({ model }, wavOf(40)))
+      assert.equal(reply.body?.text, `I heard speech.wav of ${wavFile(40).length} bytes.`, reply.text)
+      assert.equal((await media.rowOf(id)).cost, 40 * SECOND_NANOS)
     })
 
     it('takes every name and every value that the specification allows', async () => {

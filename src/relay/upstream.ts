@@ -134,6 +134,12 @@ function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure 
   return { kind: 'failure', reason, message: code || error.name, wasSent }
 }
 
+/** Pieces may stand in an array, of which the library's types know nothing. */
+const sendable = (body: Ask['body']) =>
+  body === undefined || Buffer.isBuffer(body)
+    ? (body ?? null)
+    : ((body.inMemory?.() as Buffer | undefined) ?? body.open())
+
 /** Most answers come in one piece, which need not be copied. */
 const joined = (chunks: readonly Buffer[], size: number): Buffer => {
   const [only] = chunks
@@ -247,7 +253,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
             body === undefined || Buffer.isBuffer(body)
               ? proven
               : { ...proven, 'content-length': String(body.length) },
-          body: body === undefined ? null : Buffer.isBuffer(body) ? body : (body.whole?.() ?? body.open()),
+          body: sendable(body),
           // The first byte has its own deadline above, which also waits for the first event.
           headersTimeout: 0,
           bodyTimeout: timeouts.idleMs,

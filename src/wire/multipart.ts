@@ -21,9 +21,12 @@ export type Part =
 export type Upload = {
   readonly length: number
   open(): Readable
-  /** The same in one piece, where nothing of it has to be fetched: one write costs less than many. */
-  whole?(): Buffer | undefined
+  /** The same where nothing of it has to be fetched: a small one in one piece, because one write costs less than many. */
+  inMemory?(): Buffer | readonly Buffer[] | undefined
 }
+
+/** Longer ones are not put together: that would cost more than their writes, and as much memory again. */
+const ONE_PIECE_BYTES = 256 * 1024
 
 const BREAKERS = /["\r\n]/g
 const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n': '%0A' }
@@ -48,14 +51,14 @@ export function encodeMultipart(parts: readonly Part[]): Upload & { readonly con
   ])
   const all = [...pieces, Buffer.from(`--${boundary}--\r\n`)]
   const length = all.reduce((sum, piece) => sum + (Buffer.isBuffer(piece) ? piece.length : piece.size), 0)
-  function whole(): Buffer | undefined {
+  function inMemory(): Buffer | readonly Buffer[] | undefined {
     const found: Buffer[] = []
     for (const piece of all) {
       const chunks = Buffer.isBuffer(piece) ? [piece] : piece.inMemory?.()
       if (chunks === undefined) return undefined
       found.push(...chunks)
     }
-    return Buffer.concat(found, length)
+    return length > ONE_PIECE_BYTES ? found : Buffer.concat(found, length)
   }
   async function* bytes() {
     for (const piece of all) {
@@ -67,6 +70,6 @@ export function encodeMultipart(parts: readonly Part[]): Upload & { readonly con
     length,
     contentType: `multipart/form-data; boundary=${boundary}`,
     open: () => Readable.from(bytes(), { objectMode: false }),
-    whole,
+    inMemory,
   }
 }
