@@ -13,8 +13,8 @@ import { median, printTable } from './table.ts'
 /** What a megabyte costs a gateway on its way through: as speech to a client, and as an upload to a provider. */
 const CONNECTIONS = 8
 /** So many that what a process does besides, and its warming up, do not count. */
-const REQUESTS = 600
-const WARMING = 1_500
+const REQUESTS = 2_000
+const WARMING = 4_000
 const MEGABYTE = 1_048_576
 
 const UPSTREAM = fileURLToPath(new URL('upstream.ts', import.meta.url))
