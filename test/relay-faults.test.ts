@@ -563,10 +563,6 @@ for (const engine of ENGINES)
     })
     after(() => relay.gateway.close())
 
-    /** Until the provider has been asked so often in all: what was sent then was admitted before. */
-    const untilSeen = (count: number) =>
-      until('the provider to be asked', async () => ((await relay.seenInAll()) >= count ? true : undefined))
-
     async function newUser(quota: number) {
       const user = await relay.gateway.createUser({ quota })
       const self = () =>
@@ -632,7 +628,7 @@ for (const engine of ENGINES)
       const { id, key } = await relay.newToken()
       const seen = await relay.seenInAll()
       const running = relay.chat(key, ask(model))
-      await untilSeen(seen + 1)
+      await relay.untilSeen(seen + 1)
       await relay.must(relay.api('POST', '/api/price/', { model, input: 50, output: 50 }))
       assert.equal((await running).status, 200)
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
@@ -673,7 +669,7 @@ for (const engine of ENGINES)
       const expiry = Math.ceil((Date.now() + 1_000) / 1000)
       const expiring = await relay.newToken({ expired_time: expiry })
       const running = [expiring, deleted].map(({ key }) => relay.chat(key, ask(model, STREAM)))
-      await untilSeen(seen + 2)
+      await relay.untilSeen(seen + 2)
       await relay.must(relay.api('DELETE', `/api/token/${deleted.id}`))
       refusedWith(await relay.chat(deleted.key, ask(model)), 401, 'invalid_api_key')
       for (const reply of await Promise.all(running)) assert.equal(eventsOf(reply).at(-1), '[DONE]')
@@ -713,19 +709,25 @@ describe('a client that', () => {
     `${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
   describe('leaves', () => {
+    /** So long after the provider was asked. */
     async function leaveAfter(sent: string, ms: number, more = {}) {
       const { model } = await relay.serve(sent)
       const token = await relay.newToken()
-      const leaving = AbortSignal.timeout(ms)
-      await assert.rejects(async () => {
+      const leaving = new AbortController()
+      const seen = await relay.seenInAll()
+      const left = assert.rejects(async () => {
         const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
           method: 'POST',
           headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
           body: JSON.stringify(ask(model, more)),
-          signal: leaving,
+          signal: leaving.signal,
         })
         await response.text()
       })
+      await relay.untilSeen(seen + 1)
+      await delay(ms)
+      leaving.abort()
+      await left
       return token
     }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Api, type EngineName, type Reply, startGateway } from './gateway.ts'
+import { until } from './process.ts'
 
 /** Nanodollars a token of every model that `serve` makes. */
 export const INPUT_NANOS = 1_000
@@ -91,6 +92,9 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
   const chat = (key: string | null, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
     patiently(() => gateway.api('POST', '/v1/chat/completions', body, { token: key, headers }))
 
+  const seenInAll = async () =>
+    ((await (await fetch(`${upstream}/sim/requests`)).json()) as { total: number }).total
+
   /** The usage and error rows of a token once there are so many; the books follow an answer within a second. */
   async function rowsOf(tokenId: number, atLeast = 1) {
     for (let turn = 0; ; turn++) {
@@ -101,7 +105,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
         .where('type', 'in', [2, 5])
         .orderBy('id')
         .execute()
-      if (rows.length >= atLeast || turn === 100) {
+      if (rows.length >= atLeast || turn === 500) {
         assert.ok(rows.length >= atLeast, `${rows.length} rows instead of ${atLeast}`)
         return rows.map(row => ({ ...row, cost: Number(row.cost), other: JSON.parse(row.other) }))
       }
@@ -138,9 +142,10 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
       }
       return report.last.filter(({ model }) => model === sent)
     },
-    async seenInAll(): Promise<number> {
-      return ((await (await fetch(`${upstream}/sim/requests`)).json()) as { total: number }).total
-    },
+    seenInAll,
+    /** Until the provider has been asked so often in all: what was sent then was admitted before. */
+    untilSeen: (count: number) =>
+      until('the provider to be asked', async () => ((await seenInAll()) >= count ? true : undefined)),
   }
 }
 
