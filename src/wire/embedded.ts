@@ -30,11 +30,12 @@ async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
 /** JSON in one piece, or, where files stand in it, one that is made while it is sent: they are never in memory whole. */
 export function encodeDocument(document: object): Buffer | Upload {
   const files: StoredFile[] = []
-  // Nothing that a client writes can be this.
-  const mark = randomBytes(16).toString('hex')
+  let mark = ''
   const text = JSON.stringify(document, (_name, value: unknown) => {
     if (!isEmbedded(value)) return value
     files.push(value[FILE])
+    // Nothing that a client writes can be this.
+    mark ||= randomBytes(16).toString('hex')
     return `${value.before}${mark}`
   })
   if (files.length === 0) return Buffer.from(text)
