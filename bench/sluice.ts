@@ -32,6 +32,8 @@ export async function startSluice({
     stdio: ['ignore', 'ignore', 'pipe'],
     env: {
       PATH: process.env.PATH ?? '',
+      // For looking closer: --cpu-prof, --trace-gc and their like reach the gateway.
+      NODE_OPTIONS: process.env.NODE_OPTIONS ?? '',
       PORT: String(port),
       SLUICE_DATA: folder,
       SLUICE_LOG: 'error',

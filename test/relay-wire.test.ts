@@ -143,6 +143,38 @@ describe('between client and provider', () => {
       `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n`
 
+    it('of an old client is streamed to without frames, a newer one’s in frames of their own length', async () => {
+      const words = ['naïve ✓ 💧', 'x'.repeat(40_000)]
+      const spoken = words.map(content => frame({ choices: [{ index: 0, delta: { content } }] }))
+      const { key, model } = await serve(stream(...spoken, FINISH))
+      const body = JSON.stringify(question(model, { stream: true }))
+      const asked = post(key, body, { more: 'Connection: close\r\n' }) + body
+      const said = `${spoken.join('')}${FINISH}data: [DONE]\n\n`
+      const bodyOf = (answer: string) => answer.slice(answer.indexOf('\r\n\r\n') + 4)
+
+      const plain = await raw(asked.replace('HTTP/1.1', 'HTTP/1.0'))
+      assert.doesNotMatch(plain, /transfer-encoding/i)
+      assert.ok(bodyOf(plain) === said)
+
+      const framed = await raw(asked)
+      assert.match(framed, /transfer-encoding: chunked/i)
+      const rest = Buffer.from(bodyOf(framed))
+      const pieces: Buffer[] = []
+      for (let at = 0; ; ) {
+        const lineEnd = rest.indexOf('\r\n', at)
+        const length = Number.parseInt(rest.toString('latin1', at, lineEnd), 16)
+        at = lineEnd + 2 + length
+        assert.equal(rest.toString('latin1', at, at + 2), '\r\n')
+        at += 2
+        if (length === 0) {
+          assert.equal(at, rest.length)
+          break
+        }
+        pieces.push(rest.subarray(lineEnd + 2, at - 2))
+      }
+      assert.ok(Buffer.concat(pieces).toString() === said)
+    })
+
     it('may name the whole address, as proxies do', async () => {
       const { key, model } = await serve(whole)
       const body = JSON.stringify(question(model))

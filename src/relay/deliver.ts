@@ -26,6 +26,22 @@ const STALL_MS = 60_000
 const PROGRESS_MS = 1_000
 const KEEP_ALIVE_MS = 15_000
 
+/** Above this a copy costs more than what it saves. */
+const SMALL_BYTES = 16_384
+
+/**
+ * A small piece leaves with the length before it and the end behind it as one text, a character a byte: one plain write
+ * instead of four that are gathered. Node.js is told that there is no more to frame, for as long as that takes.
+ */
+function writeSmall(response: ServerResponse, bytes: Buffer): boolean {
+  response.chunkedEncoding = false
+  try {
+    return response.write(`${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`, 'latin1')
+  } finally {
+    response.chunkedEncoding = true
+  }
+}
+
 /** The one loop that owns both sockets of a stream: bytes, backpressure, departure, silence. */
 export function deliver(delivering: Delivering): Promise<Delivery> {
   const { response, flow, meter, keepAlive, abort, onProgress, nowMs } = delivering
@@ -52,7 +68,9 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
 
   function write(bytes: Buffer): void {
     lastWriteMs = nowMs()
-    if (response.write(bytes) || stalledSinceMs !== 0) return
+    const isSmall = bytes.length > 0 && bytes.length <= SMALL_BYTES
+    const isTaken = response.chunkedEncoding && isSmall ? writeSmall(response, bytes) : response.write(bytes)
+    if (isTaken || stalledSinceMs !== 0) return
     stalledSinceMs = lastWriteMs
     flow.pause()
   }

@@ -122,9 +122,7 @@ const movePosition = ({ nodeId, lastLsn, oldestOpenLsn }: Position): Change => (
 function insert(table: string, columns: readonly Column[], rows: Change['rows'], onConflict = ''): Change {
   const names = columns.map(([name]) => name).join(', ')
   return {
-    // Without a condition SQLite would take the conflict clause for one of a join.
-    statement: given =>
-      `insert into ${table} (${names}) select ${names} from ${given.table} where true ${onConflict}`,
+    statement: given => `insert into ${table} (${names}) ${given.inserted} ${onConflict}`,
     columns,
     rows,
   }
