@@ -1,15 +1,20 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { buildProgram } from '../bundle.ts'
 import { createDatabase, freePort, stopOwnPostgres } from '../test/support/postgres.ts'
 import { MODEL, STREAM_MODEL } from './answers.ts'
 import { start, untilAnswers } from './process.ts'
 
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const ROOT_TOKEN = 'bench-root-access-token-01'
 const INSPECTOR_CHATTER = /^(Debugger|Waiting for the debugger)/
 const QUOTA = 4_000_000_000_000
+
+let program: Promise<string> | undefined
+function built(): Promise<string> {
+  program ??= buildProgram()
+  return program
+}
 
 export const ENGINES = ['sqlite', 'postgres'] as const
 export type Engine = (typeof ENGINES)[number]
@@ -28,7 +33,7 @@ export async function startSluice({
   const database = engine === 'postgres' ? await createDatabase() : undefined
   const [port, inspectorPort] = [await freePort(), await freePort()]
   const flags = inspected ? [`--inspect=127.0.0.1:${inspectorPort}`, '--inspect-publish-uid=http'] : []
-  const running = start(process.execPath, [...flags, MAIN, 'start'], {
+  const running = start(process.execPath, [...flags, await built(), 'start'], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: {
       PATH: process.env.PATH ?? '',

@@ -6,10 +6,8 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 
-/** `package.json` stands one level above the source, two above the built program. */
-const ROOT = ['..', '../..']
-  .map(path => fileURLToPath(new URL(path, import.meta.url)))
-  .find(path => existsSync(join(path, 'package.json'))) as string
+/** One level above the source, and above the built program. */
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 /** What the console is made of. Other files may change without making it stale. */
 const SOURCES = {

@@ -40,7 +40,7 @@ type Furnishing = {
 
 /** Starts the simulator as a process of its own and waits for the address it prints. */
 function startSimulator(): Promise<{ url: string; child: ChildProcess }> {
-  const file = programFile(import.meta.url, '../simulator/main').pathname
+  const file = programFile('../simulator/main').pathname
   // Its standard input is ours to close, which also happens when this process is killed.
   const child = spawn(process.execPath, [file, '--with-parent'], { stdio: ['pipe', 'pipe', 'inherit'] })
   return new Promise((resolve, reject) => {

@@ -13,7 +13,7 @@ export function startWorkers(config: Config, port: number, log: Logger) {
   const rates = createRates({ nowMs: Date.now })
   const throttle = createThrottle(Date.now)
   return startSupervisor({
-    program: fileURLToPath(programFile(import.meta.url, './main')),
+    program: fileURLToPath(programFile('main')),
     args: ['start'],
     env: {
       PORT: String(port),

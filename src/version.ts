@@ -1,16 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** `package.json` stands one level above the source, two above the built program. */
-function readVersion(): string {
-  for (const path of ['../package.json', '../../package.json']) {
-    try {
-      const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'))
-      if (name === 'sluice') return version
-    } catch {
-      // Not there: the next place.
-    }
-  }
-  return 'unknown'
-}
+/** `package.json` stands one level above the source, and above the built program. */
+const { version: given } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
-export const version = readVersion()
+export const version: string = given

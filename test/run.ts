@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
+import { buildProgram } from '../bundle.ts'
 import { createConsoleFiles } from '../src/console-files.ts'
 import { createLog } from '../src/log.ts'
 import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
+import { PROGRAM_VARIABLE } from './support/program.ts'
 
 /**
  * Runs the tests over one PostgreSQL: everything with campaigns short and a fixed seed, or, with --campaign, the
@@ -49,6 +51,8 @@ const files =
 
 // Once for all: every gateway that the tests start would begin to make it otherwise.
 await createConsoleFiles(createLog('warn')).prepare()
+// Whatever is started as a process is the program as it is shipped.
+process.env[PROGRAM_VARIABLE] = await buildProgram()
 const postgres = await startPostgres()
 process.env[POSTGRES_VARIABLE] = postgres.url
 // The program is started a few hundred times: what was compiled once need not be compiled again.

@@ -5,13 +5,13 @@ import { CommandError } from './command.ts'
 /** What a thread of a command says once, before it ends. */
 export type ThreadOutcome = { readonly result: unknown } | { readonly error: string }
 
-/** Runs a file beside this one as a thread, for work that is long or waits for a disk. */
+/** Runs a file of this room as a thread, for work that is long or waits for a disk. */
 export async function runThread<Result>(
   name: 'backup-thread' | 'journal-thread',
   job: object,
 ): Promise<Result> {
   const outcome = await new Promise<ThreadOutcome>((resolve, reject) => {
-    const worker = new Worker(programFile(import.meta.url, `./${name}`), { workerData: job })
+    const worker = new Worker(programFile(`cli/${name}`), { workerData: job })
     worker.once('message', resolve)
     worker.once('error', reject)
     worker.once('exit', () => reject(new Error(`${name} ended without a word`)))

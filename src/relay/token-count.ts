@@ -38,7 +38,7 @@ export function createTokenCounter({
   }
 
   function start(): Worker {
-    const started = new Worker(programFile(import.meta.url, './token-count-thread'), {
+    const started = new Worker(programFile('relay/token-count-thread'), {
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     })
     started.unref()

@@ -30,7 +30,7 @@ type Waiting = { resolve(outcome: { rows: unknown[]; changes: number }): void; r
 
 /** A thread with a connection of its own; statements run in the order they are sent. */
 function startThread(options: ThreadOptions) {
-  const worker = new Worker(programFile(import.meta.url, './sqlite-thread'), {
+  const worker = new Worker(programFile('store/sqlite-thread'), {
     workerData: options,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
   })

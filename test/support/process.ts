@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import type { Report } from '../../src/cli/command.ts'
 import { callControl } from '../../src/cli/control.ts'
@@ -13,8 +12,8 @@ import { createLog } from '../../src/log.ts'
 import { openStore, type Store } from '../../src/store/store.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 import { createDatabase } from './postgres.ts'
+import { PROGRAM } from './program.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const READY_MS = 60_000
 
 export type Env = Readonly<Record<string, string>>
@@ -45,7 +44,7 @@ function compiled(): string {
 
 /** The program as a process of its own, with these settings and none of the machine's. */
 export function launch(args: readonly string[], { env = {}, cwd }: { env?: Env; cwd?: string } = {}) {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
     cwd: cwd ?? newDirectory(),
     env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), NODE_COMPILE_CACHE: compiled(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
