@@ -12,7 +12,7 @@ import { createLog } from '../../src/log.ts'
 import { openStore, type Store } from '../../src/store/store.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 import { createDatabase } from './postgres.ts'
-import { PROGRAM } from './program.ts'
+import { PROGRAM, SOURCE } from './program.ts'
 
 const READY_MS = 60_000
 
@@ -44,7 +44,7 @@ function compiled(): string {
 
 /** The program as a process of its own, with these settings and none of the machine's. */
 export function launch(args: readonly string[], { env = {}, cwd }: { env?: Env; cwd?: string } = {}) {
-  const child = spawn(process.execPath, [PROGRAM, ...args], {
+  const child = spawn(process.execPath, [env.NODE_OPTIONS ? SOURCE : PROGRAM, ...args], {
     cwd: cwd ?? newDirectory(),
     env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), NODE_COMPILE_CACHE: compiled(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
