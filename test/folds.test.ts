@@ -104,7 +104,11 @@ for (const engine of ENGINES) {
     const FILTERS: readonly Partial<RollupFilter>[] = [
       {},
       { userId: 2 },
-      { tokenId: 21 },
+      { tokenIds: [21] },
+      { tokenIds: [20, 31] },
+      { tokenIds: [21], channelId: 2 },
+      { userId: 2, tokenIds: [20], model: 'gamma' },
+      { userId: 2, channelId: 1 },
       { channelId: 1 },
       { model: 'beta' },
       { channelId: 1, model: 'alpha' },
@@ -149,6 +153,18 @@ for (const engine of ENGINES) {
       await store.db.deleteFrom('rollup_folds').execute()
       await folding.fold()
       assert.deepEqual(await figures(), plain)
+    })
+
+    it('are the same for a token whose owner is known, and found by both', async () => {
+      const plain = await figures()
+      await store.db
+        .insertInto('token_names')
+        .values([20, 21, 31].map(token_id => ({ token_id, name: 'x', user_id: Math.floor(token_id / 10) })))
+        .execute()
+      assert.deepEqual(await figures(), plain)
+      await store.db.deleteFrom('rollup_folds').execute()
+      assert.deepEqual(await figures(), plain)
+      await folding.fold()
     })
 
     it('are made for what is over, and for nothing else', async () => {

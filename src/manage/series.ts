@@ -65,7 +65,7 @@ const narrowed = (
   query: Pick<Query<(typeof insightContract)['usageTop']>, 'user_id' | 'token_id' | 'channel_id' | 'model'>,
 ) => ({
   userId: actor.role >= ROLE.admin ? query.user_id : actor.id,
-  tokenId: query.token_id,
+  tokenIds: query.token_id === undefined ? undefined : [query.token_id],
   channelId: actor.role >= ROLE.admin ? query.channel_id : undefined,
   model: query.model,
 })
