@@ -65,6 +65,9 @@ export type LogPlace = { readonly time: number; readonly id: number }
 /** What stands beside an index is tried on so many of the newest rows that the index finds, so that its cost has an end. */
 export const MAX_TRIED = 20_000
 
+/** Beyond every page that is shown and everything that is counted row by row. */
+const MAX_WALKED = 200_000
+
 export const isPattern = (text: string | undefined): text is string => text?.includes('%') ?? false
 
 /** `%` alone is a wildcard, everything else stands for itself, and case does not count, on either engine. */
@@ -170,7 +173,8 @@ function conditionsOf(engine: Engine, filter: LogFilter): RawBuilder<boolean>[] 
         : sql<boolean>`token_name = ${tokenName}`,
     isPattern(modelName) ? matches('model_name', modelName) : undefined,
     isPattern(username)
-      ? sql<boolean>`exists (select 1 from users where users.id = user_id and ${matches('users.username', username)})`
+      ? // The user of each row by its id: as a join, PostgreSQL tried every user that matches on every row.
+        sql<boolean>`(select ${matches('users.username', username)} from users where users.id = user_id)`
       : undefined,
     isStream === undefined ? undefined : sql<boolean>`is_stream = ${isStream ? 1 : 0}`,
     address === undefined ? undefined : sql<boolean>`address = ${address}`,
@@ -239,8 +243,17 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxTried =
   }
 
   const [one, ...others] = [...new Set(first?.values)]
-  // Several walks become one, in the order of them all: the engines take a row of whichever has the newest.
-  const rows = others.reduce((all, value) => all.unionAll(rowsOf(value)), rowsOf(one))
+  /**
+   * Several walks become one, in the order of them all: the engines take a row of whichever has the newest. PostgreSQL does
+   * so where each is in that order by itself and has an end.
+   */
+  function walkOf(value: string | number | undefined): ReturnType<typeof rowsOf> {
+    const all = rowsOf(value)
+    if (engine !== 'postgres' || others.length === 0 || maxTried > MAX_WALKED) return all
+    const walked = all.orderBy('created_time', 'desc').orderBy('id', 'desc').limit(MAX_WALKED)
+    return db.selectFrom(walked.as('logs')).selectAll('logs')
+  }
+  const rows = others.reduce((all, value) => all.unionAll(walkOf(value)), walkOf(one))
   const isTried = conditions.length > 0
   const newestFirst = rows.orderBy('created_time', 'desc').orderBy('id', 'desc')
   let found = db.selectFrom((isTried ? newestFirst.limit(maxTried) : rows).as('found'))
