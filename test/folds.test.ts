@@ -167,6 +167,31 @@ for (const engine of ENGINES) {
       await folding.fold()
     })
 
+    it('reach across no moment at which a point of a chart begins', async () => {
+      const days = Array.from({ length: DAYS - 1 }, (_, day) => START + day * DAY_S)
+      async function points() {
+        const told: number[][] = []
+        // Days that begin with a day of UTC, with an hour, and half or a quarter of an hour beside one.
+        for (const late of [0, 3_600, 5.5 * 3_600, 5.75 * 3_600])
+          for (const filter of FILTERS) {
+            const cuts = days.map(day => day + late)
+            const asked = { ...filter, from: START + late, to: END - 3 * QUARTER_S, cuts }
+            const steps = [
+              ...(await stepRollups(store.db, asked, QUARTER_S)),
+              ...(await stepRollupsOf(store.db, asked, QUARTER_S, 'model')),
+            ]
+            const place = (bucket: number) => cuts.findLastIndex(cut => cut <= bucket)
+            const byPlace = Map.groupBy(steps, ({ bucket }) => place(bucket))
+            told.push(cuts.map((_, at) => (byPlace.get(at) ?? []).reduce((sum, { cost }) => sum + cost, 0)))
+          }
+        return told
+      }
+      const summed = await points()
+      await store.db.deleteFrom('rollup_folds').execute()
+      assert.deepEqual(await points(), summed)
+      await folding.fold()
+    })
+
     it('are made for what is over, and for nothing else', async () => {
       const newest = async () => (await folds()).filter(({ unit }) => unit === 3_600).at(-1)?.start
       assert.equal(await newest(), END)

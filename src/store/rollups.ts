@@ -13,6 +13,8 @@ export type RollupFilter = {
   readonly tokenIds?: readonly number[] | undefined
   readonly channelId?: number | undefined
   readonly model?: string | undefined
+  /** Moments that no sum may reach across; without them, none is longer than the step that is asked by. */
+  readonly cuts?: readonly number[] | undefined
 }
 
 export const ROLLUP_S = 900
@@ -50,18 +52,18 @@ function grainOf(dimensions: readonly Dimension[], sumsOf: (typeof UNITS)[number
 
 /**
  * Divides a stretch into what is folded, in the largest units first, and what is not. `stepS` is what the sums are asked
- * by: nothing coarser serves. Together the pieces are the stretch, each moment once.
+ * by: nothing coarser serves, but for what lies between two cuts. Together the pieces are the stretch, each moment once.
  */
 async function piecesOf(
   db: Db,
-  { from, to }: { from: number; to: number },
+  { from, to, cuts }: RollupFilter,
   dimensions: readonly Dimension[],
   stepS: number,
 ): Promise<Piece[]> {
   let open: Piece[] = [{ from, to }]
   const offers = UNITS.map(({ unit, sums: offered }) => ({
     unit,
-    folded: grainOf(dimensions, offered, stepS),
+    folded: grainOf(dimensions, offered, cuts ? 0 : stepS),
   }))
   const widthOf = ({ folded }: (typeof offers)[number]) =>
     folded ? GRAINS[folded.grain].length : Number.POSITIVE_INFINITY
@@ -70,13 +72,15 @@ async function piecesOf(
   for (const { unit, folded } of offers.filter(offer => widthOf(offer) === least)) {
     if (!folded) continue
     const divided: Piece[] = []
+    const cutUnits = new Set(cuts?.filter(cut => cut % unit !== 0).map(cut => cut - (cut % unit)))
     for (const piece of open) {
       if (piece.folded || piece.to - piece.from < unit) {
         divided.push(piece)
         continue
       }
       const first = Math.ceil(piece.from / unit) * unit
-      const starts = [...(await foldedUnits(db, unit, first, piece.to))].sort((a, b) => a - b)
+      const units = await foldedUnits(db, unit, first, piece.to)
+      const starts = [...units.difference(cutUnits)].sort((a, b) => a - b)
       let at = piece.from
       for (const start of starts) {
         const last = divided.at(-1)
