@@ -36,7 +36,8 @@ export type Sums = {
 }
 
 const SUMMED = ['requests', 'failures', 'prompt_tokens', 'completion_tokens', 'cost'] as const
-const summed = SUMMED.map(name => sql`sum(${sql.ref(name)}) as ${sql.ref(name)}`)
+// PostgreSQL sums up to another type, with which everything after it would be slower.
+const summed = SUMMED.map(name => sql`cast(sum(${sql.ref(name)}) as bigint) as ${sql.ref(name)}`)
 const sums = SUMMED.map(name => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`.as(name))
 
 /** A stretch of the quarter hours themselves, or of what they were folded into. */
@@ -149,7 +150,7 @@ type Kept = {
   readonly by?: Dimension
   /** Of `by`, only these. */
   readonly keys?: readonly (string | number)[] | undefined
-  /** What they are going to be summed up by; rows of quarter hours are summed up to these already. */
+  /** What they are going to be summed up by; those that are found in the order of time are summed up by quarter hours. */
   readonly stepS?: number
 }
 
@@ -174,8 +175,9 @@ async function found(db: Db, asked: RollupFilter, { by, keys, stepS = 0 }: Kept 
           and ${owners ? eachOf('start', piece, folded.step) : between('start', piece)} ${narrowed}`
       const within =
         owners && tokenIds ? eachOf('bucket', await known(db, piece), ROLLUP_S) : between('bucket', piece)
-      if (stepS === 0) return sql`select bucket, ${columns} from rollups where ${within} ${narrowed}`
-      // In the order in which they are found where there is one, so that less has to be sorted.
+      const isInOrder = by === undefined || by === 'user_id'
+      if (stepS === 0 || !isInOrder)
+        return sql`select bucket, ${columns} from rollups where ${within} ${narrowed}`
       return sql`select bucket, ${sql.join([...kept, ...summed])} from rollups where ${within} ${narrowed}
         group by ${sql.join([...kept, sql.ref('bucket')])}`
     }),
