@@ -1,8 +1,12 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { sql } from 'kysely'
 import { fold } from '../src/domain/text.ts'
 import { createFolding } from '../src/store/folds.ts'
+import type { Engine } from '../src/store/schema.ts'
 import type { Db } from '../src/store/store.ts'
-import { ENGINES, type Gateway, ROOT_TOKEN, startGateway } from '../test/support/gateway.ts'
+import { type Gateway, ROOT_TOKEN, startGateway } from '../test/support/gateway.ts'
+import { startPostgres } from '../test/support/postgres.ts'
 import type { Options } from './options.ts'
 import { middleOf, subjects, timeSubjects } from './usage-lists.ts'
 import { DAYS, fillUsage } from './usage-store.ts'
@@ -215,60 +219,87 @@ async function timeOf(gateway: Gateway, path: string): Promise<{ medianMs: numbe
   return { medianMs: times.sort((a, b) => a - b)[Math.floor(RUNS / 2)] ?? 0, status }
 }
 
-async function benchTables(): Promise<void> {
-  for (const engine of ENGINES) {
+async function benchTables(engine: Engine): Promise<void> {
+  const gateway = await startGateway({ engine })
+  await seed(gateway.db)
+  // What autovacuum does within the minute: without it, index-only scans look at every row.
+  if (engine === 'postgres') await sql`vacuum analyze`.execute(gateway.db)
+  console.log(`\nlists on ${engine}, median of ${RUNS} (goal < ${GOAL_MS} ms)`)
+  console.log('path                                              size   page 1   page 1000')
+  for (const [path, size] of LISTS) {
+    const at = (page: number) =>
+      timeOf(gateway, `${path}${path.endsWith('?') ? '' : '&'}p=${page}&page_size=${size}`)
+    const first = await at(1)
+    const deep = await at(1000)
+    const told = ({ medianMs, status }: typeof first) =>
+      status === 200 ? `${medianMs.toFixed(1).padStart(6)}${medianMs < GOAL_MS ? ' ' : '!'}` : `  (${status})`
+    console.log(`${path.padEnd(48)} ${String(size).padStart(5)}  ${told(first)}  ${told(deep)}`)
+  }
+  await gateway.close()
+}
+
+/** A store of that many requests: a new one, or the one that an earlier run has left in the folder. */
+async function openUsage(engine: Engine, requests: number, folder: string | undefined) {
+  if (folder === undefined) {
     const gateway = await startGateway({ engine })
-    await seed(gateway.db)
-    // What autovacuum does within the minute: without it, index-only scans look at every row.
-    if (engine === 'postgres') await sql`vacuum analyze`.execute(gateway.db)
-    console.log(`\nlists on ${engine}, median of ${RUNS} (goal < ${GOAL_MS} ms)`)
-    console.log('path                                              size   page 1   page 1000')
-    for (const [path, size] of LISTS) {
-      const at = (page: number) =>
-        timeOf(gateway, `${path}${path.endsWith('?') ? '' : '&'}p=${page}&page_size=${size}`)
-      const first = await at(1)
-      const deep = await at(1000)
-      const told = ({ medianMs, status }: typeof first) =>
-        status === 200
-          ? `${medianMs.toFixed(1).padStart(6)}${medianMs < GOAL_MS ? ' ' : '!'}`
-          : `  (${status})`
-      console.log(`${path.padEnd(48)} ${String(size).padStart(5)}  ${told(first)}  ${told(deep)}`)
-    }
-    await gateway.close()
+    return { gateway, isFilled: false, keep: () => {}, close: gateway.close }
+  }
+  const place = resolve(folder, `${engine}-${requests}`)
+  const mark = join(place, 'filled')
+  const isFilled = existsSync(mark)
+  // A run that did not come to its end leaves half a store.
+  if (!isFilled) rmSync(place, { recursive: true, force: true })
+  mkdirSync(place, { recursive: true })
+  const postgres = engine === 'postgres' ? await startPostgres(join(place, 'postgres')) : undefined
+  const env = { SLUICE_DATA: join(place, 'data'), ...(postgres && { DATABASE_URL: postgres.url }) }
+  // The settings say where the store is: nothing is made, and nothing is gone at the end.
+  const gateway = await startGateway({ engine: 'sqlite', env })
+  return {
+    gateway,
+    isFilled,
+    keep: () => writeFileSync(mark, ''),
+    async close() {
+      await gateway.close()
+      await postgres?.stop()
+    },
   }
 }
 
 /** Every page of the console over a store that has seen many requests. */
-async function benchPages(requests: number): Promise<void> {
-  for (const engine of ENGINES) {
-    const gateway = await startGateway({ engine })
-    const { db } = gateway
-    const now = Math.floor(Date.now() / 1000)
-    const startedMs = performance.now()
-    await fillUsage(db, engine, { count: requests, now })
-    const folding = createFolding({
-      db,
-      engine,
-      now: () => now,
-      pause: async () => {},
-      onFailure: error => {
-        throw error
-      },
-    })
-    await folding.fold()
-    await folding.close()
-    if (engine === 'postgres') await sql`vacuum analyze`.execute(db)
-    const seconds = Math.round((performance.now() - startedMs) / 1000)
-    console.log(`\n${engine}: ${requests} requests of ${DAYS} days, written and summed up in ${seconds} s`)
-    await timeSubjects(
-      { api: gateway.api, url: gateway.url, token: ROOT_TOKEN, engine },
-      subjects(now, await middleOf(db, now)),
-    )
-    await gateway.close()
-  }
+async function benchPages(engine: Engine, requests: number, folder: string | undefined): Promise<void> {
+  const { gateway, isFilled, keep, close } = await openUsage(engine, requests, folder)
+  const { db } = gateway
+  const now = Math.floor(Date.now() / 1000)
+  const startedMs = performance.now()
+  if (!isFilled) await fillUsage(db, engine, { count: requests, now })
+  const folding = createFolding({
+    db,
+    engine,
+    now: () => now,
+    pause: async () => {},
+    onFailure: error => {
+      throw error
+    },
+  })
+  await folding.fold()
+  await folding.close()
+  if (engine === 'postgres') await sql`vacuum analyze`.execute(db)
+  keep()
+  const seconds = Math.round((performance.now() - startedMs) / 1000)
+  console.log(`\n${engine}: ${requests} requests of ${DAYS} days, written and summed up in ${seconds} s`)
+  await timeSubjects(
+    { api: gateway.api, url: gateway.url, token: ROOT_TOKEN, engine },
+    subjects(now, await middleOf(db, now)),
+  )
+  await close()
 }
 
-export async function benchLists({ requests = USUAL_REQUESTS }: Pick<Options, 'requests'>): Promise<void> {
-  await benchTables()
-  await benchPages(requests)
+export async function benchLists({
+  requests = USUAL_REQUESTS,
+  engines,
+  keep,
+}: Pick<Options, 'requests' | 'engines' | 'keep'>): Promise<void> {
+  // Whoever keeps a store is after its pages.
+  if (keep === undefined) for (const engine of engines) await benchTables(engine)
+  for (const engine of engines) await benchPages(engine, requests, keep)
 }

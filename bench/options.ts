@@ -5,6 +5,10 @@ export type Options = {
   readonly runs: number
   readonly requests: number | undefined
   readonly engine: Engine
+  /** Those that were asked for; all where none was. */
+  readonly engines: readonly Engine[]
+  /** The folder in which `lists` leaves its store for the next time. */
+  readonly keep: string | undefined
 }
 
 export class UsageError extends Error {}
@@ -27,15 +31,19 @@ export function readOptions(): { names: string[]; options: Options } {
     options: {
       runs: { type: 'string', default: '3' },
       requests: { type: 'string' },
-      engine: { type: 'string', default: 'sqlite' },
+      engine: { type: 'string' },
+      keep: { type: 'string' },
     },
   })
+  const engine = values.engine === undefined ? undefined : engineOf(values.engine)
   return {
     names: positionals,
     options: {
       runs: whole('runs', values.runs, 50),
       requests: values.requests === undefined ? undefined : whole('requests', values.requests, 10_000_000),
-      engine: engineOf(values.engine),
+      engine: engine ?? 'sqlite',
+      engines: engine ? [engine] : ENGINES,
+      keep: values.keep,
     },
   }
 }

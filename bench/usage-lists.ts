@@ -48,7 +48,19 @@ export function subjects(now: number, place: Place): Subject[] {
     ['two models', 'models=model-1,model-4999'],
     ['all but a model', 'not_models=model-1'],
     ['an error', 'error_code=upstream_error'],
+    ['a pattern of users', 'username=person-1%25'],
+    ['four users', 'user_ids=1,2,3,500'],
+    ['the busiest token', 'token_id=1'],
+    ['busiest token, a model', 'token_id=1&model_name=model-0'],
+    ['busiest user, a channel', 'user_id=1&channel=1'],
   ]
+  /** Of those that have the most: one user of 600 makes an eighth of all requests, one of their tokens half of that. */
+  const busy = [
+    ['token', 'token_id=1'],
+    ['token, a model', 'token_id=1&model=model-0'],
+    ['user, a model', 'user_id=1&model=model-0'],
+    ['user, a channel', 'user_id=1&channel_id=1'],
+  ] as const
   return [
     ...filters.map(([name, filter]): Subject => [`rows: ${name}`, `/api/log/walk?limit=50&${filter}`]),
     ...filters
@@ -78,6 +90,16 @@ export function subjects(now: number, place: Place): Subject[] {
       'series: 30 days of a channel',
       `/api/usage/series?${span(30)}&step=86400&${tz}&channel_id=4&group_by=model`,
     ],
+    [
+      'series: 90 days, channel and model',
+      `/api/usage/series?${span(DAYS)}&step=86400&tz=Asia/Kolkata&channel_id=1&model=model-0`,
+    ],
+    ...busy.map(
+      ([name, filter]): Subject => [
+        `series: 90 days, ${name}`,
+        `/api/usage/series?${span(DAYS)}&step=86400&${tz}&${filter}`,
+      ],
+    ),
     ...(['model', 'token', 'channel', 'user'] as const).flatMap((by): Subject[] => [
       [`top 30 days by ${by}`, `/api/usage/top?${span(30)}&by=${by}`],
       [`top 90 days by ${by}`, `/api/usage/top?${span(DAYS)}&by=${by}`],

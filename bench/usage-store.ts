@@ -110,6 +110,7 @@ function fillOthers(engine: Engine) {
         expired_time, model_limits_enabled, models, allow_ips, token_group, limits)
       select 1 + n * ${whole(SIZES.users)} / ${whole(SIZES.tokens)}, 'token ' || n, 'token ' || n, 'digest-' || n, '',
         'sk-ab12…wxyz', 1, n, n, -1, 0, '[]', '[]', 'default', '{}' from ${numbers(SIZES.tokens)}`,
+    sql`insert into token_names (token_id, name, user_id) select id, name, user_id from tokens`,
     account('token', SIZES.tokens),
     sql`insert into channels (name, type, base_url, models, model_mapping, priority, weight, status, status_reason, tag,
         channel_group, search, created_time, test_time, response_time, used, auto_ban, test_model, param_override,
@@ -148,7 +149,13 @@ async function withoutIndexes(
   const indexes = await indexesOf(db, engine, table)
   for (const { name } of indexes) await sql`drop index ${sql.ref(name)}`.execute(db)
   await fill()
-  for (const { made } of indexes) await sql.raw(made).execute(db)
+  for (const { made } of indexes)
+    await db.connection().execute(async one => {
+      // The program itself never waits so long for a statement.
+      if (engine === 'postgres') await sql`set statement_timeout = 0`.execute(one)
+      await sql.raw(made).execute(one)
+      if (engine === 'postgres') await sql`reset statement_timeout`.execute(one)
+    })
 }
 
 /**

@@ -104,7 +104,11 @@ for (const engine of ENGINES) {
     const FILTERS: readonly Partial<RollupFilter>[] = [
       {},
       { userId: 2 },
-      { tokenId: 21 },
+      { tokenIds: [21] },
+      { tokenIds: [20, 31] },
+      { tokenIds: [21], channelId: 2 },
+      { userId: 2, tokenIds: [20], model: 'gamma' },
+      { userId: 2, channelId: 1 },
       { channelId: 1 },
       { model: 'beta' },
       { channelId: 1, model: 'alpha' },
@@ -149,6 +153,43 @@ for (const engine of ENGINES) {
       await store.db.deleteFrom('rollup_folds').execute()
       await folding.fold()
       assert.deepEqual(await figures(), plain)
+    })
+
+    it('are the same for a token whose owner is known, and found by both', async () => {
+      const plain = await figures()
+      await store.db
+        .insertInto('token_names')
+        .values([20, 21, 31].map(token_id => ({ token_id, name: 'x', user_id: Math.floor(token_id / 10) })))
+        .execute()
+      assert.deepEqual(await figures(), plain)
+      await store.db.deleteFrom('rollup_folds').execute()
+      assert.deepEqual(await figures(), plain)
+      await folding.fold()
+    })
+
+    it('reach across no moment at which a point of a chart begins', async () => {
+      const days = Array.from({ length: DAYS - 1 }, (_, day) => START + day * DAY_S)
+      async function points() {
+        const told: number[][] = []
+        // Days that begin with a day of UTC, with an hour, and half or a quarter of an hour beside one.
+        for (const late of [0, 3_600, 5.5 * 3_600, 5.75 * 3_600])
+          for (const filter of FILTERS) {
+            const cuts = days.map(day => day + late)
+            const asked = { ...filter, from: START + late, to: END - 3 * QUARTER_S, cuts }
+            const steps = [
+              ...(await stepRollups(store.db, asked, QUARTER_S)),
+              ...(await stepRollupsOf(store.db, asked, QUARTER_S, 'model')),
+            ]
+            const place = (bucket: number) => cuts.findLastIndex(cut => cut <= bucket)
+            const byPlace = Map.groupBy(steps, ({ bucket }) => place(bucket))
+            told.push(cuts.map((_, at) => (byPlace.get(at) ?? []).reduce((sum, { cost }) => sum + cost, 0)))
+          }
+        return told
+      }
+      const summed = await points()
+      await store.db.deleteFrom('rollup_folds').execute()
+      assert.deepEqual(await points(), summed)
+      await folding.fold()
     })
 
     it('are made for what is over, and for nothing else', async () => {

@@ -44,9 +44,34 @@ for (const engine of ENGINES) {
     })
     after(() => gateway.close())
 
+    let tokens = 1_000
+    /** A token is noted by its names when it is made or named anew; rows may be older than it is asked for. */
+    async function tokenNamed(person: Person, name: string): Promise<number> {
+      const known = await gateway.db
+        .selectFrom('token_names')
+        .select('token_id')
+        .where('name', '=', name)
+        .where('user_id', '=', person.id)
+        .executeTakeFirst()
+      const id = known?.token_id ?? ++tokens
+      if (!known)
+        await gateway.db
+          .insertInto('token_names')
+          .values({ token_id: id, name, user_id: person.id })
+          .execute()
+      return id
+    }
+
     /** A row, and for a request the quarter hour that it belongs to, as the books write both. */
     async function write(person: Person, given: Partial<NewLog> = {}): Promise<void> {
-      const row = { created_time: nowS() - DAY_S, type: LOG_TYPE.consume, user_id: person.id, ...given }
+      const token_id = given.token_id ?? (given.token_name ? await tokenNamed(person, given.token_name) : 0)
+      const row = {
+        created_time: nowS() - DAY_S,
+        type: LOG_TYPE.consume,
+        user_id: person.id,
+        ...given,
+        token_id,
+      }
       await insertLog(gateway.db, row)
       if (row.type !== LOG_TYPE.consume && row.type !== LOG_TYPE.error) return
       const { prompt_tokens = 0, completion_tokens = 0, cost = 0 } = row
@@ -471,6 +496,137 @@ for (const engine of ENGINES) {
       }
     })
 
+    it('is found by every name that a token has had, also where it is gone', async () => {
+      const [person, other] = [await gateway.createUser(), await gateway.createUser()]
+      const named = async (name: string, who: Person) => {
+        const asked = { name, remain_quota: 0, unlimited_quota: true }
+        const { body } = await gateway.api('POST', '/api/token/', asked, { token: who.accessToken })
+        return body.data.id as number
+      }
+      const at = nowS() - 4 * DAY_S
+      const [id, second, elses] = [
+        await named('shared', person),
+        await named('shared', person),
+        await named('shared', other),
+      ]
+      const wrote = (who: Person, token_id: number, token_name: string, second_: number) =>
+        write(who, {
+          token_id,
+          token_name,
+          created_time: at + second_,
+          content: `${token_name} ${second_}`,
+          cost: 2_000,
+        })
+      await wrote(person, id, 'shared', 1)
+      await wrote(other, elses, 'shared', 2)
+      await wrote(person, second, 'shared', 3)
+      const renamed = { id, name: 'renamed' }
+      assert.equal(
+        (await gateway.api('PUT', '/api/token/', renamed, { token: person.accessToken })).status,
+        200,
+      )
+      await wrote(person, id, 'renamed', 4)
+      await gateway.api('DELETE', `/api/token/${id}`, undefined, { token: person.accessToken })
+
+      const walked = async (query: string, who?: Person) =>
+        (await data(`/api/log/walk?${query}`, who)).rows.map((row: Row) => row.content)
+      const since = `start_timestamp=${at}&end_timestamp=${at + 9}`
+      assert.deepEqual(await walked(`${since}&token_name=shared`), ['shared 3', 'shared 2', 'shared 1'])
+      assert.deepEqual(await walked('token_name=shared', person), ['shared 3', 'shared 1'])
+      assert.deepEqual(await walked('token_name=renamed', person), ['renamed 4'])
+      assert.deepEqual(await walked('token_name=shared', other), ['shared 2'])
+      assert.deepEqual(await walked('token_name=renamed', other), [])
+      assert.deepEqual(await walked(`token_name=shared&token_id=${second}`, person), ['shared 3'])
+      assert.deepEqual(await walked(`token_name=shared&token_id=${elses}`, person), [])
+      for (const [query, who, count] of [
+        [`${since}&token_name=shared`, undefined, 3],
+        ['token_name=shared', person, 2],
+        ['token_name=renamed', person, 1],
+        ['token_name=shared', other, 1],
+        ['token_name=never', other, 0],
+      ] as const) {
+        const totals = await data(`/api/log/totals?${query}`, who)
+        assert.deepEqual([totals.count, totals.is_more], [count, false], query)
+        const times = await data(`/api/log/times?${query}`, who)
+        assert.deepEqual([times.count, times.is_all], [count, true], query)
+        const stat = await data(`/api/log/${who ? 'self/' : ''}stat?${query}`, who)
+        assert.equal(stat.quota, count, query)
+        const listed = await data(`/api/log/${who ? 'self' : ''}?${query}`, who)
+        assert.equal(listed.total, count, query)
+      }
+      const users = await data(
+        `/api/log/facets?by=user&username=${person.username}&token_name=shared&${since}`,
+      )
+      assert.deepEqual(
+        users.values.map(({ key, count }: { key: string; count: number }) => [Number(key), count]),
+        [
+          [person.id, 2],
+          [other.id, 1],
+        ],
+      )
+    })
+
+    it('is found by a name that more tokens have than are looked for one by one', async () => {
+      const person = await gateway.createUser()
+      const at = nowS() - 5 * DAY_S
+      const values = Array.from({ length: 60 }, (_, n) => ({
+        token_id: 5_000 + n,
+        name: 'everybody’s',
+        user_id: person.id,
+      }))
+      await gateway.db.insertInto('token_names').values(values).execute()
+      for (const n of [0, 30, 59])
+        await write(person, {
+          token_id: 5_000 + n,
+          token_name: 'everybody’s',
+          created_time: at + n,
+          content: `${n}`,
+          cost: 2_000,
+        })
+      await write(person, { token_id: 5_001, token_name: 'another', created_time: at, content: 'no' })
+      const query = `token_name=everybody’s`
+      const { rows } = await data(`/api/log/walk?${query}`, person)
+      assert.deepEqual(
+        rows.map((row: Row) => row.content),
+        ['59', '30', '0'],
+      )
+      assert.equal((await data(`/api/log/self/stat?${query}`, person)).quota, 3)
+    })
+
+    it('is walked in the order of time where any of several is asked for', async () => {
+      const [person, other] = [await gateway.createUser(), await gateway.createUser()]
+      const at = nowS() - 6 * DAY_S
+      const models = ['merged-a', 'merged-b', 'merged-c']
+      for (let n = 0; n < 12; n++)
+        await write(n % 4 === 3 ? other : person, {
+          created_time: at + Math.floor(n / 2),
+          model_name: models[n % 3] ?? '',
+          channel_id: 700 + (n % 2),
+          content: `${n}`,
+          use_time_ms: n,
+        })
+      const among = (...of: readonly number[]) => of.map(String)
+      for (const [query, expected] of [
+        ['models=merged-a,merged-c,merged-a', among(11, 9, 8, 6, 5, 3, 2, 0)],
+        ['models=merged-a,merged-b&channels=701', among(9, 7, 3, 1)],
+        ['models=merged-b,never&channel=700', among(10, 4)],
+        [`user_ids=${other.id},${person.id}&models=merged-c`, among(11, 8, 5, 2)],
+        ['models=merged-a,merged-b,merged-c&not_channels=701&min_ms=5', among(10, 8, 6)],
+      ] as const) {
+        const walked: string[] = []
+        let cursor = ''
+        do {
+          const { rows, next } = await data(`/api/log/walk?limit=3&${query}&cursor=${cursor}`)
+          walked.push(...rows.map((row: Row) => String(row.content)))
+          cursor = next ?? ''
+        } while (cursor !== '')
+        assert.deepEqual(walked, expected, query)
+        const totals = await data(`/api/log/totals?${query}`)
+        assert.deepEqual([totals.count, totals.is_more], [expected.length, false], query)
+        assert.equal((await data(`/api/log/times?${query}`)).count, expected.length, query)
+      }
+    })
+
     it('tells how long requests took, and whether that is of all of them', async () => {
       const person = await gateway.createUser()
       const at = nowS() - 3 * DAY_S
@@ -566,6 +722,8 @@ for (const engine of ENGINES) {
       assert.equal(second.next, null)
       const totals = await data(`/api/log/totals?${mine}`)
       assert.deepEqual([totals.is_more, totals.cost], [true, null])
+      const several = await data('/api/log/totals?models=many,none')
+      assert.deepEqual([several.count, several.is_more], [10_000, true])
       const fast = await data(`/api/log/totals?user_id=${person.id}&status=ok`)
       assert.deepEqual([fast.count, fast.is_more], [10_000, true])
       const models = await data(`/api/log/facets?user_id=${person.id}&status=ok&by=token`)

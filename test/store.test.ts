@@ -14,6 +14,7 @@ import { entriesAfter, entryFields, findAccount, openAccount, post } from '../sr
 import { appendAudit, auditAfter, auditFields } from '../src/store/audit.ts'
 import { createBooks } from '../src/store/books.ts'
 import { AUDIT_CHAIN, findChain, STORE_CHAIN, startChain } from '../src/store/chains.ts'
+import { insertLog } from '../src/store/logs.ts'
 import { boundedCount } from '../src/store/page.ts'
 import type { AuditRow, EntryRow } from '../src/store/schema.ts'
 import {
@@ -158,6 +159,36 @@ for (const engine of ENGINES) {
       await place.open().migrate()
       assert.deepEqual((await ran()).rows, before.rows)
       assert.ok(await findAccount(store.db, { kind: 'user', ownerId: userId }))
+    })
+
+    it('learns from usage what tokens were called before it kept their names', async () => {
+      const store = place.open()
+      const userId = await furnish(store)
+      const tokenId = await store.db.transaction().execute(trx => makeToken(trx, userId, 'now'))
+      await sql`drop table token_names`.execute(store.db)
+      await sql`create index logs_token_name on logs (token_name)`.execute(store.db)
+      await sql`delete from kysely_migration where name = '0005-token-names'`.execute(store.db)
+      for (const [token_id, token_name] of [
+        [tokenId, 'now'],
+        [tokenId, 'before'],
+        [990, 'deleted since'],
+        [0, 'playground'],
+      ] as const)
+        await insertLog(store.db, { created_time: 1, type: 2, user_id: userId, token_id, token_name })
+      await store.migrate()
+      const names = await store.db
+        .selectFrom('token_names')
+        .select(['token_id', 'name', 'user_id'])
+        .orderBy('name')
+        .execute()
+      assert.deepEqual(
+        names.map(row => ({ ...row })),
+        [
+          { token_id: tokenId, name: 'before', user_id: userId },
+          { token_id: 990, name: 'deleted since', user_id: userId },
+          { token_id: tokenId, name: 'now', user_id: userId },
+        ],
+      )
     })
 
     it('is migrated once when six openers race', async () => {

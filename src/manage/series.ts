@@ -65,7 +65,7 @@ const narrowed = (
   query: Pick<Query<(typeof insightContract)['usageTop']>, 'user_id' | 'token_id' | 'channel_id' | 'model'>,
 ) => ({
   userId: actor.role >= ROLE.admin ? query.user_id : actor.id,
-  tokenId: query.token_id,
+  tokenIds: query.token_id === undefined ? undefined : [query.token_id],
   channelId: actor.role >= ROLE.admin ? query.channel_id : undefined,
   model: query.model,
 })
@@ -104,8 +104,9 @@ export const createSeries =
     // Sums are by the quarter hour: a stretch that begins between two of them begins at the one before.
     const from = Math.floor((starts[0] ?? query.from) / ROLLUP_S) * ROLLUP_S
     const filter: RollupFilter = { ...narrowed(actor, query), from, to: query.to }
-    // The coarsest sums that every point begins with: days only where the zone's are those of UTC.
+    // The coarsest steps that every point begins with: days only where the zone's are those of UTC.
     const fineS = [DAY_S, HOUR_S].find(each => starts.every(start => start % each === 0)) ?? ROLLUP_S
+    const cut: RollupFilter = { ...filter, cuts: starts }
     const [totals, previous, series] = await Promise.all([
       sumRollups(db, filter),
       sumRollups(db, { ...filter, from: from - (query.to - from), to: from }),
@@ -114,15 +115,15 @@ export const createSeries =
     return { starts, totals: figuresOf(totals), previous: figuresOf(previous), series }
 
     async function wholeSeries() {
-      const whole = folded(starts, await stepRollups(db, filter, fineS))
+      const whole = folded(starts, await stepRollups(db, cut, fineS))
       return [{ key: 'all', name: 'all', ...columnsOf(whole) }]
     }
 
     async function seriesOf(by: RollupGroup) {
       const keys = (await groupRollups(db, filter, by, top)).map(({ key }) => key)
       const [steps, rows, names] = await Promise.all([
-        stepRollups(db, filter, fineS),
-        stepRollupsOf(db, filter, fineS, by, keys),
+        stepRollups(db, cut, fineS),
+        stepRollupsOf(db, cut, fineS, by, keys),
         namesOf(db, by, keys),
       ])
       const whole = folded(starts, steps)

@@ -6,6 +6,7 @@ export const GRAINS = {
   channel_model: ['channel_id', 'model'],
   user: ['user_id'],
   user_model: ['user_id', 'model'],
+  user_channel: ['user_id', 'channel_id'],
   token: ['user_id', 'token_id'],
 } as const
 export type Grain = keyof typeof GRAINS
@@ -35,16 +36,13 @@ const WEEK_S = 7 * DAY_S
 export const UNITS: readonly FoldUnit[] = [
   {
     unit: WEEK_S,
-    sums: (['user', 'user_model', 'token'] as const).map(grain => ({ grain, step: WEEK_S })),
+    sums: (['user', 'user_model', 'user_channel', 'token'] as const).map(grain => ({ grain, step: WEEK_S })),
   },
   {
     unit: DAY_S,
-    sums: (['all', 'model', 'channel', 'channel_model', 'user', 'user_model', 'token'] as const).map(
-      grain => ({
-        grain,
-        step: DAY_S,
-      }),
-    ),
+    sums: (
+      ['all', 'model', 'channel', 'channel_model', 'user', 'user_model', 'user_channel', 'token'] as const
+    ).map(grain => ({ grain, step: DAY_S })),
   },
   {
     unit: HOUR_S,

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../domain/log.ts'
-import { filtered, type Lists, type LogFilter, type LogStore, told } from './log-filter.ts'
+import { byTokens, filtered, type Lists, type LogFilter, type LogStore, told } from './log-filter.ts'
 import { ends, isInRollups, MAX_EXACT, rollupFilter, sumQuickly } from './log-sums.ts'
 import { groupRollups, isFolded, type RollupGroup } from './rollups.ts'
 
@@ -38,14 +38,13 @@ async function countRows({
   key: RawBuilder<unknown>
   maxRows: number
 }): Promise<FacetValues> {
-  const { found, reached } = filtered(
+  const { found, newest, reached } = filtered(
     store,
     filter,
     maxRows === Infinity ? Number.MAX_SAFE_INTEGER : undefined,
   )
-  const keys = found.select(sql<string | number>`${key}`.as('key'))
-  const newest = keys.orderBy('found.created_time', 'desc').orderBy('found.id', 'desc')
-  const counted = maxRows === Infinity ? keys : newest.limit(maxRows + 1)
+  const named = sql<string | number>`${key}`.as('key')
+  const counted = maxRows === Infinity ? found.select(named) : newest.select(named).limit(maxRows + 1)
   const values = await store.db
     .selectFrom(counted.as('counted'))
     .select(['key', sql<number>`count(*)`.as('count')])
@@ -102,11 +101,11 @@ export async function facetOf(
   limit: number,
 ): Promise<FacetValues> {
   if (facet === 'status') {
-    const { values, isExact } = await countStatuses(store, { ...asked, status: 'any' })
+    const { values, isExact } = await countStatuses(store, await byTokens(store, { ...asked, status: 'any' }))
     return { values: mostFirst(values, limit), isExact }
   }
   if (facet === 'error') {
-    const filter: LogFilter = { ...asked, status: 'failed', errorCodes: undefined }
+    const filter = await byTokens(store, { ...asked, status: 'failed', errorCodes: undefined })
     const key = sql`coalesce(${told.text(store.engine, 'error_code')}, '')`
     const { values, isExact } = await countRows({ store, filter, key, maxRows: MAX_EXACT })
     return {
@@ -117,7 +116,7 @@ export async function facetOf(
       isExact,
     }
   }
-  const filter: LogFilter = {
+  const filter = await byTokens(store, {
     ...asked,
     status: asked.status ?? 'any',
     [FACETS[facet].filter]: undefined,
@@ -126,7 +125,7 @@ export async function facetOf(
     // One is chosen by its number or by its name.
     ...(facet === 'token' && { tokenName: undefined }),
     ...(facet === 'user' && { username: undefined }),
-  }
+  })
   const { whole } = ends(filter)
   if (isInRollups(filter) && (!whole || isFolded(rollupFilter(filter, whole), facet)))
     return { values: mostFirst(await countRollups(store, filter, facet, limit), limit), isExact: true }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../domain/log.ts'
 import { NANOS_PER_UNIT, unitsUsed } from '../domain/money.ts'
-import { filtered, isPattern, type LogFilter, type LogStore, MAX_TRIED } from './log-filter.ts'
+import { byTokens, filtered, isPattern, type LogFilter, type LogStore, MAX_TRIED } from './log-filter.ts'
 import { ROLLUP_S, type RollupFilter, type Sums, sumRollups, sumUnits, type Units } from './rollups.ts'
 
 /** A count of matches is exact up to here. */
@@ -9,13 +9,28 @@ export const MAX_EXACT = 10_000
 const FAR_FUTURE = 2 ** 40
 const ALL_ROWS = Number.MAX_SAFE_INTEGER
 
-const ALSO_IN_ROLLUPS = ['from', 'to', 'userId', 'tokenId', 'channelId', 'modelName', 'status'] as const
+const ALSO_IN_ROLLUPS = [
+  'from',
+  'to',
+  'userId',
+  'tokenId',
+  'tokens',
+  'channelId',
+  'modelName',
+  'status',
+] as const
+
+/** Several tokens are summed up with nothing else beside: sums that keep more than one token apart are read whole. */
+const isSummedOf = ({ tokens, tokenId, channelId, modelName }: LogFilter) =>
+  tokens === undefined ||
+  (tokenId === undefined && (tokens.ids.length === 1 || (channelId === undefined && modelName === undefined)))
 
 /** True where the quarter-hour sums know everything that is asked by: their sums are exact, and of any number of rows. */
 export function isInRollups(filter: LogFilter): boolean {
   const asked = Object.entries(filter).filter(([, value]) => value !== undefined)
   return (
     !isPattern(filter.modelName) &&
+    isSummedOf(filter) &&
     (filter.status === undefined || filter.status === 'any') &&
     asked.every(([name]) => (ALSO_IN_ROLLUPS as readonly string[]).includes(name))
   )
@@ -55,7 +70,7 @@ export const rollupFilter = (
   from,
   to,
   userId: filter.userId,
-  tokenId: filter.tokenId,
+  tokenIds: filter.tokenId === undefined ? filter.tokens?.ids : [filter.tokenId],
   channelId: filter.channelId,
   model: filter.modelName,
 })
@@ -86,7 +101,8 @@ export type Totals = {
 }
 
 /** How many requests match, and what they come to: exact, or said to be more. */
-export async function totalsOf(store: LogStore, filter: LogFilter): Promise<Totals> {
+export async function totalsOf(store: LogStore, given: LogFilter): Promise<Totals> {
+  const filter = await byTokens(store, given)
   if (isInRollups(filter)) {
     const sums = await sumQuickly(store, filter)
     return { count: sums.requests, isMore: false, sums }
@@ -107,7 +123,7 @@ export async function totalsOf(store: LogStore, filter: LogFilter): Promise<Tota
 
 /** Units that the requests of a filter cost together: summed exactly and rounded up once (contract 4, money). */
 export async function unitsOf(store: LogStore, filter: LogFilter): Promise<number> {
-  const { type: _always, ...asked } = filter
+  const { type: _always, ...asked } = await byTokens(store, filter)
   if (isInRollups(asked)) {
     const { rows, whole } = ends(asked)
     const parts = await Promise.all([
@@ -116,7 +132,7 @@ export async function unitsOf(store: LogStore, filter: LogFilter): Promise<numbe
     ])
     return total(parts)
   }
-  return total([await unitsInRows(store, asked, hasPattern(asked) ? MAX_TRIED : ALL_ROWS)])
+  return total([await unitsInRows(store, asked, isInAnyRow(asked) ? MAX_TRIED : ALL_ROWS)])
 }
 
 const NOTHING: Units = { units: 0, rest: 0 }
@@ -125,8 +141,9 @@ const total = (parts: readonly Units[]) =>
   parts.reduce((sum, { units }) => sum + Number(units), 0) +
   unitsUsed(parts.reduce((sum, { rest }) => sum + Number(rest), 0))
 
-const hasPattern = ({ tokenName, modelName, username }: LogFilter) =>
-  [tokenName, modelName, username].some(isPattern)
+/** What no index narrows: a pattern, or a name that many tokens have. */
+const isInAnyRow = ({ tokenName, tokens, modelName, username }: LogFilter) =>
+  [tokenName, modelName, username].some(isPattern) || (tokenName !== undefined && tokens === undefined)
 
 const unitsInRows = (store: LogStore, filter: LogFilter, maxTried = ALL_ROWS): Promise<Units> =>
   filtered(store, { ...filter, status: 'any' }, maxTried)
@@ -138,7 +155,8 @@ const unitsInRows = (store: LogStore, filter: LogFilter, maxTried = ALL_ROWS): P
 
 /** Answered requests, and their tokens in and out, of a filter. */
 export async function countConsumed(store: LogStore, filter: LogFilter) {
-  const { requests, tokens } = await filtered(store, { ...filter, type: LOG_TYPE.consume }, ALL_ROWS)
+  const asked = { ...(await byTokens(store, filter)), type: LOG_TYPE.consume }
+  const { requests, tokens } = await filtered(store, asked, ALL_ROWS)
     .found.select([
       sql<number>`count(*)`.as('requests'),
       sql<number>`coalesce(sum(prompt_tokens + completion_tokens), 0)`.as('tokens'),

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { filtered, type LogFilter, type LogStore, told } from './log-filter.ts'
+import { byTokens, filtered, type LogFilter, type LogStore, told } from './log-filter.ts'
 import { MAX_EXACT } from './log-sums.ts'
 
 /** Half of the requests took no longer than `p50`, and nineteen of twenty no longer than `p95`. */
@@ -19,27 +19,32 @@ const isPlaceOf = (place: string, n: string) =>
   sql<boolean>`${sql.ref(place)} in ((${sql.ref(n)} + 1) / 2, (${sql.ref(n)} * 95 + 99) / 100)`
 
 /** How long the newest requests of a filter took that were answered: whole, and up to their first bytes. */
-export async function timesOf(store: LogStore, filter: LogFilter): Promise<Times> {
-  const { found, reached } = filtered(store, { ...filter, status: filter.status ?? 'ok' })
-  const newest = found
-    .select([
-      'found.use_time_ms as total_ms',
-      sql<number | null>`${told.firstMs(store.engine)}`.as('first_ms'),
-    ])
-    .orderBy('found.created_time', 'desc')
-    .orderBy('found.id', 'desc')
-  const ranked = store.db
-    .selectFrom(newest.limit(MAX_EXACT).as('newest'))
-    .select([
-      'total_ms',
-      'first_ms',
-      sql<number>`row_number() over (order by total_ms)`.as('total_place'),
-      sql<number>`row_number() over (order by first_ms nulls last)`.as('first_place'),
-      sql<number>`count(*) over ()`.as('count'),
-      sql<number>`count(first_ms) over ()`.as('told'),
-    ])
+export async function timesOf(store: LogStore, given: LogFilter): Promise<Times> {
+  const filter = await byTokens(store, given)
+  const { newest: found, reached } = filtered(store, { ...filter, status: filter.status ?? 'ok' })
+  const newest = found.select([
+    'found.use_time_ms as total_ms',
+    sql<number | null>`${told.firstMs(store.engine)}`.as('first_ms'),
+  ])
   const rows = await store.db
-    .selectFrom(ranked.as('ranked'))
+    // Found first and ranked then: else SQLite drops what they are ordered by before it has used it, and sorts them all.
+    .with(
+      name => name('newest').materialized(),
+      () => newest.limit(MAX_EXACT),
+    )
+    .with('ranked', db =>
+      db
+        .selectFrom('newest')
+        .select([
+          'total_ms',
+          'first_ms',
+          sql<number>`row_number() over (order by total_ms)`.as('total_place'),
+          sql<number>`row_number() over (order by first_ms nulls last)`.as('first_place'),
+          sql<number>`count(*) over ()`.as('count'),
+          sql<number>`count(first_ms) over ()`.as('told'),
+        ]),
+    )
+    .selectFrom('ranked')
     .selectAll()
     .where(of => of.or([isPlaceOf('total_place', 'count'), isPlaceOf('first_place', 'told')]))
     .execute()

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../domain/log.ts'
-import { filtered, type LogFilter, type LogPlace, type LogStore } from './log-filter.ts'
+import { byTokens, filtered, type LogFilter, type LogPlace, type LogStore } from './log-filter.ts'
 import type { Page, Paging } from './page.ts'
 import type { LogRow, NewLog } from './schema.ts'
 import type { Db } from './store.ts'
@@ -64,19 +64,14 @@ const withNames = (db: Db, ids: readonly { readonly id: number }[]): Promise<Log
 /** Newest first, by the moment and then by id: in a fleet, rows do not arrive in the order of their moments. */
 export async function listLogs(
   store: LogStore,
-  filter: LogFilter,
+  given: LogFilter,
   { page, pageSize }: Paging,
 ): Promise<Page<LogWithNames>> {
+  const filter = await byTokens(store, given)
   const start = (page - 1) * pageSize
   const ids =
     start < MAX_COUNT
-      ? filtered(store, filter)
-          .found.select('found.id')
-          .orderBy('found.created_time', 'desc')
-          .orderBy('found.id', 'desc')
-          .limit(pageSize)
-          .offset(start)
-          .execute()
+      ? filtered(store, filter).newest.limit(pageSize).offset(start).execute()
       : Promise.resolve([])
   const [total, items] = await Promise.all([
     countLogs(store, filter),
@@ -93,19 +88,14 @@ export type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogPlace |
  */
 export async function walkLogs(
   store: LogStore,
-  filter: LogFilter,
+  given: LogFilter,
   after: LogPlace | undefined,
   limit: number,
 ): Promise<LogWalk> {
+  const filter = await byTokens(store, given)
   const to = after === undefined ? filter.to : Math.min(filter.to ?? after.time, after.time)
-  const { found, reached } = filtered(store, { ...filter, to, after })
-  const ids = await found
-    .select('found.id')
-    .orderBy('found.created_time', 'desc')
-    .orderBy('found.id', 'desc')
-    .limit(limit)
-    .execute()
-  const rows = await withNames(store.db, ids)
+  const { newest, reached } = filtered(store, { ...filter, to, after })
+  const rows = await withNames(store.db, await newest.limit(limit).execute())
   const last = rows.length === limit ? rows.at(-1) : undefined
   if (last) return { rows, next: { time: last.created_time, id: last.id } }
   return { rows, next: await reached() }

@@ -3,15 +3,18 @@ import { NANOS_PER_UNIT } from '../domain/money.ts'
 import { type Dimension, GRAINS, type Grain, kindOf, UNITS } from './fold-units.ts'
 import { foldedUnits } from './folds.ts'
 import type { Db } from './store.ts'
+import { tokenOwners } from './token-names.ts'
 
 /** What was used in a stretch of time, from the quarter-hour sums; `to` belongs to it no more. */
 export type RollupFilter = {
   readonly from: number
   readonly to: number
   readonly userId?: number | undefined
-  readonly tokenId?: number | undefined
+  readonly tokenIds?: readonly number[] | undefined
   readonly channelId?: number | undefined
   readonly model?: string | undefined
+  /** Moments that no sum may reach across; without them, none is longer than the step that is asked by. */
+  readonly cuts?: readonly number[] | undefined
 }
 
 export const ROLLUP_S = 900
@@ -33,6 +36,8 @@ export type Sums = {
 }
 
 const SUMMED = ['requests', 'failures', 'prompt_tokens', 'completion_tokens', 'cost'] as const
+// PostgreSQL sums up to another type, with which everything after it would be slower.
+const summed = SUMMED.map(name => sql`cast(sum(${sql.ref(name)}) as bigint) as ${sql.ref(name)}`)
 const sums = SUMMED.map(name => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`.as(name))
 
 /** A stretch of the quarter hours themselves, or of what they were folded into. */
@@ -48,18 +53,18 @@ function grainOf(dimensions: readonly Dimension[], sumsOf: (typeof UNITS)[number
 
 /**
  * Divides a stretch into what is folded, in the largest units first, and what is not. `stepS` is what the sums are asked
- * by: nothing coarser serves. Together the pieces are the stretch, each moment once.
+ * by: nothing coarser serves, but for what lies between two cuts. Together the pieces are the stretch, each moment once.
  */
 async function piecesOf(
   db: Db,
-  { from, to }: { from: number; to: number },
+  { from, to, cuts }: RollupFilter,
   dimensions: readonly Dimension[],
   stepS: number,
 ): Promise<Piece[]> {
   let open: Piece[] = [{ from, to }]
   const offers = UNITS.map(({ unit, sums: offered }) => ({
     unit,
-    folded: grainOf(dimensions, offered, stepS),
+    folded: grainOf(dimensions, offered, cuts ? 0 : stepS),
   }))
   const widthOf = ({ folded }: (typeof offers)[number]) =>
     folded ? GRAINS[folded.grain].length : Number.POSITIVE_INFINITY
@@ -68,13 +73,15 @@ async function piecesOf(
   for (const { unit, folded } of offers.filter(offer => widthOf(offer) === least)) {
     if (!folded) continue
     const divided: Piece[] = []
+    const cutUnits = new Set(cuts?.filter(cut => cut % unit !== 0).map(cut => cut - (cut % unit)))
     for (const piece of open) {
       if (piece.folded || piece.to - piece.from < unit) {
         divided.push(piece)
         continue
       }
       const first = Math.ceil(piece.from / unit) * unit
-      const starts = [...(await foldedUnits(db, unit, first, piece.to))].sort((a, b) => a - b)
+      const units = await foldedUnits(db, unit, first, piece.to)
+      const starts = [...units.difference(cutUnits)].sort((a, b) => a - b)
       let at = piece.from
       for (const start of starts) {
         const last = divided.at(-1)
@@ -91,15 +98,18 @@ async function piecesOf(
   return open
 }
 
-const wantedOf = ({ userId, tokenId, channelId, model }: RollupFilter) =>
-  (
-    [
-      ['user_id', userId],
-      ['token_id', tokenId],
-      ['channel_id', channelId],
-      ['model', model],
-    ] as const
-  ).filter(([, value]) => value !== undefined)
+type Wanted = readonly [Dimension, readonly (string | number)[]]
+
+function wantedOf({ tokenIds, channelId, model }: RollupFilter, userIds: readonly number[] | undefined) {
+  const one = (value: string | number | undefined) => (value === undefined ? undefined : [value])
+  const columns: readonly (readonly [Dimension, readonly (string | number)[] | undefined])[] = [
+    ['user_id', userIds],
+    ['token_id', tokenIds],
+    ['channel_id', one(channelId)],
+    ['model', one(model)],
+  ]
+  return columns.flatMap(([name, values]): Wanted[] => (values ? [[name, values]] : []))
+}
 
 const DAY_S = 86_400
 
@@ -107,27 +117,70 @@ const DAY_S = 86_400
 export function isFolded(filter: RollupFilter, group: RollupGroup): boolean {
   // Quarter hours are found by user.
   if (filter.userId !== undefined || filter.to - filter.from <= DAY_S) return true
-  const dimensions = [ROLLUP_GROUPS[group], ...wantedOf(filter).map(([name]) => name)]
+  const dimensions = [ROLLUP_GROUPS[group], ...wantedOf(filter, undefined).map(([name]) => name)]
   return UNITS.some(({ sums: offered }) => grainOf(dimensions, offered, 0) !== undefined)
 }
 
+/** The stretch in which there are quarter hours at all: one that is asked for may have neither beginning nor end. */
+async function known(db: Db, { from, to }: { from: number; to: number }) {
+  const first = db.selectFrom('rollups').select('bucket').orderBy('bucket').limit(1)
+  const last = db.selectFrom('rollups').select('bucket').orderBy('bucket', 'desc').limit(1)
+  const [oldest, newest] = await Promise.all([first.executeTakeFirst(), last.executeTakeFirst()])
+  return {
+    from: Math.max(from, oldest?.bucket ?? to),
+    to: Math.min(to, (newest?.bucket ?? from) + ROLLUP_S),
+  }
+}
+
+/** Every beginning by its name: rows are in the order of time first, so that only so a user's are found at once in each. */
+const eachOf = (column: string, { from, to }: { from: number; to: number }, stepS: number) =>
+  sql`${sql.ref(column)} in (with recursive starts(at) as (select cast(${sql.lit(from)} as bigint) where ${sql.lit(from)} < ${sql.lit(to)}
+    union all select at + ${sql.lit(stepS)} from starts where at + ${sql.lit(stepS)} < ${sql.lit(to)}) select at from starts)`
+const between = (column: string, { from, to }: { from: number; to: number }) =>
+  sql`${sql.ref(column)} >= ${from} and ${sql.ref(column)} < ${to}`
+
+/** So many tokens are looked for one by one in every quarter hour; of more, all that were used are read. */
+const FEW_TOKENS = 8
+
+/** The users whose tokens these are: rows are in the order of users first. */
+const ownersOf = async (db: Db, tokenIds: readonly number[] | undefined) =>
+  tokenIds && tokenIds.length <= FEW_TOKENS ? tokenOwners(db, tokenIds) : undefined
+
+type Kept = {
+  readonly by?: Dimension
+  /** Of `by`, only these. */
+  readonly keys?: readonly (string | number)[] | undefined
+  /** What they are going to be summed up by; those that are found in the order of time are summed up by quarter hours. */
+  readonly stepS?: number
+}
+
 /** The rows of a stretch as one table `found`, each with where it begins. */
-async function found(
-  db: Db,
-  filter: RollupFilter,
-  { by = [], stepS = 0 }: { by?: readonly Dimension[]; stepS?: number } = {},
-) {
-  const wanted = wantedOf(filter)
-  const dimensions = [...new Set([...by, ...wanted.map(([name]) => name)])]
-  const pieces = await piecesOf(db, filter, dimensions, stepS)
-  const columns = sql.join([...by, ...SUMMED].map(name => sql.ref(name)))
-  const narrowed = wanted.map(([name, value]) => sql`and ${sql.ref(name)} = ${value}`)
-  const arms = pieces.map(
-    ({ from, to, folded }): RawBuilder<unknown> =>
-      folded
-        ? sql`select start as bucket, ${columns} from rollup_sums where kind = ${kindOf(folded)} and start >= ${from} and start < ${to} ${sql.join(narrowed, sql` `)}`
-        : sql`select bucket, ${columns} from rollups where bucket >= ${from} and bucket < ${to}
-          ${sql.join(narrowed, sql` `)}`,
+async function found(db: Db, asked: RollupFilter, { by, keys, stepS = 0 }: Kept = {}) {
+  const tokenIds = by === 'token_id' && keys ? keys.map(Number) : asked.tokenIds
+  const owners = asked.userId === undefined ? await ownersOf(db, tokenIds) : [asked.userId]
+  const wanted = wantedOf({ ...asked, tokenIds }, owners)
+  if (by && keys) wanted.push([by, keys])
+  const dimensions = [...new Set([...(by ? [by] : []), ...wanted.map(([name]) => name)])]
+  const pieces = await piecesOf(db, asked, dimensions, stepS)
+  const kept = by ? [sql.ref(by)] : []
+  const columns = sql.join([...kept, ...SUMMED.map(name => sql.ref(name))])
+  const narrowed = sql.join(
+    wanted.map(([name, values]) => sql`and ${sql.ref(name)} in (${sql.join(values)})`),
+    sql` `,
+  )
+  const arms = await Promise.all(
+    pieces.map(async ({ folded, ...piece }): Promise<RawBuilder<unknown>> => {
+      if (folded)
+        return sql`select start as bucket, ${columns} from rollup_sums where kind = ${kindOf(folded)}
+          and ${owners ? eachOf('start', piece, folded.step) : between('start', piece)} ${narrowed}`
+      const within =
+        owners && tokenIds ? eachOf('bucket', await known(db, piece), ROLLUP_S) : between('bucket', piece)
+      const isInOrder = by === undefined || by === 'user_id'
+      if (stepS === 0 || !isInOrder)
+        return sql`select bucket, ${columns} from rollups where ${within} ${narrowed}`
+      return sql`select bucket, ${sql.join([...kept, ...summed])} from rollups where ${within} ${narrowed}
+        group by ${sql.join([...kept, sql.ref('bucket')])}`
+    }),
   )
   const rows = sql<
     Sums & { bucket: number } & Record<Dimension, string & number>
@@ -160,7 +213,7 @@ export async function groupRollups(
   order: 'cost' | 'requests' = 'cost',
 ): Promise<GroupSums[]> {
   const column = ROLLUP_GROUPS[group]
-  return (await found(db, filter, { by: [column] }))
+  return (await found(db, filter, { by: column }))
     .select([`${column} as key`, ...sums])
     .groupBy(column)
     .orderBy(order, 'desc')
@@ -193,8 +246,7 @@ export async function stepRollupsOf(
   if (keys?.length === 0) return []
   const column = ROLLUP_GROUPS[group]
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`
-  const all = await found(db, filter, { by: [column], stepS })
-  return (keys ? all.where(column, 'in', keys as never) : all)
+  return (await found(db, filter, { by: column, keys, stepS }))
     .select([bucket.as('bucket'), `${column} as key`, ...sums])
     .groupBy([bucket, column])
     .orderBy(bucket)

@@ -12,6 +12,7 @@ export type Database = {
   entries: EntriesTable
   chains: ChainsTable
   tokens: TokensTable
+  token_names: TokenNamesTable
   access_tokens: AccessTokensTable
   sessions: SessionsTable
   channels: ChannelsTable
@@ -111,6 +112,9 @@ type TokensTable = {
   /** JSON: {rpm, tpm, concurrency}. */
   limits: string
 }
+
+/** Every name that a token has had, with whose it is: stays when the token goes. */
+type TokenNamesTable = { token_id: number; name: string; user_id: number }
 
 type AccessTokensTable = {
   id: Generated<number>

@@ -5,6 +5,7 @@ import { foundation } from './migrations/0001-foundation.ts'
 import { books } from './migrations/0002-books.ts'
 import { videos } from './migrations/0003-videos.ts'
 import { folds } from './migrations/0004-folds.ts'
+import { tokenNames } from './migrations/0005-token-names.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
 
@@ -32,6 +33,7 @@ const MIGRATIONS = {
   '0002-books': books,
   '0003-videos': videos,
   '0004-folds': folds,
+  '0005-token-names': tokenNames,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 const STATEMENT_TIMEOUT_MS = 30_000

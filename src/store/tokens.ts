@@ -2,6 +2,7 @@ import { fold } from '../domain/text.ts'
 import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
 import type { AccountRow, TokenRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
+import { noteName } from './token-names.ts'
 
 export type TokenWithAccount = TokenRow & Pick<AccountRow, 'unlimited' | 'credited' | 'posted' | 'held'>
 
@@ -54,6 +55,7 @@ export async function insertToken(trx: Trx, token: NewToken): Promise<number> {
     .values({ ...token, search: fold(token.name), accessed_time: token.created_time })
     .returning('id')
     .executeTakeFirstOrThrow()
+  await noteName(trx, id)
   return id
 }
 
@@ -80,6 +82,7 @@ export async function updateToken(trx: Trx, id: number, change: TokenChange): Pr
     .set({ ...change, ...search })
     .where('id', '=', id)
     .execute()
+  if (change.name !== undefined) await noteName(trx, id)
 }
 
 /** The account and its entries stay: the ledger is for ever. */

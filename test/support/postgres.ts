@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,16 +21,16 @@ export const freePort = () =>
     })
   })
 
-/** A real PostgreSQL from the npm package, on a port of its own, gone when stopped. */
-export async function startPostgres() {
+/** A real PostgreSQL from the npm package, on a port of its own, gone when stopped unless it has a folder to stay in. */
+export async function startPostgres(folder?: string) {
   const port = await freePort()
   const log: string[] = []
   const server = new EmbeddedPostgres({
-    databaseDir: join(tmpdir(), `sluice-postgres-${randomUUID()}`),
+    databaseDir: folder ?? join(tmpdir(), `sluice-postgres-${randomUUID()}`),
     user: 'sluice',
     password: 'sluice-test',
     port,
-    persistent: false,
+    persistent: folder !== undefined,
     // PostgreSQL refuses to run as root, as which containers often test.
     createPostgresUser: process.getuid?.() === 0,
     postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off', '-c', 'shared_buffers=128MB'],
@@ -37,7 +38,7 @@ export async function startPostgres() {
     onError: message => log.push(String(message)),
   })
   try {
-    await server.initialise()
+    if (!folder || !existsSync(join(folder, 'PG_VERSION'))) await server.initialise()
     await server.start()
   } catch (error) {
     throw new Error(`PostgreSQL did not start: ${error}\n${log.slice(-20).join('\n')}`)
