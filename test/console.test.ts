@@ -273,6 +273,63 @@ function describeConsole(): void {
       await server.api('DELETE', `/api/channel/${body.data.id}`)
     })
 
+    it('tests the keys of a channel one by one, and takes more of them', async () => {
+      const { body } = await server.api('GET', '/api/channel/search?keyword=Three%20keys')
+      await page.goto(`${server.url}/channels/${body.data.items[0].id}`)
+      const panel = page.getByRole('complementary')
+      const tested = page.waitForRequest(/\/api\/channel\/test\/\d+\?/)
+      await panel.getByRole('button', { name: 'Test key 2' }).click()
+      assert.equal(new URL((await tested).url()).searchParams.get('key'), '1')
+      await panel.getByRole('listitem').filter({ hasText: /✓/ }).waitFor()
+      await panel.getByRole('button', { name: 'Test each key' }).click()
+      await until('three verdicts', async () =>
+        (await panel.getByRole('listitem').filter({ hasText: /✓/ }).count()) === 3 ? true : undefined,
+      )
+      await panel.getByText('Add keys').click()
+      await panel.getByLabel('New keys, one to a line').fill('sk-four-444')
+      await panel.getByRole('button', { name: 'Add', exact: true }).click()
+      await panel.getByRole('heading', { name: 'Keys (4)' }).waitFor()
+    })
+
+    it('selects over pages: row by row, as far as a row, and all that match', async () => {
+      const { body } = await server.api('POST', '/api/channel/', {
+        mode: 'batch',
+        channel: {
+          name: 'Fleet',
+          type: 1,
+          key: Array.from({ length: 22 }, (_, index) => `sk-fleet-${index}`).join('\n'),
+          models: ['fleet-model'],
+          status: 2,
+        },
+      })
+      assert.equal(body.success, true)
+      await page.goto(`${server.url}/channels?q=Fleet`)
+      const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
+      await rows.first().focus()
+      await page.keyboard.press('x')
+      await page.keyboard.press('j')
+      await page.keyboard.press('j')
+      await page.keyboard.press('Shift+X')
+      const bar = page.getByRole('region', { name: 'Selected channels' })
+      await bar.getByText('3 selected').waitFor()
+      await page.getByRole('button', { name: 'Next page' }).click()
+      await page.getByText('21–22 of 22').waitFor()
+      await rows.first().focus()
+      await page.keyboard.press('x')
+      await bar.getByText('4 selected').waitFor()
+      await page.getByLabel('Select all on this page').check()
+      await bar.getByRole('button', { name: 'Select all 22 that match' }).click()
+      await bar.getByText('22 selected').waitFor()
+      await bar.getByRole('button', { name: 'Edit fields' }).click()
+      await page.getByRole('dialog').getByLabel('Weight').last().fill('4')
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+      await page.getByText('22 of 22 changed and in effect.').waitFor()
+      const fleet = (await server.api('GET', '/api/channel/search?keyword=Fleet&page_size=50')).body.data
+        .items
+      assert.deepEqual([...new Set(fleet.map(({ weight }: { weight: number }) => weight))], [4])
+      await server.api('POST', '/api/channel/batch', { ids: fleet.map(({ id }: { id: number }) => id) })
+    })
+
     it('switches several tokens off, back on, and deletes them together', async () => {
       for (const name of ['bulk one', 'bulk two'])
         await server.api('POST', '/api/token/', { name, unlimited_quota: true })

@@ -386,6 +386,30 @@ for (const engine of ENGINES) {
       await dropChannel(dead)
     })
 
+    it('tests one key of a channel, though it is off, and no other', async () => {
+      const { body } = await gateway.api('POST', '/api/channel/', {
+        mode: 'multi_to_single',
+        channel: { name: 'keys', type: 1, key: 'key-aaaa\nkey-bbbb', base_url: upstream, models: [MODEL] },
+      })
+      const id: number = body.data.id
+      const triedLast = async () => {
+        const report = (await (await fetch(`${upstream}/sim/requests`)).json()) as {
+          last: { key_hint: string }[]
+        }
+        return report.last.at(-1)?.key_hint
+      }
+      await gateway.api('POST', `/api/channel/${id}/keys/1/status`, { status: 2 })
+      for (const [key, hint] of ['aaaa', 'bbbb'].entries()) {
+        const tested = await gateway.api('GET', `/api/channel/test/${id}?key=${key}`)
+        assert.equal(tested.body.success, true, tested.text)
+        assert.equal(await triedLast(), hint)
+      }
+      const none = await gateway.api('GET', `/api/channel/test/${id}?key=2`)
+      assert.equal(none.status, 400)
+      assert.equal(none.body.errors[0].path, 'key')
+      await dropChannel(id)
+    })
+
     it('keeps books that verify, and rows that sum to the change of the balance exactly', async () => {
       const user = await gateway.createUser({ quota: 1_000_000 })
       const made = await gateway.api(

@@ -31,7 +31,8 @@ export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers 
   return {
     async testChannel({ params, query }) {
       await mustFindChannel(db, params.id)
-      return tell(await channels.test(params.id, { model: query.model, isStream: query.stream }))
+      const { model, stream: isStream, key: keyIndex } = query
+      return tell(await channels.test(params.id, { model, isStream, keyIndex }))
     },
     async testChannels() {
       const results = await inTurns(channels.enabledIds(), id => channels.test(id, {}))

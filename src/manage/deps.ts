@@ -64,7 +64,11 @@ export type Deps = {
   readonly channels: {
     test(
       id: number,
-      options: { readonly model?: string | undefined; readonly isStream?: boolean | undefined },
+      options: {
+        readonly model?: string | undefined
+        readonly isStream?: boolean | undefined
+        readonly keyIndex?: number | undefined
+      },
     ): Promise<TestResult>
     enabledIds(): readonly number[]
     /** How those fare that are enabled, as this worker has found them; `keys` are those that are not ready. */

@@ -1,4 +1,4 @@
-import { Refusal } from '../domain/errors.ts'
+import { invalidField, Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
 import { createAmbience } from './ambience.ts'
 import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
@@ -16,6 +16,8 @@ export type TestOptions = {
   readonly model?: string | undefined
   readonly isStream?: boolean | undefined
   readonly key?: RoutedKey
+  /** Which of the channel's keys is tried; without it the first that is on. */
+  readonly keyIndex?: number | undefined
 }
 
 /** What a test request found out. It charges nobody. */
@@ -38,6 +40,13 @@ type Judging = {
   readonly sent: string
   readonly format: string
   readonly startedMs: number
+}
+
+function keyToTest({ keys }: RelayChannel, index: number | undefined): RoutedKey {
+  if (index === undefined) return keys.find(({ status }) => status === 1) ?? keys[0] ?? NO_KEY
+  const named = keys.find(key => key.index === index)
+  if (!named) throw invalidField('key', 'is not the index of a key of this channel')
+  return named
 }
 
 /** Asks a channel something small, the way a request would be asked: mapping, overrides, address and key included. */
@@ -84,12 +93,12 @@ export function createChannelTest({
 
   return async function testChannel(
     id: number,
-    { model: asked, isStream = false, key }: TestOptions,
+    { model: asked, isStream = false, key, keyIndex }: TestOptions,
   ): Promise<TestResult> {
     const channel = catalog.table().channel(id)
     if (!channel) throw new Refusal('not_found', 'there is no such channel')
     const model = asked ?? (channel.testModel || channel.models[0] || FALLBACK_MODEL)
-    const used = key ?? channel.keys.find(({ status }) => status === 1) ?? channel.keys[0] ?? NO_KEY
+    const used = key ?? keyToTest(channel, keyIndex)
     const sent = sentModel(channel, model)
     const { spec, work } = await questionOf(model, sent, { isStream, desk })
     const named = { id, name: channel.name, model, key: used }

@@ -6,7 +6,7 @@ import {
   tableFeatures,
   useTable,
 } from '@tanstack/react-table'
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo } from 'react'
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
 import { RowCards } from './cards.tsx'
 import { classes } from './classes.ts'
@@ -60,9 +60,9 @@ const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"
 export const isForRow = ({ target }: MouseEvent | KeyboardEvent) =>
   !(target as HTMLElement).closest(INTERACTIVE)
 
-type RowActs = { open(): void; select(): void; selectAll(): void }
+type RowActs = { open(): void; select(): void; selectRange(): void; selectAll(): void }
 
-/** Arrows and j, k walk the rows; Enter and Space open; x selects, and with Ctrl a the whole page is. */
+/** Arrows and j, k walk the rows; Enter and Space open; x selects, with Shift as far as the last that was, with Ctrl a the whole page. */
 function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActs): void {
   if (!isForRow(event) || event.nativeEvent.isComposing) return
   if (event.metaKey || event.ctrlKey) {
@@ -78,6 +78,7 @@ function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActs): void
     Enter: act.open,
     ' ': act.open,
     x: act.select,
+    X: act.selectRange,
   }
   steps.j = steps.ArrowDown as () => void
   steps.k = steps.ArrowUp as () => void
@@ -127,6 +128,17 @@ function WideTable<Row extends RowData>({
       selection?.onChange(new Set(Object.keys(after).filter(id => after[id])))
     },
   })
+  const anchor = useRef(0)
+  const shown = table.getRowModel().rows
+  const toggle = (row: (typeof shown)[number]) => {
+    anchor.current = shown.indexOf(row)
+    row.toggleSelected()
+  }
+  const selectTo = (index: number) => {
+    const [first, last] = [Math.min(anchor.current, index), Math.max(anchor.current, index)]
+    const between = shown.slice(first, last + 1).map(({ id }) => id)
+    selection?.onChange(new Set([...selection.ids, ...between]))
+  }
   // What can be done to a row stays in sight, however wide the table is.
   const pinned = columns.find(({ place }) => place === 'action')?.id
   const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
@@ -168,7 +180,7 @@ function WideTable<Row extends RowData>({
           ))}
         </thead>
         <tbody data-rows>
-          {table.getRowModel().rows.map((row, index) => {
+          {shown.map((row, index) => {
             const open = () => onOpen?.(row.original)
             const isSelected = row.getIsSelected()
             return (
@@ -181,7 +193,8 @@ function WideTable<Row extends RowData>({
                 onKeyDown={event =>
                   walkRows(event, {
                     open,
-                    select: () => row.toggleSelected(),
+                    select: () => toggle(row),
+                    selectRange: () => selectTo(index),
                     selectAll: () => selection && table.toggleAllRowsSelected(true),
                   })
                 }
@@ -198,7 +211,7 @@ function WideTable<Row extends RowData>({
                       aria-label={t('table.select', { name: nameOf(row.original) })}
                       className="size-4 accent-accent"
                       checked={isSelected}
-                      onChange={() => row.toggleSelected()}
+                      onChange={() => toggle(row)}
                     />
                   </td>
                 ) : null}

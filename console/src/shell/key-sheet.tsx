@@ -15,6 +15,7 @@ export function KeySheet({ isOpen, onClose }: { readonly isOpen: boolean; readon
     ['j k', t('keys.rows')],
     ['Enter', t('keys.open')],
     ['x', t('keys.select')],
+    ['Shift x', t('keys.select_range')],
     ['Ctrl A', t('keys.select_all')],
     ['Ctrl S', t('keys.save')],
     ['Esc', t('keys.close')],

@@ -115,10 +115,14 @@ export const en = {
     remove: 'remove',
     replace: 'replace',
     retry: 'Try again',
+    select_rest: 'Select all {{count}} that match',
     selected: '{{count}} selected',
     tested: '{{passed}} of {{count}} passed the test.',
   },
   channels: {
+    delete_rejected: 'Delete rejected keys ({{count}})',
+    new_keys: 'New keys, one to a line',
+    more_keys: 'Add keys',
     by_tag: 'By tag',
     in_group: 'Channels: {{count}}, on: {{on}}',
     untagged: 'Without a tag',
@@ -269,6 +273,7 @@ export const en = {
   },
   inline: { saved: '{{label}} is now {{value}}.' },
   keys: {
+    select_range: 'Select as far as this row',
     add_filter: 'Add a filter',
     everywhere: 'Everywhere',
     here: 'On this page',
@@ -749,6 +754,8 @@ export const en = {
     select_all: 'Select all on this page',
   },
   test: {
+    key: 'Test key {{number}}',
+    each_key: 'Test each key',
     every_model: 'Test every model',
     models: 'Test {{count}} models',
     models_title: 'Test {{name}}, model by model',

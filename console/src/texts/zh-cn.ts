@@ -115,10 +115,14 @@ export const zhCN: Texts = {
     remove: '移除',
     replace: '替换',
     retry: '重试',
+    select_rest: '选择全部 {{count}} 个匹配项',
     selected: '已选 {{count}} 个',
     tested: '{{count}} 个中有 {{passed}} 个通过测试。',
   },
   channels: {
+    delete_rejected: '删除被拒绝的密钥（{{count}}）',
+    new_keys: '新密钥，每行一个',
+    more_keys: '添加密钥',
     by_tag: '按标签分组',
     in_group: '渠道 {{count}} 个，开启 {{on}} 个',
     untagged: '无标签',
@@ -264,6 +268,7 @@ export const zhCN: Texts = {
   },
   inline: { saved: '{{label}} 现为 {{value}}。' },
   keys: {
+    select_range: '选择到此行',
     add_filter: '添加筛选',
     everywhere: '所有页面',
     here: '本页',
@@ -731,6 +736,8 @@ export const zhCN: Texts = {
     select_all: '选择本页全部',
   },
   test: {
+    key: '测试第 {{number}} 个密钥',
+    each_key: '逐个测试密钥',
     every_model: '测试全部模型',
     models: '测试 {{count}} 个模型',
     models_title: '逐个模型测试 {{name}}',

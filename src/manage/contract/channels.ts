@@ -415,7 +415,12 @@ export const channelContract = {
     access: 'admin',
     summary: 'Send a test request through one channel; a failed test is an answer, not an error',
     params: idParams,
-    query: z.object({ model: queryText, stream: queryFlag, endpoint_type: queryText }),
+    query: z.object({
+      model: queryText,
+      stream: queryFlag,
+      endpoint_type: queryText,
+      key: queryNumber.describe('Index of the key to try; without it the first that is on'),
+    }),
     reply: testTold,
   },
 } as const satisfies Contract

@@ -5,19 +5,16 @@ import type { Channel } from '../../api/contract.ts'
 import { inTurns } from '../../api/in-turns.ts'
 import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
+import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { toast } from '../../look/toast.tsx'
 import { BulkEdit } from './bulk-edit.tsx'
 import { useTest } from './channel-test.tsx'
 import { DeleteChannels } from './delete-channels.tsx'
 
-type BulkBarProps = {
-  readonly channels: readonly Channel[]
-  readonly onSelect: (ids: ReadonlySet<string>) => void
-}
-
 /** What can be done to all the selected rows at once. */
-export function BulkBar({ channels, onSelect }: BulkBarProps) {
+export function BulkBar({ selection }: { readonly selection: RowSelection<Channel> }) {
+  const { rows: channels, onChange: onSelect, put } = selection
   const { t } = useTranslation()
   const { test } = useTest()
   const setStatuses = useAct('setChannelStatuses')
@@ -26,11 +23,16 @@ export function BulkBar({ channels, onSelect }: BulkBarProps) {
   const clear = () => onSelect(new Set())
 
   const turn = async (isOn: boolean) => {
-    const changed = channels.filter(({ status }) => (status === 1) !== isOn).map(({ id }) => id)
+    const changed = channels.filter(({ status }) => (status === 1) !== isOn)
     if (changed.length === 0) return
-    await setStatuses.mutateAsync({ body: { ids: changed, status: isOn ? 1 : 2 } })
-    toast(isOn ? t('bulk.on', { count: changed.length }) : t('bulk.off', { count: changed.length }), () =>
-      setStatuses.mutate({ body: { ids: changed, status: isOn ? 2 : 1 } }),
+    const set = async (status: 1 | 2) => {
+      await setStatuses.mutateAsync({ body: { ids: changed.map(({ id }) => id), status } })
+      put(changed.map(channel => ({ ...channel, status })))
+    }
+    await set(isOn ? 1 : 2)
+    toast(
+      isOn ? t('bulk.on', { count: changed.length }) : t('bulk.off', { count: changed.length }),
+      () => void set(isOn ? 2 : 1),
     )
   }
   const testAll = async () => {
@@ -42,7 +44,7 @@ export function BulkBar({ channels, onSelect }: BulkBarProps) {
   }
 
   return (
-    <SelectionBar label={t('bulk.label')} count={channels.length} onClear={clear}>
+    <SelectionBar label={t('bulk.label')} selection={selection}>
       <Button icon={Power} onClick={() => void turn(true)}>
         {t('channels.turn_on')}
       </Button>

@@ -1,16 +1,23 @@
-import { Eye, EyeOff } from 'lucide-react'
+import { useQueryClient } from '@tanstack/react-query'
+import { Activity, Eye, EyeOff } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
 import type { Channel } from '../../api/contract.ts'
+import { inTurns } from '../../api/in-turns.ts'
 import { useAct } from '../../api/query.ts'
 import { useIsRoot } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { CopyButton } from '../../look/copy.tsx'
+import { Field, TextArea } from '../../look/field.tsx'
 import { Gate, type GateState } from '../../look/gate.tsx'
+import { Moment } from '../../look/moment.tsx'
 import { Section } from '../../look/panel.tsx'
 import { useFaultWords } from '../../look/states.tsx'
+import { toast } from '../../look/toast.tsx'
 import { Said } from '../../texts/said.tsx'
+import { type Tested, TestWords } from './channel-test.tsx'
 
 const SHOWN_MS = 60_000
 const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
@@ -60,54 +67,175 @@ function RevealedKey({ id }: { readonly id: number }) {
   )
 }
 
+/** More keys for a channel, one to a line; those it has already are passed over by the gateway. */
+function MoreKeys({ id }: { readonly id: number }) {
+  const { t } = useTranslation()
+  const words = useFaultWords()
+  const update = useAct('updateChannel')
+  const [text, setText] = useState('')
+  const add = async () => {
+    const saved = await update
+      .mutateAsync({ body: { id, key: text, key_mode: 'append' } })
+      .catch(() => undefined)
+    if (!saved) return
+    setText('')
+    toast(t('editor.saved', { name: saved.name }))
+  }
+  return (
+    <details>
+      <summary className="font-medium">{t('channels.more_keys')}</summary>
+      <div className="flex flex-col items-start gap-2 pt-3">
+        <Field
+          label={t('channels.new_keys')}
+          error={update.error ? words(update.error) : undefined}
+          className="w-full"
+        >
+          {wiring => (
+            <TextArea
+              {...wiring}
+              rows={3}
+              spellCheck={false}
+              autoComplete="off"
+              className="font-mono text-code"
+              value={text}
+              onChange={event => setText(event.target.value)}
+            />
+          )}
+        </Field>
+        <Button isBusy={update.isPending} disabled={text.trim() === ''} onClick={() => void add()}>
+          {t('common.add')}
+        </Button>
+      </div>
+    </details>
+  )
+}
+
+type KeyTest = 'running' | Tested
+
+/** Tests of single keys, off ones too; a verdict stays beside its key. */
+function useKeyTests(id: number) {
+  const words = useFaultWords()
+  const client = useQueryClient()
+  const [tests, setTests] = useState<ReadonlyMap<number, KeyTest>>(new Map())
+  const set = (index: number, state: KeyTest) => setTests(before => new Map(before).set(index, state))
+  const test = async (index: number) => {
+    set(index, 'running')
+    const query = { key: index }
+    const told: Tested = await call('testChannel', { params: { id }, query }).catch(error => ({
+      success: false as const,
+      message: words(error),
+    }))
+    set(index, told)
+  }
+  return {
+    of: (index: number) => tests.get(index),
+    isRunning: [...tests.values()].includes('running'),
+    run: async (indexes: readonly number[]) => {
+      await inTurns(indexes, test)
+      // A key that the gateway had stopped is taken up again when its test passes.
+      await client.invalidateQueries()
+    },
+  }
+}
+
 export function ChannelKeys({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const isRoot = useIsRoot()
   const setStatus = useAct('setChannelKeyStatus')
   const remove = useAct('deleteChannelKey')
-  const [deleting, setDeleting] = useState<number>()
-  const hasSeveral = channel.keys.length > 1
+  const manage = useAct('manageChannelKeys')
+  const tests = useKeyTests(channel.id)
+  const [deleting, setDeleting] = useState<number | 'rejected'>()
+  const { keys, id } = channel
+  const hasSeveral = keys.length > 1
+  const rejected = keys.filter(({ status }) => STATES[status] === 'stopped')
   return (
-    <Section title={`${t('channels.keys')} (${channel.keys.length})`}>
+    <Section title={`${t('channels.keys')} (${keys.length})`}>
       <ul className="flex flex-col divide-y divide-line">
-        {channel.keys.map(({ index, key, status, reason }) => (
-          <li key={index} className="flex flex-wrap items-center gap-3 py-1.5">
-            <code className="font-mono text-code break-all">{key || '–'}</code>
-            <Gate state={STATES[status] ?? 'off'} />
-            {reason ? (
-              <span className="text-label text-bad">
-                <Said text={reason} />
-              </span>
-            ) : null}
-            {hasSeveral ? (
-              <span className="ml-auto flex gap-1">
-                <Button
-                  isSmall
-                  onClick={() =>
-                    setStatus.mutate({
-                      params: { id: channel.id, index },
-                      body: { status: status === 1 ? 2 : 1 },
-                    })
-                  }
-                >
-                  {status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
-                </Button>
-                <Button isSmall onClick={() => setDeleting(index)}>
-                  {t('common.delete')}
-                </Button>
-              </span>
-            ) : null}
-          </li>
-        ))}
+        {keys.map(({ index, key, status, reason, disabled_time }) => {
+          const tested = tests.of(index)
+          return (
+            <li key={index} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-1.5">
+              <code className="font-mono text-code break-all">{key || '–'}</code>
+              <Gate state={STATES[status] ?? 'off'} />
+              {hasSeveral ? (
+                <span className="ml-auto flex gap-1">
+                  <Button
+                    isSmall
+                    icon={Activity}
+                    isBusy={tested === 'running'}
+                    aria-label={t('test.key', { number: index + 1 })}
+                    onClick={() => void tests.run([index])}
+                  >
+                    {t('test.verb')}
+                  </Button>
+                  <Button
+                    isSmall
+                    onClick={() =>
+                      setStatus.mutate({ params: { id, index }, body: { status: status === 1 ? 2 : 1 } })
+                    }
+                  >
+                    {status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+                  </Button>
+                  <Button isSmall onClick={() => setDeleting(index)}>
+                    {t('common.delete')}
+                  </Button>
+                </span>
+              ) : null}
+              {reason ? (
+                <span className="w-full text-label text-bad">
+                  <Said text={reason} />
+                  {disabled_time > 0 ? (
+                    <span className="text-ink-3">
+                      {' · '}
+                      <Moment at={disabled_time} />
+                    </span>
+                  ) : null}
+                </span>
+              ) : null}
+              {tested === undefined || tested === 'running' ? null : (
+                <span role="status" className="w-full text-label">
+                  <TestWords tested={tested} />
+                </span>
+              )}
+            </li>
+          )
+        })}
       </ul>
-      {isRoot ? <RevealedKey id={channel.id} /> : null}
+      {hasSeveral ? (
+        <div className="flex flex-wrap items-center gap-2">
+          <Button
+            icon={Activity}
+            isBusy={tests.isRunning}
+            onClick={() => void tests.run(keys.map(({ index }) => index))}
+          >
+            {t('test.each_key')}
+          </Button>
+          {rejected.length > 0 ? (
+            <Button onClick={() => setDeleting('rejected')}>
+              {t('channels.delete_rejected', { count: rejected.length })}
+            </Button>
+          ) : null}
+          <span className="text-label text-ink-3">{t('test.free')}</span>
+        </div>
+      ) : null}
+      {keys.length > 0 ? <MoreKeys id={id} /> : null}
+      {isRoot ? <RevealedKey id={id} /> : null}
       {deleting === undefined ? null : (
         <Confirm
-          title={t('channels.delete_key', { number: deleting + 1 })}
+          title={
+            deleting === 'rejected'
+              ? t('channels.delete_rejected', { count: rejected.length })
+              : t('channels.delete_key', { number: deleting + 1 })
+          }
           effect={t('channels.delete_key_effect')}
           verb={t('common.delete')}
           onClose={() => setDeleting(undefined)}
-          onConfirm={() => remove.mutateAsync({ params: { id: channel.id, index: deleting } })}
+          onConfirm={() =>
+            deleting === 'rejected'
+              ? manage.mutateAsync({ body: { channel_id: id, action: 'delete_disabled_keys' } })
+              : remove.mutateAsync({ params: { id, index: deleting } })
+          }
         />
       )}
     </Section>

@@ -1,7 +1,7 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
 import type { Channel } from '../../api/contract.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
@@ -11,6 +11,7 @@ import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
 import { pressInRow, rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
+import { useSelection } from '../../look/selection.ts'
 import { Empty } from '../../look/states.tsx'
 import { BulkBar } from './bulk-bar.tsx'
 import { useSwitch } from './channel-acts.ts'
@@ -75,13 +76,20 @@ export function Channels() {
   const update = useAct('updateChannel')
   const { byNumber } = useTypes()
   const health = useHealth()
-  const [selected, select] = useState<ReadonlySet<string>>(new Set())
   const items = list.data?.items ?? []
   const groups = items.flatMap(item => ('channels' in item ? [item] : []))
   const { rows, isMoved, resort } = usePinnedOrder(
     grouped ? groups.flatMap(({ channels }) => channels) : items.filter(isChannel),
     JSON.stringify(question),
   )
+  const selection = useSelection({
+    inSight: rows,
+    idOf: ({ id }) => String(id),
+    // Groups are counted by tags.
+    total: grouped ? undefined : list.data?.total,
+    read: async paging =>
+      (await call('searchChannels', { query: { ...question, ...paging } })).items.filter(isChannel),
+  })
   const save = update.mutateAsync
   const columns = channelColumns({ t, byNumber, health, save: body => save({ body }) })
   const turn = useSwitch()
@@ -134,7 +142,7 @@ export function Channels() {
         idOf={row => String(row.id)}
         nameOf={row => row.name}
         openId={openId}
-        selection={{ ids: selected, onChange: select }}
+        selection={selection}
         onOpen={open}
         {...(grouped
           ? {
@@ -142,7 +150,7 @@ export function Channels() {
                 <TagGroups
                   groups={groups}
                   columns={columns}
-                  selection={{ ids: selected, onChange: select }}
+                  selection={selection}
                   openId={openId}
                   isStale={list.isPlaceholderData}
                   onOpen={open}
@@ -209,9 +217,7 @@ export function Channels() {
           </Empty>
         }
       />
-      {selected.size > 0 ? (
-        <BulkBar channels={rows.filter(({ id }) => selected.has(String(id)))} onSelect={select} />
-      ) : null}
+      {selection.rows.length > 0 ? <BulkBar selection={selection} /> : null}
       <Outlet />
     </Page>
   )

@@ -1,69 +1,48 @@
 import { CalendarPlus, Power, PowerOff, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
 import type { Token } from '../../api/contract.ts'
-import { inTurns } from '../../api/in-turns.ts'
 import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
+import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
-import { useFaultWords } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
-
-type TokenBulkProps = {
-  readonly tokens: readonly Token[]
-  readonly onSelect: (ids: ReadonlySet<string>) => void
-}
+import { Refusals, useEach } from '../../look/use-each.tsx'
 
 const OFF = 2
 const NEVER = -1
 const MONTH_S = 30 * 86_400
 
-/** What can be done to the selected tokens; those that were refused stay selected. */
-export function TokenBulk({ tokens, onSelect }: TokenBulkProps) {
+/** What can be done to the selected tokens. */
+export function TokenBulk({ selection }: { readonly selection: RowSelection<Token> }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
-  const update = useAct('updateToken')
+  const { rows: tokens, onChange: select } = selection
+  const { change, isBusy, faults } = useEach(selection, {
+    idOf: ({ id }) => String(id),
+    nameOf: ({ name }) => name,
+  })
   const remove = useAct('deleteTokens')
-  const [isBusy, setBusy] = useState(false)
   const [isDeleting, setDeleting] = useState(false)
-  const [fault, setFault] = useState<string>()
-  const clear = () => onSelect(new Set())
+  const write = ({ id }: Token, fields: { status?: number; expired_time?: number }) =>
+    call('updateToken', { body: { id, ...fields } })
 
-  const change = async (
-    some: readonly Token[],
-    bodyOf: (token: Token) => { status?: number; expired_time?: number },
-    undo?: () => void,
-  ) => {
-    setBusy(true)
-    setFault(undefined)
-    const results = await inTurns(some, token =>
-      update.mutateAsync({ body: { id: token.id, ...bodyOf(token) } }).then(
-        () => undefined,
-        error => ({ token, words: words(error) }),
-      ),
-    )
-    setBusy(false)
-    const refused = results.filter(result => result !== undefined)
-    toast(t('bulk.edited', { done: some.length - refused.length, count: some.length }), undo)
-    if (refused.length === 0) return
-    setFault(refused.map(each => `${each.token.name}: ${each.words}`).join(' · '))
-    onSelect(new Set(refused.map(({ token }) => String(token.id))))
-  }
   const turn = (isOn: boolean) => {
     const some = tokens.filter(({ status }) => (status === OFF) === isOn)
-    const back = () => void change(some, () => ({ status: isOn ? OFF : 1 }))
-    if (some.length > 0) void change(some, () => ({ status: isOn ? 1 : OFF }), back)
+    const back = () => void change(some, token => write(token, { status: isOn ? OFF : 1 }))
+    void change(some, token => write(token, { status: isOn ? 1 : OFF }), back)
   }
   const limited = tokens.filter(({ expired_time }) => expired_time !== NEVER)
   const extend = () => {
     const now = Math.floor(Date.now() / 1000)
-    const later = ({ expired_time }: Token) => ({ expired_time: Math.max(expired_time, now) + MONTH_S })
-    const back = () => void change(limited, ({ expired_time }) => ({ expired_time }))
+    const back = () => void change(limited, token => write(token, { expired_time: token.expired_time }))
+    const later = (token: Token) =>
+      write(token, { expired_time: Math.max(token.expired_time, now) + MONTH_S })
     void change(limited, later, back)
   }
   return (
-    <SelectionBar label={t('tokens.selected')} count={tokens.length} onClear={clear}>
+    <SelectionBar label={t('tokens.selected')} selection={selection}>
       <Button icon={Power} isBusy={isBusy} onClick={() => turn(true)}>
         {t('channels.turn_on')}
       </Button>
@@ -76,11 +55,7 @@ export function TokenBulk({ tokens, onSelect }: TokenBulkProps) {
       <Button icon={Trash2} onClick={() => setDeleting(true)}>
         {t('common.delete')}
       </Button>
-      {fault ? (
-        <p role="alert" className="w-full px-2 text-bad">
-          {fault}
-        </p>
-      ) : null}
+      <Refusals faults={faults} />
       {isDeleting ? (
         <Confirm
           title={t('tokens.delete_several', { count: tokens.length })}
@@ -96,7 +71,7 @@ export function TokenBulk({ tokens, onSelect }: TokenBulkProps) {
           onConfirm={async () => {
             const count = await remove.mutateAsync({ body: { ids: tokens.map(({ id }) => id) } })
             toast(t('tokens.deleted_several', { count }))
-            clear()
+            select(new Set())
           }}
         />
       ) : null}

@@ -1,7 +1,8 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
@@ -9,6 +10,7 @@ import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
 import { pressInRow, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
+import { useSelection } from '../../look/selection.ts'
 import { Empty } from '../../look/states.tsx'
 import { TokenBulk } from './token-bulk.tsx'
 import { tokenColumns } from './token-columns.tsx'
@@ -26,8 +28,12 @@ export function Tokens() {
   const model = callable?.[0]?.model_name ?? 'model'
   const columns = useMemo(() => tokenColumns(t, model), [t, model])
   usePageKeys({ y: { words: t('snippet.copy'), act: () => pressInRow('y') } })
-  const [selected, select] = useState<ReadonlySet<string>>(new Set())
-  const chosen = (list.data?.items ?? []).filter(({ id }) => selected.has(String(id)))
+  const selection = useSelection({
+    inSight: list.data?.items ?? [],
+    idOf: ({ id }) => String(id),
+    total: list.data?.total,
+    read: async paging => (await call('searchTokens', { query: { ...paging, keyword: q } })).items,
+  })
   const create = () => void navigate({ to: '/tokens/new', search: true })
   return (
     <Page
@@ -45,7 +51,7 @@ export function Tokens() {
         idOf={row => String(row.id)}
         nameOf={row => row.name}
         openId={openId}
-        selection={{ ids: selected, onChange: select }}
+        selection={selection}
         onOpen={row => void navigate({ to: '/tokens/$id', params: { id: String(row.id) }, search: true })}
         page={p}
         onPage={page => setFilters({ p: page })}
@@ -62,7 +68,7 @@ export function Tokens() {
           </Empty>
         }
       />
-      {chosen.length > 0 ? <TokenBulk tokens={chosen} onSelect={select} /> : null}
+      {selection.rows.length > 0 ? <TokenBulk selection={selection} /> : null}
       <Outlet />
     </Page>
   )

@@ -1,0 +1,61 @@
+import { useState } from 'react'
+import type { Selection } from './table.tsx'
+
+/** As many as one call takes, in pages as large as a list gives. */
+export const MOST_SELECTED = 1_000
+const PAGE = 500
+
+type Source<Row> = {
+  readonly inSight: readonly Row[]
+  readonly idOf: (row: Row) => string
+  /** How many rows match the filters, on all pages together; undefined where that is not known. */
+  readonly total?: number | undefined
+  readonly read?: (paging: { readonly p: number; readonly page_size: number }) => Promise<readonly Row[]>
+}
+
+export type RowSelection<Row> = Selection & {
+  readonly rows: readonly Row[]
+  /** Rows as they are now: those that are selected and not in sight are known only as they were. */
+  put(rows: readonly Row[]): void
+  /** What else could be selected with one click; undefined where all that match are. */
+  readonly rest: { readonly total: number; readonly isBusy: boolean; take(): Promise<void> } | undefined
+}
+
+/** The rows that are selected. Another page or filter does not forget them. */
+export function useSelection<Row>({ inSight, idOf, total, read }: Source<Row>): RowSelection<Row> {
+  const [kept, keep] = useState<ReadonlyMap<string, Row>>(new Map())
+  const [isBusy, setBusy] = useState(false)
+  const known = new Map([...kept, ...inSight.map(row => [idOf(row), row] as const)])
+  const take = async () => {
+    setBusy(true)
+    try {
+      const pages = Array.from(
+        { length: Math.ceil(Math.min(total ?? 0, MOST_SELECTED) / PAGE) },
+        (_, index) => read?.({ p: index + 1, page_size: PAGE }) ?? [],
+      )
+      keep(new Map((await Promise.all(pages)).flat().map(row => [idOf(row), row])))
+    } finally {
+      setBusy(false)
+    }
+  }
+  const isPageTaken = kept.size > 0 && inSight.every(row => kept.has(idOf(row)))
+  const most = Math.min(total ?? 0, MOST_SELECTED)
+  return {
+    ids: new Set(kept.keys()),
+    rows: [...kept.keys()].flatMap(id => known.get(id) ?? []),
+    onChange: ids =>
+      keep(
+        new Map(
+          [...ids].flatMap(id => {
+            const row = known.get(id)
+            return row === undefined ? [] : [[id, row] as const]
+          }),
+        ),
+      ),
+    put: rows => {
+      const fresh = new Map(rows.map(row => [idOf(row), row]))
+      keep(before => new Map([...before].map(([id, row]) => [id, fresh.get(id) ?? row])))
+    },
+    rest: read && isPageTaken && most > kept.size ? { total: most, isBusy, take } : undefined,
+  }
+}
