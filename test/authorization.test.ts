@@ -206,6 +206,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     owners: SHARED_LIST,
     ask: id => ({ query: `?from=0&to=900&by=model&channel_id=${id}` }),
   },
+  usageTimes: {
+    kind: 'channel',
+    owners: SHARED_LIST,
+    ask: id => ({ query: `?from=0&to=900&channel_id=${id}` }),
+  },
   channelHealth: 'plain',
   modelOverview: 'plain',
   attention: 'plain',

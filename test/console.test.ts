@@ -557,6 +557,49 @@ function describeConsole(): void {
       )
     })
 
+    it('compares with the time before, looks at one thing or at a range of one’s own, in a zone of one’s choice', async () => {
+      const asked: URLSearchParams[] = []
+      page.on('request', request => {
+        const { pathname, searchParams } = new URL(request.url())
+        if (pathname === '/api/usage/series') asked.push(searchParams)
+      })
+      await page.goto(`${server.url}/me`)
+      await page.getByLabel('Time zone').selectOption('Asia/Tokyo')
+      await page.getByLabel('Motion').selectOption('None')
+      assert.equal(await page.evaluate('document.documentElement.dataset.motion'), 'none')
+      await page.goto(server.url)
+      await page.getByText(/^Half of the requests: first token within \d/).waitFor()
+      await page.getByText('before: 0').first().waitFor()
+      await page.getByLabel('Compare with').selectOption('With a week before')
+      const begins = () => asked.map(query => Number(query.get('from')))
+      await until('the week before to be asked for', async () =>
+        begins().some(begin => begins().includes(begin - 7 * 86_400)) ? true : undefined,
+      )
+      await page.getByLabel('Compare with').selectOption('No comparison')
+      await page.getByText('before: 0').first().waitFor({ state: 'detached' })
+      await page.getByRole('button', { name: 'Only gpt-4o', exact: true }).click()
+      await page.getByRole('button', { name: 'Model: gpt-4o' }).waitFor()
+      assert.equal(asked.at(-1)?.get('model'), 'gpt-4o')
+      await page.getByRole('button', { name: 'Choose a range' }).click()
+      await page.getByLabel('From', { exact: true }).fill('2026-01-02T09:00')
+      await page.getByLabel('To', { exact: true }).fill('2026-01-01T09:00')
+      await page.getByRole('button', { name: 'Show', exact: true }).click()
+      await page.getByText('must be after the beginning').waitFor()
+      await page.getByLabel('To', { exact: true }).fill('2026-01-03T09:00')
+      await page.getByRole('button', { name: 'Show', exact: true }).click()
+      const at = (text: string) => Date.parse(text) / 1000
+      await until('the range to be asked for', async () => {
+        const last = asked.at(-1)
+        const isAsked =
+          Number(last?.get('from')) === at('2026-01-02T00:00Z') &&
+          Number(last?.get('to')) === at('2026-01-03T00:00Z')
+        return isAsked || undefined
+      })
+      assert.equal(asked.at(-1)?.get('tz'), 'Asia/Tokyo')
+      await page.goto(`${server.url}/me`)
+      await page.getByLabel('Time zone').selectOption('As this browser')
+    })
+
     it('adds to a balance with a reason, after showing what it will be', async () => {
       await page.goto(`${server.url}/users/${room.userId}`)
       await page.getByLabel('Amount in $').fill('3')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { stretches } from '../src/domain/calendar.ts'
+import { insertLog } from '../src/store/logs.ts'
 import { ENGINES } from './support/gateway.ts'
 import { openRelay, type Relay } from './support/relay.ts'
 
@@ -137,6 +138,35 @@ for (const engine of ENGINES) {
       const { status, body } = await relay.api('GET', '/api/usage/top?from=0&to=900')
       assert.equal(status, 400)
       assert.equal(body.errors[0].path, 'by')
+    })
+
+    it('is told by how long it took over time, for everybody or for oneself', async () => {
+      const took = (created_time: number, use_time_ms: number, user_id: number) => ({
+        created_time,
+        type: 2,
+        user_id,
+        use_time_ms,
+        // The last one does not say when its first byte came.
+        other: JSON.stringify(use_time_ms === 20 ? {} : { frt: use_time_ms * 2 }),
+      })
+      const first = Array.from({ length: 20 }, (_, index) => took(1_000_000_000 + index, index + 1, user.id))
+      for (const row of [...first, took(1_000_000_900, 7, 1)]) await insertLog(relay.gateway.db, row)
+      const question = 'from=999999900&to=1000001700&step=900'
+      assert.deepEqual(await ask(`/api/usage/times?${question}`), {
+        starts: [999_999_900, 1_000_000_800],
+        first_ms: { p50: [20, 14], p95: [38, 14] },
+        total_ms: { p50: [10, 7], p95: [19, 7] },
+        most: 10_000,
+        is_all: true,
+      })
+      const own = await ask(`/api/usage/times?${question}&user_id=1`, user.accessToken)
+      assert.deepEqual(own.total_ms, { p50: [10, null], p95: [19, null] })
+      const lately = await ask(`/api/usage/times?${range()}&step=900`)
+      assert.ok(lately.total_ms.p95.some((ms: number | null) => ms !== null && ms >= 0))
+      await relay.gateway.db.deleteFrom('logs').where('created_time', '<', 1_000_001_000).execute()
+      const { status, body } = await relay.api('GET', '/api/usage/times?from=0&to=900000&step=900')
+      assert.equal(status, 400)
+      assert.equal(body.errors[0].path, 'step')
     })
 
     it('is told of every channel', async () => {

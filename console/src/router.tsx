@@ -56,7 +56,17 @@ const shell = createRoute({
 const overview = createRoute({
   getParentRoute: () => shell,
   path: '/',
-  validateSearch: ({ range, until }: Raw) => optional({ range: readText(range), until: readWhole(until) }),
+  validateSearch: (raw: Raw) =>
+    optional({
+      range: readText(raw.range),
+      until: readWhole(raw.until),
+      from: readWhole(raw.from),
+      compare: readText(raw.compare),
+      model: readText(raw.model),
+      token_id: readWhole(raw.token_id),
+      channel_id: readWhole(raw.channel_id),
+      user_id: readWhole(raw.user_id),
+    }),
   component: lazyRouteComponent(() => import('./pages/overview/overview.tsx'), 'Overview'),
 })
 const start = createRoute({

@@ -18,7 +18,7 @@ import type { Answer } from './contract/route.ts'
 import type { Condition, Deps } from './deps.ts'
 import { endpointTypes } from './endpoint-types.ts'
 import { createPriceOf, ownerOf } from './pricing.ts'
-import { createSeries, createTop, figuresOf } from './series.ts'
+import { createSeries, createTimes, createTop, figuresOf } from './series.ts'
 import { listServed } from './served.ts'
 
 const HOUR_S = 3600
@@ -154,6 +154,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
   return {
     usageSeries: createSeries(deps),
     usageTop: createTop(deps),
+    usageTimes: createTimes(deps),
 
     channelHealth: async () => {
       const filter = lastDay()

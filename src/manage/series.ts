@@ -2,6 +2,7 @@ import type { Actor } from '../domain/actor.ts'
 import { stretches } from '../domain/calendar.ts'
 import { usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
+import { type Percentiles, timesOver } from '../store/log-times.ts'
 import { namesOf } from '../store/names.ts'
 import {
   groupRollups,
@@ -143,5 +144,30 @@ export const createSeries =
         })),
         ...other,
       ]
+    }
+  }
+
+const columnsOfTimes = (points: readonly (Percentiles | undefined)[]) => ({
+  p50: points.map(point => point?.p50 ?? null),
+  p95: points.map(point => point?.p95 ?? null),
+})
+
+/** How long requests took over time. */
+export const createTimes =
+  ({ db, engine }: Pick<Deps, 'db' | 'engine'>) =>
+  async ({ actor, query }: Call<(typeof insightContract)['usageTimes']>) => {
+    const { model, ...narrowing } = narrowed(actor, query)
+    const starts = stretches(query.from, query.to, query.step, query.tz)
+    const { points, most, isAll } = await timesOver(
+      { db, engine },
+      { ...narrowing, modelName: model },
+      starts.map((from, index) => ({ from, to: starts[index + 1] ?? query.to })),
+    )
+    return {
+      starts,
+      first_ms: columnsOfTimes(points.map(({ firstMs }) => firstMs)),
+      total_ms: columnsOfTimes(points.map(({ totalMs }) => totalMs)),
+      most,
+      is_all: isAll,
     }
   }

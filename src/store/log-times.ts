@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { byTokens, filtered, type LogFilter, type LogStore, told } from './log-filter.ts'
+import { byTokens, filtered, type LogFilter, type LogStore, MAX_TRIED, told } from './log-filter.ts'
 import { MAX_EXACT } from './log-sums.ts'
 
 /** Half of the requests took no longer than `p50`, and nineteen of twenty no longer than `p95`. */
@@ -17,6 +17,19 @@ export type Times = {
 const placesOf = (n: number) => ({ p50: Math.ceil(n / 2), p95: Math.ceil((n * 95) / 100) })
 const isPlaceOf = (place: string, n: string) =>
   sql<boolean>`${sql.ref(place)} in ((${sql.ref(n)} + 1) / 2, (${sql.ref(n)} * 95 + 99) / 100)`
+
+/** A row at one of the places, or at both; the engines tell whole numbers as numbers or as texts. */
+type Ranked = Readonly<
+  Record<'total_ms' | 'total_place' | 'first_place' | 'count' | 'told', number | string>
+> & { readonly first_ms: number | string | null }
+
+function percentilesIn(rows: readonly Ranked[], by: 'total' | 'first'): Percentiles | undefined {
+  const n = Number(rows[0]?.[by === 'total' ? 'count' : 'told'] ?? 0)
+  if (n === 0) return undefined
+  const at = (place: number) => Number(rows.find(row => Number(row[`${by}_place`]) === place)?.[`${by}_ms`])
+  const { p50, p95 } = placesOf(n)
+  return { p50: at(p50), p95: at(p95) }
+}
 
 /** How long the newest requests of a filter took that were answered: whole, and up to their first bytes. */
 export async function timesOf(store: LogStore, given: LogFilter): Promise<Times> {
@@ -51,19 +64,71 @@ export async function timesOf(store: LogStore, given: LogFilter): Promise<Times>
   const [first] = rows
   if (!first)
     return { count: 0, isAll: (await reached()) === undefined, firstMs: undefined, totalMs: undefined }
-  const [count, toldCount] = [Number(first.count), Number(first.told)]
-  const at = (by: 'total' | 'first', place: number) =>
-    Number(rows.find(row => Number(row[`${by}_place`]) === place)?.[`${by}_ms`])
-  const percentilesOf = (by: 'total' | 'first', n: number): Percentiles | undefined => {
-    const { p50, p95 } = placesOf(n)
-    return n === 0 ? undefined : { p50: at(by, p50), p95: at(by, p95) }
-  }
+  const count = Number(first.count)
   const isMore = async () =>
     count === MAX_EXACT && (await newest.limit(1).offset(MAX_EXACT).executeTakeFirst()) !== undefined
   return {
     count,
     isAll: !(await isMore()) && (await reached()) === undefined,
-    firstMs: percentilesOf('first', toldCount),
-    totalMs: percentilesOf('total', count),
+    firstMs: percentilesIn(rows, 'first'),
+    totalMs: percentilesIn(rows, 'total'),
   }
+}
+
+/** From the first moment on, and before the second. */
+export type Stretch = { readonly from: number; readonly to: number }
+export type Point = { readonly firstMs: Percentiles | undefined; readonly totalMs: Percentiles | undefined }
+export type TimesOver = {
+  readonly points: readonly Point[]
+  /** How many of the newest requests of each stretch were looked at, at most. */
+  readonly most: number
+  /** False where there may be more. */
+  readonly isAll: boolean
+}
+
+/**
+ * The same for each of several stretches: of as many of their newest requests as leave the whole with an end to its cost,
+ * however many stretches there are.
+ */
+export async function timesOver(
+  store: LogStore,
+  filter: LogFilter,
+  stretches: readonly Stretch[],
+): Promise<TimesOver> {
+  const most = Math.floor(MAX_TRIED / Math.max(1, stretches.length))
+  const samples = stretches.map(({ from, to }, stretch) =>
+    filtered(store, { ...filter, status: 'ok', from, to: to - 1 }, most)
+      .found.select([
+        sql.lit(stretch).as('stretch'),
+        'found.use_time_ms as total_ms',
+        sql<number | null>`${told.firstMs(store.engine)}`.as('first_ms'),
+      ])
+      .orderBy('found.created_time', 'desc')
+      .orderBy('found.id', 'desc')
+      .limit(most),
+  )
+  if (samples.length === 0) return { points: [], most, isAll: true }
+  // An order and an end of its own is only for a query in brackets, which SQLite knows as one to select from.
+  const sampled = sql.join(
+    samples.map(sample => sql`select * from (${sample}) as sample`),
+    sql` union all `,
+  )
+  const { rows } = await sql<Ranked & { readonly stretch: number | string }>`
+    select * from (
+      select stretch, total_ms, first_ms,
+        row_number() over (partition by stretch order by total_ms) as total_place,
+        row_number() over (partition by stretch order by first_ms nulls last) as first_place,
+        count(*) over (partition by stretch) as count,
+        count(first_ms) over (partition by stretch) as told
+      from (${sampled}) as sampled
+    ) as ranked
+    where ${isPlaceOf('total_place', 'count')} or ${isPlaceOf('first_place', 'told')}`.execute(store.db)
+  const byStretch = Map.groupBy(rows, ({ stretch }) => Number(stretch))
+  const points = stretches.map((_, stretch) => {
+    const ranked = byStretch.get(stretch) ?? []
+    return { firstMs: percentilesIn(ranked, 'first'), totalMs: percentilesIn(ranked, 'total') }
+  })
+  const isNarrow =
+    [filter.userId, filter.tokenId, filter.channelId, filter.modelName].filter(Boolean).length < 2
+  return { points, most, isAll: isNarrow && rows.every(({ count }) => Number(count) < most) }
 }

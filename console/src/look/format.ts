@@ -1,5 +1,6 @@
 import { UNITS_PER_USD } from '../../../src/manage/contract/constants.ts'
 import { preferences } from './preferences.ts'
+import { zone } from './zone.ts'
 
 /** Every figure the console prints goes through here (design C.5). Nothing is computed that the ledger has not said. */
 
@@ -98,18 +99,30 @@ export function share(part: number, whole: number): string {
   return `${number({ maximumFractionDigits: 1 }).format(percent)}${NBSP}%`
 }
 
+/** By how much a figure differs from another, as a share of that other. */
+export const change = (now: number, before: number) =>
+  `${number({ maximumSignificantDigits: 2 }).format((Math.abs(now - before) / before) * 100)}${NBSP}%`
+
 const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
 
 /** Today the clock, this year the day, else the year as well. */
 export function moment(unixS: number, now = new Date()): string {
   const date = new Date(unixS * 1000)
-  const format = (options: Intl.DateTimeFormatOptions) =>
-    new Intl.DateTimeFormat(language(), options).format(date)
-  if (date.toDateString() === now.toDateString()) return format({ ...CLOCK, second: '2-digit' })
-  if (date.getFullYear() === now.getFullYear()) return format({ month: 'short', day: 'numeric', ...CLOCK })
+  const format = (options: Intl.DateTimeFormatOptions, of = date) =>
+    new Intl.DateTimeFormat(language(), { timeZone: zone(), ...options }).format(of)
+  const isSame = (options: Intl.DateTimeFormatOptions) => format(options) === format(options, now)
+  if (isSame({ dateStyle: 'short' })) return format({ ...CLOCK, second: '2-digit' })
+  if (isSame({ year: 'numeric' })) return format({ month: 'short', day: 'numeric', ...CLOCK })
   return format({ year: 'numeric', month: 'short', day: 'numeric', ...CLOCK })
 }
-export const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** Where a bar of a chart begins: the day where it is a large part of one, else the clock. */
+export const axisMoment = (unixS: number, isDay: boolean) =>
+  new Intl.DateTimeFormat(language(), {
+    timeZone: zone(),
+    ...(isDay ? { month: 'short', day: 'numeric' } : CLOCK),
+  }).format(unixS * 1000)
+
 export const momentInFull = (unixS: number) => `${new Date(unixS * 1000).toISOString()} (${zone()})`
 
 const RELATIVE: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [

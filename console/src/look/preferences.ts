@@ -3,6 +3,7 @@ import { useSyncExternalStore } from 'react'
 export const THEMES = ['system', 'light', 'dark'] as const
 export const DENSITIES = ['compact', 'normal', 'roomy'] as const
 export const LANGUAGES = ['en', 'zh-CN'] as const
+export const MOTIONS = ['system', 'none'] as const
 export const PAGE_SIZES = [20, 50, 100, 200] as const
 
 /** One person's taste, kept in this browser. Nothing secret, nothing of the gateway's. */
@@ -10,6 +11,9 @@ export type Preferences = {
   readonly theme: (typeof THEMES)[number]
   readonly density: (typeof DENSITIES)[number]
   readonly language: (typeof LANGUAGES)[number]
+  readonly motion: (typeof MOTIONS)[number]
+  /** A name of the IANA list; null: the browser's own. */
+  readonly timeZone: string | null
   readonly singleKeys: boolean
   readonly isRailFolded: boolean
   readonly pageSize: number
@@ -32,6 +36,8 @@ const DEFAULTS: Preferences = {
   theme: 'system',
   density: 'normal',
   language: browserLanguage(),
+  motion: 'system',
+  timeZone: null,
   singleKeys: true,
   isRailFolded: false,
   pageSize: 50,
@@ -52,11 +58,12 @@ let current = read()
 const listeners = new Set<() => void>()
 
 /** The page wears theme and density as attributes, so that the style sheet alone decides. */
-function wear({ theme, density, language }: Preferences): void {
+function wear({ theme, density, motion, language }: Preferences): void {
   const root = document.documentElement
   if (theme === 'system') delete root.dataset.theme
   else root.dataset.theme = theme
   root.dataset.density = density
+  root.dataset.motion = motion
   root.lang = language
 }
 wear(current)

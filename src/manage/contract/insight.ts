@@ -25,21 +25,41 @@ const topQuery = z
   })
   .refine(isInOrder, OUT_OF_ORDER)
 
+const overTime = {
+  from: moment,
+  to: moment,
+  step: z.enum(['900', '3600', '21600', '86400']).transform(Number).default(3_600),
+  tz: z.string().max(64).refine(isTimeZone, 'is not a known time zone').default('UTC'),
+  ...narrowing,
+}
+type OverTime = { from: number; to: number; step: number }
+const isFew =
+  (points: number) =>
+  ({ from, to, step }: OverTime) =>
+    (to - from) / step <= points
+const tooMany = (points: number) => ({
+  path: ['step'],
+  message: `must leave at most ${points} points between from and to`,
+})
+
 const seriesQuery = z
   .object({
-    from: moment,
-    to: moment,
-    step: z.enum(['900', '3600', '21600', '86400']).transform(Number).default(3_600),
-    tz: z.string().max(64).refine(isTimeZone, 'is not a known time zone').default('UTC'),
+    ...overTime,
     group_by: z.enum(['model', 'token', 'channel', 'user']).optional(),
     top: queryNumber.pipe(z.int().min(1).max(20).optional()),
-    ...narrowing,
   })
   .refine(isInOrder, OUT_OF_ORDER)
-  .refine(({ from, to, step }) => (to - from) / step <= MAX_POINTS, {
-    path: ['step'],
-    message: `must leave at most ${MAX_POINTS} points between from and to`,
-  })
+  .refine(isFew(MAX_POINTS), tooMany(MAX_POINTS))
+
+/** Fewer than of sums, because each is worked out from the requests themselves. */
+export const MAX_TIME_POINTS = 200
+
+const timesQuery = z
+  .object(overTime)
+  .refine(isInOrder, OUT_OF_ORDER)
+  .refine(isFew(MAX_TIME_POINTS), tooMany(MAX_TIME_POINTS))
+
+const spans = z.object({ p50: z.array(z.number().nullable()), p95: z.array(z.number().nullable()) })
 
 const figures = {
   requests: z.int(),
@@ -93,6 +113,21 @@ export const insightContract = {
         .array(z.object({ key: z.string(), name: z.string(), ...figures }))
         .describe('The first `limit` (6)'),
       other: z.object(figures).nullable(),
+    }),
+  },
+  usageTimes: {
+    method: 'GET',
+    path: '/api/usage/times',
+    access: 'user',
+    summary:
+      'How long requests that were answered took over time, whole and up to their first bytes, in milliseconds: half of them no longer than `p50`, 95 % no longer than `p95`; null where there was none. Of the newest requests of each point, together at most 20,000. Users see their own, administrators everybody’s',
+    query: timesQuery,
+    data: z.object({
+      starts: z.array(z.int()).describe('Where each point begins, Unix seconds'),
+      first_ms: spans,
+      total_ms: spans,
+      most: z.int().describe('How many requests of a point were looked at, at most'),
+      is_all: z.boolean().describe('False where a point may have more'),
     }),
   },
   channelHealth: {

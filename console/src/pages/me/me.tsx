@@ -8,8 +8,9 @@ import { moneyOfSpan } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { Facts } from '../../look/panel.tsx'
-import { DENSITIES, setPreferences, THEMES, usePreferences } from '../../look/preferences.ts'
+import { DENSITIES, MOTIONS, setPreferences, THEMES, usePreferences } from '../../look/preferences.ts'
 import { toast } from '../../look/toast.tsx'
+import { zones } from '../../look/zone.ts'
 import { speak } from '../../texts/index.ts'
 import { roleWords } from '../users/user-columns.tsx'
 import { AccessTokens } from './access-tokens.tsx'
@@ -54,7 +55,7 @@ function Profile() {
 
 function Preferences() {
   const { t } = useTranslation()
-  const { theme, density, language, singleKeys } = usePreferences()
+  const { theme, density, language, motion, timeZone, singleKeys } = usePreferences()
   return (
     <Sheet title={t('me.preferences')}>
       <div className="grid max-w-[640px] gap-4 p-4 sm:grid-cols-3">
@@ -95,6 +96,35 @@ function Preferences() {
               {DENSITIES.map(name => (
                 <option key={name} value={name}>
                   {t(`me.densities.${name}`)}
+                </option>
+              ))}
+            </Choice>
+          )}
+        </Field>
+        <Field label={t('me.time_zone')} className="sm:col-span-2">
+          {wiring => (
+            <Choice
+              {...wiring}
+              value={timeZone ?? ''}
+              onChange={event => setPreferences({ timeZone: event.target.value || null })}
+            >
+              <option value="">{t('me.zone_browser')}</option>
+              {zones().map(name => (
+                <option key={name}>{name}</option>
+              ))}
+            </Choice>
+          )}
+        </Field>
+        <Field label={t('me.motion')}>
+          {wiring => (
+            <Choice
+              {...wiring}
+              value={motion}
+              onChange={event => setPreferences({ motion: event.target.value as typeof motion })}
+            >
+              {MOTIONS.map(name => (
+                <option key={name} value={name}>
+                  {t(`me.motions.${name}`)}
                 </option>
               ))}
             </Choice>

@@ -1,16 +1,44 @@
+import { useNavigate } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
-import { count, moneyOfSum, moneyOnAxis, tokens } from '../../look/format.ts'
+import { count, moneyOfSum, moneyOnAxis, span, tokens } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Part } from '../../look/states.tsx'
 import { Bars } from './bars.tsx'
-import { type Sight, useSeries } from './use-series.ts'
+import { Lines } from './lines.tsx'
+import {
+  type Comparison,
+  type Sight,
+  usageSearch,
+  useBefore,
+  useLatencies,
+  useSeries,
+  useTimes,
+} from './use-series.ts'
 
 const colour = (index: number) => `var(--series-${(index % 6) + 1})`
 
-function Requests({ sight }: { readonly sight: Sight }) {
+type ChartProps = {
+  readonly sight: Sight
+  readonly comparison: Comparison
+  readonly onZoom: (from: number, to: number) => void
+}
+
+/** A bar leads to its requests; a drag over several makes them the whole range. */
+function usePick(sight: Sight, step: number, onZoom: ChartProps['onZoom']) {
+  const navigate = useNavigate()
+  return (first: number, last: number) => {
+    if (last > first) return onZoom(first, last + step)
+    const search = { ...usageSearch(sight), range: undefined, from: first, to: first + step - 1 }
+    void navigate({ to: '/usage', search })
+  }
+}
+
+function Requests({ sight, comparison, onZoom }: ChartProps) {
   const { t } = useTranslation()
   const { result, step } = useSeries(sight)
   const { starts = [], series = [], totals } = result.data ?? {}
+  const before = useBefore(sight, comparison)?.series[0]
+  const pick = usePick(sight, step, onZoom)
   const [all] = series
   const failed = all?.failures ?? []
   return (
@@ -21,6 +49,8 @@ function Requests({ sight }: { readonly sight: Sight }) {
           stepS={step}
           format={count}
           onAxis={tokens}
+          before={before?.requests}
+          onPick={pick}
           summary={t('overview.requests_sum', {
             figure: count(totals?.requests),
             failed: count(totals?.failures),
@@ -40,10 +70,12 @@ function Requests({ sight }: { readonly sight: Sight }) {
   )
 }
 
-function Spend({ sight }: { readonly sight: Sight }) {
+function Spend({ sight, comparison, onZoom }: ChartProps) {
   const { t } = useTranslation()
   const { result, step } = useSeries(sight, 'model')
   const { starts = [], series = [], totals } = result.data ?? {}
+  const before = useBefore(sight, comparison)?.series[0]
+  const pick = usePick(sight, step, onZoom)
   return (
     <Sheet title={t('overview.spend_by_model')}>
       <Part result={result}>
@@ -52,6 +84,8 @@ function Spend({ sight }: { readonly sight: Sight }) {
           stepS={step}
           format={value => moneyOfSum(String(value))}
           onAxis={moneyOnAxis}
+          before={before?.cost.map(Number)}
+          onPick={pick}
           summary={t('overview.spend_sum', { amount: moneyOfSum(totals?.cost) })}
           stacks={series.map(({ key, name, cost }, index) => ({
             key: `model-${index}`,
@@ -65,10 +99,12 @@ function Spend({ sight }: { readonly sight: Sight }) {
   )
 }
 
-function Tokens({ sight }: { readonly sight: Sight }) {
+function Tokens({ sight, comparison, onZoom }: ChartProps) {
   const { t } = useTranslation()
   const { result, step } = useSeries(sight)
   const { starts = [], series = [], totals } = result.data ?? {}
+  const before = useBefore(sight, comparison)?.series[0]
+  const pick = usePick(sight, step, onZoom)
   const [all] = series
   return (
     <Sheet title={t('overview.tokens')}>
@@ -78,6 +114,8 @@ function Tokens({ sight }: { readonly sight: Sight }) {
           stepS={step}
           format={tokens}
           onAxis={tokens}
+          before={before?.prompt_tokens.map((input, index) => input + (before.completion_tokens[index] ?? 0))}
+          onPick={pick}
           summary={t('overview.tokens_sum', {
             input: tokens(totals?.prompt_tokens ?? 0),
             output: tokens(totals?.completion_tokens ?? 0),
@@ -92,10 +130,55 @@ function Tokens({ sight }: { readonly sight: Sight }) {
   )
 }
 
-export const Charts = ({ sight }: { readonly sight: Sight }) => (
+/** First byte and whole answer, each in one hue: half of the requests along the line, 95 % along the broken one. */
+function Latency({ sight }: { readonly sight: Sight }) {
+  const { t } = useTranslation()
+  const { result, step } = useLatencies(sight)
+  const { starts = [], first_ms: first, total_ms: total, is_all: isAll = true, most = 0 } = result.data ?? {}
+  const times = useTimes(sight).data
+  return (
+    <Sheet title={t('overview.latency')}>
+      <Part result={result}>
+        <Lines
+          starts={starts}
+          stepS={step}
+          format={span}
+          summary={[
+            t('overview.latency_sum', {
+              first: span(times?.first_ms?.p50),
+              total: span(times?.total_ms?.p50),
+            }),
+            isAll ? '' : t('overview.latency_newest', { figure: count(most) }),
+          ].join(' ')}
+          tracks={[
+            { key: 'first50', name: t('overview.first_half'), fill: colour(0), values: first?.p50 ?? [] },
+            {
+              key: 'first95',
+              name: t('overview.first_most'),
+              fill: colour(0),
+              values: first?.p95 ?? [],
+              dash: '5 3',
+            },
+            { key: 'total50', name: t('overview.total_half'), fill: colour(1), values: total?.p50 ?? [] },
+            {
+              key: 'total95',
+              name: t('overview.total_most'),
+              fill: colour(1),
+              values: total?.p95 ?? [],
+              dash: '5 3',
+            },
+          ]}
+        />
+      </Part>
+    </Sheet>
+  )
+}
+
+export const Charts = (props: ChartProps) => (
   <>
-    <Requests sight={sight} />
-    <Spend sight={sight} />
-    <Tokens sight={sight} />
+    <Requests {...props} />
+    <Spend {...props} />
+    <Latency sight={props.sight} />
+    <Tokens {...props} />
   </>
 )

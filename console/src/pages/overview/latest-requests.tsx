@@ -6,19 +6,20 @@ import { useIsAdmin } from '../../api/self.ts'
 import { Empty, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { usageColumns } from '../usage/usage-columns.tsx'
+import type { Scope } from './use-series.ts'
 
 const SHOWN = 8
 const REFRESH_MS = 10_000
 
-export function LatestRequests() {
+/** The newest of what the page is narrowed to, whatever the range. */
+export function LatestRequests({ scope }: { readonly scope: Scope }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const isAdmin = useIsAdmin()
-  const query = { page_size: SHOWN }
-  const all = useCall('listLogs', { query }, { enabled: isAdmin, everyMs: REFRESH_MS })
-  const own = useCall('listOwnLogs', { query }, { enabled: !isAdmin, everyMs: REFRESH_MS })
-  const result = isAdmin ? all : own
-  const rows = result.data?.items ?? []
+  const { model, channel_id, token_id, user_id } = scope
+  const query = { status: 'any', limit: SHOWN, model_name: model, channel: channel_id, token_id, user_id }
+  const result = useCall('walkLogs', { query }, { everyMs: REFRESH_MS })
+  const rows = result.data?.rows ?? []
   const columns = useMemo(() => usageColumns(t, isAdmin).filter(({ isExtra }) => !isExtra), [t, isAdmin])
   return (
     <Part result={result}>

@@ -1,26 +1,49 @@
 import { Link } from '@tanstack/react-router'
-import { ChevronLeft, ChevronRight, ZoomOut } from 'lucide-react'
+import { ChevronLeft, ChevronRight, X, ZoomOut } from 'lucide-react'
 import { lazy, Suspense } from 'react'
 import { useTranslation } from 'react-i18next'
+import type { Series } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button, buttonClasses, IconButton } from '../../look/button.tsx'
 import { Choice } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
-import { count, moment, moneyOfSpan, moneyOfSum, share, span, tokens, zone } from '../../look/format.ts'
+import { change, count, moment, moneyOfSpan, moneyOfSum, share, span, tokens } from '../../look/format.ts'
 import { NoBalance } from '../../look/no-balance.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Empty, Loading } from '../../look/states.tsx'
+import { zone } from '../../look/zone.ts'
 import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
+import { RangeChoice } from '../usage/range-choice.tsx'
 import { LatestRequests } from './latest-requests.tsx'
 import { NeedsYou } from './needs-you.tsx'
 import { Rankings } from './rankings.tsx'
-import { moved, type Sight, useRunway, useSeries, useTimes } from './use-series.ts'
+import {
+  COMPARISONS,
+  type Comparison,
+  moved,
+  type Scope,
+  type Sight,
+  stretch,
+  thisQuarter,
+  usageSearch,
+  useBefore,
+  useRunway,
+  useSeries,
+  useTimes,
+  useTop,
+} from './use-series.ts'
 
 const Charts = lazy(() => import('./charts.tsx').then(({ Charts: Loaded }) => ({ default: Loaded })))
 
-type Filters = { p?: number | undefined; range?: string | undefined; until?: number | undefined }
+type Filters = Scope & {
+  p?: number | undefined
+  range?: string | undefined
+  until?: number | undefined
+  from?: number | undefined
+  compare?: string | undefined
+}
 
 function Tile({ label, value, notes }: { label: string; value: string; notes: readonly string[] }) {
   return (
@@ -36,22 +59,41 @@ function Tile({ label, value, notes }: { label: string; value: string; notes: re
   )
 }
 
-/** The range in five figures, most with what they were over as much time before. */
-function Tiles({ sight }: { readonly sight: Sight }) {
+const MANY = 10
+
+type Figured = Pick<Series['totals'], 'requests' | 'failures'>
+const successOf = (of: Figured | undefined) => (of ? share(of.requests - of.failures, of.requests) : '–')
+const tokensOf = (of: Series['totals']) => of.prompt_tokens + of.completion_tokens
+
+/** The range in five figures, most with what they were in the time that they are compared with. */
+function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparison: Comparison }) {
   const { t } = useTranslation()
   const self = useSelf()
-  const { totals, previous } = useSeries(sight).result.data ?? {}
+  const { totals } = useSeries(sight).result.data ?? {}
+  const then = useBefore(sight, comparison)?.totals
   const times = useTimes(sight).data
   const runway = useRunway()
-  const before = (figure: string) => t('overview.before', { figure })
-  const success = (of: typeof totals) => (of ? share(of.requests - of.failures, of.requests) : '–')
+  /** What it was, and by how much it rose or fell: in a word, because an arrow alone is not read out. */
+  const before = (value: (of: Series['totals']) => number, words: (of: Series['totals']) => string) => {
+    if (!then || !totals) return []
+    const figure = t('overview.before', { figure: words(then) })
+    const [now, was] = [value(totals), value(then)]
+    if (was === 0 || now === was) return [figure]
+    // A share of many hundreds says nothing at a glance.
+    if (now >= was * MANY) return [`${t('overview.times', { by: count(Math.floor(now / was)) })} · ${figure}`]
+    const by = change(now, was)
+    return [`${now > was ? t('overview.up', { by }) : t('overview.down', { by })} · ${figure}`]
+  }
   return (
     <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-5 max-sm:[&>:last-child]:col-span-2">
       <Tile
         label={t('overview.spend')}
         value={moneyOfSum(totals?.cost)}
         notes={[
-          before(moneyOfSum(previous?.cost)),
+          ...before(
+            ({ cost }) => Number(cost),
+            ({ cost }) => moneyOfSum(cost),
+          ),
           ...(self.unlimited_quota ? [] : [t('balance.left', { amount: moneyOfSpan(self.quota) })]),
           ...(runway === undefined ? [] : [t('balance.runway', { days: count(runway) })]),
         ]}
@@ -59,9 +101,16 @@ function Tiles({ sight }: { readonly sight: Sight }) {
       <Tile
         label={t('overview.requests')}
         value={count(totals?.requests)}
-        notes={[before(count(previous?.requests))]}
+        notes={before(
+          ({ requests }) => requests,
+          ({ requests }) => count(requests),
+        )}
       />
-      <Tile label={t('overview.success')} value={success(totals)} notes={[before(success(previous))]} />
+      <Tile
+        label={t('overview.success')}
+        value={successOf(totals)}
+        notes={then ? [t('overview.before', { figure: successOf(then) })] : []}
+      />
       <Tile
         label={t('overview.first')}
         value={span(times?.first_ms?.p50)}
@@ -72,8 +121,8 @@ function Tiles({ sight }: { readonly sight: Sight }) {
       />
       <Tile
         label={t('overview.tokens')}
-        value={totals ? tokens(totals.prompt_tokens + totals.completion_tokens) : '–'}
-        notes={[previous ? before(tokens(previous.prompt_tokens + previous.completion_tokens)) : '']}
+        value={totals ? tokens(tokensOf(totals)) : '–'}
+        notes={before(tokensOf, of => tokens(tokensOf(of)))}
       />
     </dl>
   )
@@ -97,16 +146,67 @@ function FirstSteps() {
   )
 }
 
+const SCOPES = { model: 'model', token_id: 'token', channel_id: 'channel', user_id: 'user' } as const
+const WHOLE: Required<{ [Name in keyof Scope]: undefined }> = {
+  model: undefined,
+  token_id: undefined,
+  channel_id: undefined,
+  user_id: undefined,
+}
+
+/** What the figures are narrowed to, each dropped by itself. */
+function ScopeChips({ sight, onScope }: { readonly sight: Sight; readonly onScope: (scope: Scope) => void }) {
+  const { t } = useTranslation()
+  const narrowed = (Object.keys(SCOPES) as (keyof Scope)[]).filter(name => sight.scope[name] !== undefined)
+  if (narrowed.length === 0) return null
+  return (
+    <div className="flex flex-wrap gap-2">
+      {narrowed.map(name => (
+        <ScopeChip key={name} sight={sight} name={name} onDrop={() => onScope({ [name]: undefined })} />
+      ))}
+      <Button kind="quiet" onClick={() => onScope(WHOLE)}>
+        {t('common.drop_filters')}
+      </Button>
+    </div>
+  )
+}
+
+function ScopeChip({
+  sight,
+  name,
+  onDrop,
+}: {
+  readonly sight: Sight
+  readonly name: keyof Scope
+  readonly onDrop: () => void
+}) {
+  const { t } = useTranslation()
+  const by = SCOPES[name]
+  const key = String(sight.scope[name])
+  // Narrowed to one there is one row, and it has the name.
+  const found = useTop(sight, by).data?.rows.find(row => row.key === key)
+  return (
+    <Button onClick={onDrop}>
+      {t(`usage.by.${by}`)}: {found?.name ?? key}
+      <X size={14} aria-hidden />
+    </Button>
+  )
+}
+
 export function Overview() {
   const { t } = useTranslation()
-  const [{ range: asked, until }, setFilters] = useFilters<Filters>()
+  const [filters, setFilters] = useFilters<Filters>()
+  const { range: asked, until, from, compare, model, token_id, channel_id, user_id } = filters
   const range = rangeOf(asked === 'all' ? undefined : asked)
-  const sight = { range, until }
-  const move = (direction: -1 | 1) => setFilters({ until: moved(sight, direction) })
-  const wider = SPANS[SPANS.indexOf(range) + 1]
+  const comparison = COMPARISONS.find(name => name === compare) ?? 'previous'
+  const sight: Sight = { range, until, from, scope: { model, token_id, channel_id, user_id } }
+  const move = (direction: -1 | 1) => setFilters(moved(sight, direction))
+  const wider = from === undefined ? SPANS[SPANS.indexOf(range) + 1] : range
   const widen = () => {
-    if (wider) setFilters({ range: wider })
+    if (wider) setFilters({ range: wider, from: undefined })
   }
+  const look = (begin: number, end: number) =>
+    setFilters({ from: begin, until: end >= thisQuarter() ? undefined : end })
   usePageKeys({
     '[': { words: t('usage.earlier'), act: () => move(-1) },
     ']': { words: t('usage.later'), act: () => move(1) },
@@ -118,7 +218,7 @@ export function Overview() {
     <Page
       title={t('nav.overview')}
       actions={
-        <span className="flex items-center gap-2 text-label text-ink-3">
+        <span className="flex flex-wrap items-center gap-2 text-label text-ink-3">
           <span className="max-sm:hidden">
             {until === undefined ? null : `${t('overview.until', { time: moment(until) })} · `}
             {zone()}
@@ -133,14 +233,23 @@ export function Overview() {
             />
             <IconButton icon={ZoomOut} label={t('usage.zoom_out')} disabled={!wider} onClick={widen} />
           </span>
+          <RangeChoice
+            names={SPANS}
+            range={from === undefined ? range : undefined}
+            stretch={stretch(sight)}
+            onRange={name => setFilters({ range: name, from: undefined })}
+            onStretch={chosen => look(chosen.from, chosen.to)}
+          />
           <Choice
-            aria-label={t('usage.range')}
-            value={range}
-            onChange={event => setFilters({ range: event.target.value })}
+            aria-label={t('overview.compare')}
+            value={comparison}
+            onChange={event =>
+              setFilters({ compare: event.target.value === 'previous' ? undefined : event.target.value })
+            }
           >
-            {SPANS.map(name => (
+            {COMPARISONS.map(name => (
               <option key={name} value={name}>
-                {t(`range.${name}`)}
+                {t(`overview.comparison.${name}`)}
               </option>
             ))}
           </Choice>
@@ -150,13 +259,30 @@ export function Overview() {
       {isFresh ? <FirstSteps /> : null}
       <NoBalance />
       <NeedsYou />
-      {first && !isFresh ? <Figures sight={sight} onWiden={wider && widen} /> : null}
+      <ScopeChips sight={sight} onScope={setFilters} />
+      {first && !isFresh ? (
+        <Figures
+          sight={sight}
+          comparison={comparison}
+          onZoom={look}
+          onScope={setFilters}
+          onWiden={wider && widen}
+        />
+      ) : null}
     </Page>
   )
 }
 
+type FiguresProps = {
+  readonly sight: Sight
+  readonly comparison: Comparison
+  readonly onZoom: (from: number, to: number) => void
+  readonly onScope: (scope: Scope) => void
+  readonly onWiden: (() => void) | undefined
+}
+
 /** What there is to see once requests have come. */
-function Figures({ sight, onWiden }: { readonly sight: Sight; readonly onWiden: (() => void) | undefined }) {
+function Figures({ sight, comparison, onZoom, onScope, onWiden }: FiguresProps) {
   const { t } = useTranslation()
   const { totals } = useSeries(sight).result.data ?? {}
   return (
@@ -167,15 +293,22 @@ function Figures({ sight, onWiden }: { readonly sight: Sight; readonly onWiden: 
           {onWiden ? <Button onClick={onWiden}>{t('usage.zoom_out')}</Button> : null}
         </p>
       ) : null}
-      <Tiles sight={sight} />
+      <Tiles sight={sight} comparison={comparison} />
       <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
         <Suspense fallback={<Loading lines={4} />}>
-          <Charts sight={sight} />
+          <Charts sight={sight} comparison={comparison} onZoom={onZoom} />
         </Suspense>
-        <Rankings sight={sight} />
       </div>
-      <Sheet title={t('overview.latest')} actions={<Link to="/usage">{t('overview.all_requests')}</Link>}>
-        <LatestRequests />
+      <Rankings sight={sight} onScope={onScope} />
+      <Sheet
+        title={t('overview.latest')}
+        actions={
+          <Link to="/usage" search={usageSearch(sight)}>
+            {t('overview.all_requests')}
+          </Link>
+        }
+      >
+        <LatestRequests scope={sight.scope} />
       </Sheet>
     </>
   )

@@ -1,34 +1,27 @@
 import { Link } from '@tanstack/react-router'
+import { Focus } from 'lucide-react'
 import { Tabs } from 'radix-ui'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
+import { IconButton } from '../../look/button.tsx'
 import { count, moneyOfSum, share } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Tab, TabList } from '../../look/snippets.tsx'
 import { Empty, Part } from '../../look/states.tsx'
-import { type GroupBy, type Sight, stretch, useTop } from './use-series.ts'
+import { type GroupBy, logQuestion, type Scope, type Sight, usageSearch, useTop } from './use-series.ts'
 
 /** No thing of ours has an empty name. */
 const OTHER = ''
 
-/** The same time on the usage page. */
-function timeOf(sight: Sight) {
-  const { from, to } = stretch(sight)
-  return sight.until === undefined ? { range: sight.range } : { from, to: to - 1 }
-}
+/** One of a kind, as the figures are narrowed to it. */
+const scopeOf = (by: GroupBy, key: string): Scope =>
+  by === 'model' ? { model: key } : { [`${by}_id`]: Number(key) }
 
-/** The usage page with this one's rows only. */
-function filterFor(by: GroupBy, key: string, sight: Sight) {
-  const time = timeOf(sight)
-  if (by === 'model') return { ...time, model: key }
-  if (by === 'token') return { ...time, token_id: Number(key) }
-  if (by === 'user') return { ...time, user_id: Number(key) }
-  return { ...time, channel: Number(key) }
-}
+type RankingsProps = { readonly sight: Sight; readonly onScope: (scope: Scope) => void }
 
-function Ranking({ sight, by }: { readonly sight: Sight; readonly by: GroupBy }) {
+function Ranking({ sight, by, onScope }: RankingsProps & { readonly by: GroupBy }) {
   const { t } = useTranslation()
   const result = useTop(sight, by)
   const { rows: top = [], other } = result.data ?? {}
@@ -44,31 +37,47 @@ function Ranking({ sight, by }: { readonly sight: Sight; readonly by: GroupBy })
                 {t(`usage.by.${by}`)}
               </th>
               <th scope="col" className="px-2 text-right font-medium">
+                {t('overview.spend')}
+              </th>
+              <th scope="col" className="px-2 text-right font-medium">
                 {t('overview.requests')}
               </th>
               <th scope="col" className="px-2 text-right font-medium">
                 {t('overview.success')}
               </th>
-              <th scope="col" className="hidden px-2 text-right font-medium sm:table-cell">
+              <th scope="col" className="hidden py-2 pr-4 pl-2 text-right font-medium sm:table-cell">
                 {t('overview.tokens')}
               </th>
             </tr>
           </thead>
           <tbody>
-            {rows.map(({ key, name, requests, failures, prompt_tokens, completion_tokens }) => (
+            {rows.map(({ key, name, cost, requests, failures, prompt_tokens, completion_tokens }) => (
               <tr key={key} className="h-(--row) border-b border-line last:border-b-0">
-                <td className="w-full max-w-0 truncate px-4">
+                <td className="w-full max-w-0 px-4">
                   {key === OTHER ? (
                     <span className="text-ink-3">{t('overview.other')}</span>
                   ) : (
-                    <Link to="/usage" search={filterFor(by, key, sight)}>
-                      {name}
-                    </Link>
+                    <span className="flex items-center gap-1">
+                      <Link
+                        to="/usage"
+                        search={usageSearch({ ...sight, scope: { ...sight.scope, ...scopeOf(by, key) } })}
+                        className="truncate"
+                      >
+                        {name}
+                      </Link>
+                      <IconButton
+                        icon={Focus}
+                        label={t('overview.only', { name })}
+                        className="shrink-0"
+                        onClick={() => onScope(scopeOf(by, key))}
+                      />
+                    </span>
                   )}
                 </td>
+                <td className="px-2 text-right">{moneyOfSum(cost)}</td>
                 <td className="px-2 text-right">{count(requests)}</td>
                 <td className="px-2 text-right">{share(requests - failures, requests)}</td>
-                <td className="hidden px-2 text-right sm:table-cell">
+                <td className="hidden pr-4 pl-2 text-right sm:table-cell">
                   {count(prompt_tokens + completion_tokens)}
                 </td>
               </tr>
@@ -76,7 +85,7 @@ function Ranking({ sight, by }: { readonly sight: Sight; readonly by: GroupBy })
           </tbody>
           <tfoot>
             <tr>
-              <td className="px-4 py-2 text-ink-3" colSpan={4}>
+              <td className="px-4 py-2 text-ink-3" colSpan={5}>
                 {t('overview.spend_sum', { amount: moneyOfSum(result.data?.totals.cost) })}
               </td>
             </tr>
@@ -90,10 +99,8 @@ function Ranking({ sight, by }: { readonly sight: Sight; readonly by: GroupBy })
 /** How requests failed, the most frequent first. */
 function Failures({ sight }: { readonly sight: Sight }) {
   const { t } = useTranslation()
-  const { from, to } = stretch(sight)
-  const end = sight.until === undefined ? undefined : to - 1
-  const query = { by: 'error', start_timestamp: from, end_timestamp: end, limit: 8 }
-  const result = useCall('logFacets', { query }, { everyMs: end === undefined ? 15_000 : false })
+  const query = { ...logQuestion(sight), by: 'error', limit: 8 }
+  const result = useCall('logFacets', { query }, { everyMs: sight.until === undefined ? 15_000 : false })
   const rows = result.data?.values ?? []
   return (
     <Part result={result}>
@@ -103,7 +110,7 @@ function Failures({ sight }: { readonly sight: Sight }) {
           <li key={key} className="flex h-(--row) items-center justify-between gap-3 px-4 text-table">
             <Link
               to="/usage"
-              search={{ ...timeOf(sight), error_code: key }}
+              search={{ ...usageSearch(sight), error_code: key }}
               className="min-w-0 truncate font-mono text-code"
             >
               {key}
@@ -117,7 +124,7 @@ function Failures({ sight }: { readonly sight: Sight }) {
 }
 
 /** Who and what it was, the dearest first. */
-export function Rankings({ sight }: { readonly sight: Sight }) {
+export function Rankings({ sight, onScope }: RankingsProps) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
   const [by, setBy] = useState<GroupBy | 'error'>('model')
@@ -137,7 +144,7 @@ export function Rankings({ sight }: { readonly sight: Sight }) {
           </TabList>
         </div>
         <Tabs.Content value={by} tabIndex={-1}>
-          {by === 'error' ? <Failures sight={sight} /> : <Ranking sight={sight} by={by} />}
+          {by === 'error' ? <Failures sight={sight} /> : <Ranking sight={sight} by={by} onScope={onScope} />}
         </Tabs.Content>
       </Tabs.Root>
     </Sheet>

@@ -1,10 +1,12 @@
 import { useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
-import { unitsOfUsd, zone } from '../../look/format.ts'
-import { beginOf, RANGES, type RangeName } from '../usage/range.ts'
+import { unitsOfUsd } from '../../look/format.ts'
+import { zone } from '../../look/zone.ts'
+import { beginOf, RANGES, type RangeName, stepOf } from '../usage/range.ts'
 
 const REFRESH_MS = 15_000
 const QUARTER_S = 900
+const WEEK_S = 604_800
 
 /** How wide a bar is: some two or three dozen to a range. */
 const STEPS: Readonly<Record<RangeName, number>> = {
@@ -19,49 +21,114 @@ const STEPS: Readonly<Record<RangeName, number>> = {
 
 export type GroupBy = 'model' | 'token' | 'channel' | 'user'
 
-/** What the page looks at: a range, up to now or to a moment before. */
-export type Sight = { readonly range: RangeName; readonly until: number | undefined }
+/** Whose figures are shown, where it is not everybody's. */
+export type Scope = {
+  readonly model?: string | undefined
+  readonly token_id?: number | undefined
+  readonly channel_id?: number | undefined
+  readonly user_id?: number | undefined
+}
+
+/** What the page looks at: a range, up to now or to a moment before; or from one moment to another. */
+export type Sight = {
+  readonly range: RangeName
+  readonly until: number | undefined
+  readonly from: number | undefined
+  readonly scope: Scope
+}
+
+/** What figures are compared with. */
+export const COMPARISONS = ['previous', 'week', 'off'] as const
+export type Comparison = (typeof COMPARISONS)[number]
 
 const wholeQuarter = (seconds: number) => Math.ceil(seconds / QUARTER_S) * QUARTER_S
 export const thisQuarter = () => wholeQuarter(Date.now() / 1000)
 
 /** From the beginning of a range to its end, by the quarter hours that sums are made of: the question changes no oftener. */
-export function stretch({ range, until }: Sight) {
+export function stretch({ range, until, from }: Sight) {
   const to = until === undefined ? thisQuarter() : wholeQuarter(until)
+  if (from !== undefined && from < to) return { from: Math.floor(from / QUARTER_S) * QUARTER_S, to }
   return { from: beginOf(range, to * 1000) ?? to - RANGES['30d'], to }
 }
 
-/** The same range, as much time earlier or later; as late as now it goes on with the time. */
-export function moved({ range, until }: Sight, direction: -1 | 1): number | undefined {
-  const to = (until ?? thisQuarter()) + direction * RANGES[range]
-  return to >= thisQuarter() ? undefined : to
+export function stepIn(sight: Sight): number {
+  const { from, to } = stretch(sight)
+  return sight.from === undefined ? STEPS[sight.range] : stepOf(from, to)
+}
+
+/** As much time, earlier or later; as late as now a range goes on with the time. */
+export function moved(sight: Sight, direction: -1 | 1) {
+  const { from, to } = stretch(sight)
+  const by = direction * (to - from)
+  const until = to + by >= thisQuarter() ? undefined : to + by
+  if (sight.from === undefined) return { until }
+  return { from: (until ?? thisQuarter()) - (to - from), until }
 }
 
 const paceOf = ({ until }: Sight) => (until === undefined ? REFRESH_MS : false)
 
-/** Figures over a range, summed by the gateway in this browser's time zone. */
+/** Figures over a range, summed by the gateway in days of the chosen time zone. */
 export function useSeries(sight: Sight, groupBy?: GroupBy) {
-  const step = STEPS[sight.range]
-  const query = { ...stretch(sight), step, tz: zone(), group_by: groupBy }
+  const step = stepIn(sight)
+  const query = { ...stretch(sight), step, tz: zone(), group_by: groupBy, ...sight.scope }
   return { result: useCall('usageSeries', { query }, { everyMs: paceOf(sight) }), step }
 }
 
-/** Those that cost most in a range. */
-export const useTop = (sight: Sight, by: GroupBy) =>
-  useCall('usageTop', { query: { ...stretch(sight), by } }, { everyMs: paceOf(sight) })
-
-/** How long answers took in a range. */
-export function useTimes(sight: Sight) {
+/** The same over as much time before, point for point; undefined where nothing is compared. */
+export function useBefore(sight: Sight, comparison: Comparison) {
   const { from, to } = stretch(sight)
-  const end = sight.until === undefined ? undefined : to - 1
-  return useCall(
-    'logTimes',
-    { query: { start_timestamp: from, end_timestamp: end } },
-    { everyMs: paceOf(sight) },
-  )
+  const back = comparison === 'week' ? WEEK_S : to - from
+  const query = { from: from - back, to: to - back, step: stepIn(sight), tz: zone(), ...sight.scope }
+  const { data } = useCall('usageSeries', { query }, { enabled: comparison !== 'off', staleMs: 60_000 })
+  return comparison === 'off' ? undefined : data
 }
 
-const WEEK: Sight = { range: '7d', until: undefined }
+/** How long requests took, point for point. */
+export function useLatencies(sight: Sight) {
+  const step = stepIn(sight)
+  const query = { ...stretch(sight), step, tz: zone(), ...sight.scope }
+  return { result: useCall('usageTimes', { query }, { everyMs: paceOf(sight) }), step }
+}
+
+/** Those that cost most in a range: from where its first bar begins, so that both come to the same sum. */
+export function useTop(sight: Sight, by: GroupBy) {
+  const [begin] = useSeries(sight).result.data?.starts ?? []
+  const { from, to } = stretch(sight)
+  const query = { from: begin ?? from, to, by, ...sight.scope }
+  return useCall('usageTop', { query }, { enabled: begin !== undefined, everyMs: paceOf(sight) })
+}
+
+/** The same time and scope, as the log is asked. */
+export function logQuestion(sight: Sight) {
+  const { from, to } = stretch(sight)
+  const { model, channel_id, token_id, user_id } = sight.scope
+  return {
+    start_timestamp: from,
+    end_timestamp: sight.until === undefined ? undefined : to - 1,
+    model_name: model,
+    channel: channel_id,
+    token_id,
+    user_id,
+  }
+}
+
+/** How long answers took in a range. */
+export const useTimes = (sight: Sight) =>
+  useCall('logTimes', { query: logQuestion(sight) }, { everyMs: paceOf(sight) })
+
+/** The same time and scope on the usage page. */
+export function usageSearch(sight: Sight) {
+  const { from, to } = stretch(sight)
+  const { channel_id, ...scope } = sight.scope
+  const isUpToNow = sight.until === undefined && sight.from === undefined
+  return {
+    ...scope,
+    channel: channel_id,
+    ...(isUpToNow ? { range: sight.range } : { from, to: to - 1 }),
+  }
+}
+
+const WEEK: Sight = { range: '7d', until: undefined, from: undefined, scope: {} }
 const DAYS = 7
 
 /** For how many days one's balance lasts at the pace of the last seven; undefined where there is no limit, or no pace. */

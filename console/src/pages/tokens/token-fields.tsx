@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { Button } from '../../look/button.tsx'
 import { Field, Radios, TextArea, TextInput } from '../../look/field.tsx'
 import { count, unitsOfUsd } from '../../look/format.ts'
+import { toDateField, zone } from '../../look/zone.ts'
 import { ModelChoice } from '../models/model-choice.tsx'
 import type { TokenValues } from './token-values.ts'
 
@@ -16,13 +17,9 @@ type TokenFieldsProps = {
 const PRESETS = [1, 5, 20, 100] as const
 const DAYS = [1, 7, 30, 90] as const
 const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
-const DAY_MS = 86_400_000
+const DAY_S = 86_400
 
-/** The local time a date field takes. */
-const dateText = (ms: number) => {
-  const date = new Date(ms)
-  return new Date(ms - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-}
+const inDays = (days: number) => toDateField(Date.now() / 1000 + days * DAY_S)
 
 export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
   const { t } = useTranslation()
@@ -71,7 +68,7 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
         value={values.expiry}
         onChange={value => {
           form.setValue('expiry', value)
-          if (value === 'date' && !values.date) form.setValue('date', dateText(Date.now() + 30 * DAY_MS))
+          if (value === 'date' && !values.date) form.setValue('date', inDays(30))
         }}
         options={[
           ...(expires === undefined || expires === -1
@@ -79,7 +76,7 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
             : [
                 {
                   value: 'kept' as const,
-                  label: t('tokens.expiry_kept', { date: dateText(expires * 1000).replace('T', ' ') }),
+                  label: t('tokens.expiry_kept', { date: toDateField(expires).replace('T', ' ') }),
                 },
               ]),
           { value: 'never' as const, label: t('common.never') },
@@ -87,15 +84,12 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
         ]}
       />
       {values.expiry === 'date' ? (
-        <Field label={t('tokens.date')} error={errorOf('date')}>
+        <Field label={t('tokens.date')} error={errorOf('date')} help={zone()}>
           {wiring => (
             <span className="flex flex-wrap gap-2">
               <TextInput {...wiring} {...form.register('date')} type="datetime-local" className="w-52!" />
               {DAYS.map(days => (
-                <Button
-                  key={days}
-                  onClick={() => form.setValue('date', dateText(Date.now() + days * DAY_MS))}
-                >
+                <Button key={days} onClick={() => form.setValue('date', inDays(days))}>
                   {t('tokens.days', { count: days })}
                 </Button>
               ))}

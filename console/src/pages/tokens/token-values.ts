@@ -1,5 +1,6 @@
 import type { Token } from '../../api/contract.ts'
 import { unitsOfUsd, usdOfUnits } from '../../look/format.ts'
+import { fromDateField } from '../../look/zone.ts'
 
 /** A token as the form holds it. */
 export type TokenValues = {
@@ -49,7 +50,7 @@ export const newValues = (limit: TokenValues['limit']): TokenValues => ({
 
 const expiryOf = ({ expiry, date }: TokenValues) => {
   if (expiry === 'kept') return {}
-  return { expired_time: expiry === 'never' ? -1 : Math.floor(new Date(date).getTime() / 1000) }
+  return { expired_time: expiry === 'never' ? -1 : (fromDateField(date) ?? Number.NaN) }
 }
 const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
 

@@ -10,7 +10,6 @@ import { Button, buttonClasses } from '../../look/button.tsx'
 import { ColumnChoice, useColumns } from '../../look/column-choice.tsx'
 import { Choice } from '../../look/field.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
-import { zone } from '../../look/format.ts'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
 import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { PAGE_SIZES, setPreferences, usePreferences } from '../../look/preferences.ts'
@@ -18,11 +17,13 @@ import { CallSnippets, questionTo } from '../../look/snippets.tsx'
 import { Empty, Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { useIsNarrow } from '../../look/use-media.ts'
+import { zone } from '../../look/zone.ts'
 import { FacetMenu } from './facet-menu.tsx'
 import { choosing } from './facets.ts'
 import { FilterChips } from './filter-chips.tsx'
 import { MoreFilters } from './more-filters.tsx'
 import { RANGES, type RangeName, rangeOf } from './range.ts'
+import { RangeChoice } from './range-choice.tsx'
 import { Totals } from './totals.tsx'
 import { exportedBy, usageColumns } from './usage-columns.tsx'
 import {
@@ -142,20 +143,17 @@ export function Usage() {
             value={q}
             onChange={value => choose({ q: value, model: undefined })}
           />
-          <Choice
-            aria-label={t('usage.range')}
-            value={filters.from ? '' : rangeOf(filters.range)}
-            onChange={event =>
-              choose({ range: event.target.value || undefined, from: undefined, to: undefined })
+          <RangeChoice
+            names={Object.keys(RANGES) as RangeName[]}
+            range={filters.from ? undefined : rangeOf(filters.range)}
+            stretch={
+              filters.from === undefined
+                ? undefined
+                : { from: filters.from, to: (filters.to ?? Math.floor(Date.now() / 1000)) + 1 }
             }
-          >
-            {filters.from ? <option value="">{t('usage.custom')}</option> : null}
-            {(Object.keys(RANGES) as RangeName[]).map(name => (
-              <option key={name} value={name}>
-                {t(`range.${name}`)}
-              </option>
-            ))}
-          </Choice>
+            onRange={range => choose({ range, from: undefined, to: undefined })}
+            onStretch={({ from, to }) => choose({ range: undefined, from, to: to - 1 })}
+          />
           {isNarrow ? (
             <Button icon={SlidersHorizontal} aria-expanded={isUnfolded} onClick={() => unfold(!isUnfolded)}>
               {t('usage.filters')}

@@ -1,0 +1,101 @@
+import { CalendarRange } from 'lucide-react'
+import { type FormEvent, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button, IconButton } from '../../look/button.tsx'
+import { Choice, Field, TextInput } from '../../look/field.tsx'
+import { Popup } from '../../look/popup.tsx'
+import { fromDateField, toDateField, zone } from '../../look/zone.ts'
+import type { RangeName } from './range.ts'
+
+export type Stretch = { readonly from: number; readonly to: number }
+
+type RangeChoiceProps = {
+  readonly names: readonly RangeName[]
+  /** What is in sight: by its name, or from one moment to another where somebody chose those. */
+  readonly range: RangeName | undefined
+  readonly stretch: Stretch | undefined
+  readonly onRange: (range: RangeName) => void
+  readonly onStretch: (stretch: Stretch) => void
+}
+
+const DAY_S = 86_400
+/** So that a chart by days has no more points than the gateway works times out for. */
+const MOST_DAYS = 180
+
+/** A range up to now, or any other from one moment to another. */
+export function RangeChoice({ names, range, stretch, onRange, onStretch }: RangeChoiceProps) {
+  const { t } = useTranslation()
+  return (
+    <span className="flex items-center gap-1">
+      <Choice
+        aria-label={t('usage.range')}
+        value={range ?? ''}
+        onChange={event => event.target.value && onRange(event.target.value as RangeName)}
+      >
+        {range === undefined ? <option value="">{t('usage.custom')}</option> : null}
+        {names.map(name => (
+          <option key={name} value={name}>
+            {t(`range.${name}`)}
+          </option>
+        ))}
+      </Choice>
+      <Moments stretch={stretch} onStretch={onStretch} />
+    </span>
+  )
+}
+
+function Moments({ stretch, onStretch }: Pick<RangeChoiceProps, 'stretch' | 'onStretch'>) {
+  const { t } = useTranslation()
+  const [isOpen, open] = useState(false)
+  const [isWrong, setWrong] = useState(false)
+  const now = Math.floor(Date.now() / 1000)
+  const { from, to } = stretch ?? { from: now - DAY_S, to: now }
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const given = new FormData(event.currentTarget)
+    const [first, last] = [fromDateField(String(given.get('from'))), fromDateField(String(given.get('to')))]
+    const isRange =
+      first !== undefined && last !== undefined && first < last && last - first <= MOST_DAYS * DAY_S
+    setWrong(!isRange)
+    if (!isRange) return
+    onStretch({ from: first, to: last })
+    open(false)
+  }
+  return (
+    <Popup
+      label={t('usage.choose_range')}
+      isOpen={isOpen}
+      onOpenChange={isNow => {
+        open(isNow)
+        setWrong(false)
+      }}
+      trigger={<IconButton icon={CalendarRange} label={t('usage.choose_range')} />}
+    >
+      <form onSubmit={submit} className="flex flex-col gap-3 p-3">
+        <Field label={t('usage.from')}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              name="from"
+              type="datetime-local"
+              required
+              defaultValue={toDateField(from)}
+            />
+          )}
+        </Field>
+        <Field
+          label={t('usage.to')}
+          help={zone()}
+          error={isWrong ? t('usage.range_wrong', { days: MOST_DAYS }) : undefined}
+        >
+          {wiring => (
+            <TextInput {...wiring} name="to" type="datetime-local" required defaultValue={toDateField(to)} />
+          )}
+        </Field>
+        <Button type="submit" kind="primary">
+          {t('usage.show_range')}
+        </Button>
+      </form>
+    </Popup>
+  )
+}
