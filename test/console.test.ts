@@ -611,6 +611,51 @@ function describeConsole(): void {
       assert.equal(body.data.quota, 4_000_000)
     })
 
+    it('changes several users at once; whoever is out of reach stays selected, with the reason', async () => {
+      const found = async () => {
+        const { body } = await server.api('GET', '/api/user/search?page_size=50')
+        const of = (name: string) =>
+          body.data.items.find((user: { username: string }) => user.username === name)
+        return [of('ana'), of('boris')] as const
+      }
+      const before = await found()
+      await page.goto(`${server.url}/users`)
+      await page.getByLabel('Select all on this page').check()
+      const bar = page.getByRole('region', { name: 'Selected users' })
+      await bar.getByRole('button', { name: 'Add balance' }).click()
+      await page.getByLabel('Amount in $').fill('2')
+      await page.getByLabel('Reason').fill('a gift for all')
+      await page.getByText('$2.00 for each of 3').waitFor()
+      await page.getByRole('dialog').getByRole('button', { name: 'Add balance' }).click()
+      await page.getByText('2 of 3 changed and in effect.').waitFor()
+      await bar.getByText(/^root: .*nobody acts on a role at or above their own/).waitFor()
+      await bar.getByText('1 selected').waitFor()
+      const after = await found()
+      assert.deepEqual(
+        after.map(({ quota }, index) => quota - before[index as 0 | 1].quota),
+        [1_000_000, 1_000_000],
+      )
+      await bar.getByRole('button', { name: 'Drop selection' }).click()
+      for (const name of ['ana', 'boris']) await page.getByLabel(`Select ${name}`, { exact: true }).check()
+      await bar.getByRole('button', { name: 'Set limits' }).click()
+      await page.getByRole('spinbutton', { name: 'Requests a minute' }).fill('60')
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      assert.deepEqual(
+        (await found()).map(({ limits }) => limits.rpm),
+        [60, 60],
+      )
+      await bar.getByRole('button', { name: 'Switch off' }).click()
+      await until('both off', async () =>
+        (await found()).every(({ status }) => status === 2) ? true : undefined,
+      )
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await until('both on', async () =>
+        (await found()).every(({ status }) => status === 1) ? true : undefined,
+      )
+      for (const { id } of after) await server.api('PUT', '/api/user/', { id, limits: { rpm: null } })
+    })
+
     it('answers in the playground, and says what the ledger charged', async () => {
       await page.goto(`${server.url}/playground?model=gpt-4o-mini`)
       await page.getByLabel('Message', { exact: true }).fill('Say something about water.')

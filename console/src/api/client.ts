@@ -24,6 +24,8 @@ export type CallOptions = {
   readonly signal?: AbortSignal | undefined
   /** False: a missing session is an answer like any other, and nobody is asked to sign in. */
   readonly askSignIn?: boolean
+  /** A name for this write: asked again under the same one, it is answered again and not done again. */
+  readonly once?: string
 }
 
 type Loose = { readonly query?: object; readonly params?: object; readonly body?: unknown }
@@ -38,14 +40,16 @@ export function addressOf(name: RouteName, { query = {}, params = {} }: Loose): 
   return `${basePath}${path}${search && `?${search}`}`
 }
 
-async function send(name: RouteName, input: Loose, signal: AbortSignal | undefined): Promise<Response> {
+async function send(name: RouteName, input: Loose, { signal, once }: CallOptions): Promise<Response> {
   try {
     return await fetch(addressOf(name, input), {
       method: routes[name].method,
       signal: signal ?? null,
-      ...(input.body === undefined
-        ? {}
-        : { body: JSON.stringify(input.body), headers: { 'content-type': 'application/json' } }),
+      headers: {
+        ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(once === undefined ? {} : { 'idempotency-key': once }),
+      },
+      ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
     })
   } catch (error) {
     if (signal?.aborted) throw error
@@ -57,10 +61,11 @@ async function send(name: RouteName, input: Loose, signal: AbortSignal | undefin
 export async function call<Name extends RouteName>(
   name: Name,
   input: Input<Name>,
-  { signal, askSignIn = true }: CallOptions = {},
+  options: CallOptions = {},
 ): Promise<AnswerOf<Name>> {
+  const { askSignIn = true } = options
   for (;;) {
-    const response = await send(name, input as Loose, signal)
+    const response = await send(name, input as Loose, options)
     if (response.status === 401 && askSignIn) {
       await waitForSignIn()
       continue

@@ -11,7 +11,7 @@ type PanelProps = {
   readonly isWide?: boolean
 }
 
-/** A side panel: the list behind it stays in sight and in use. It takes the focus and gives it back. */
+/** A side panel: the list behind or beside it stays in sight and in use. It takes the focus and gives it back. */
 export function Panel({ title, onClose, children, isWide = false }: PanelProps) {
   const { t } = useTranslation()
   const heading = useRef<HTMLHeadingElement>(null)
@@ -22,6 +22,7 @@ export function Panel({ title, onClose, children, isWide = false }: PanelProps) 
   }, [])
   return (
     <aside
+      data-panel={isWide ? 'wide' : 'plain'}
       aria-label={typeof title === 'string' ? title : t('common.panel')}
       onKeyDown={event => {
         if (event.key !== 'Escape' || event.defaultPrevented) return
@@ -32,6 +33,7 @@ export function Panel({ title, onClose, children, isWide = false }: PanelProps) 
       }}
       className={classes(
         'fixed inset-0 z-30 flex flex-col border-line bg-sheet shadow-float md:left-auto md:border-l',
+        isWide ? 'min-[1680px]:shadow-none' : 'min-[1440px]:shadow-none',
         isWide ? 'md:w-[720px]' : 'md:w-[560px]',
         'md:max-w-full',
       )}

@@ -6,11 +6,19 @@ import {
   tableFeatures,
   useTable,
 } from '@tanstack/react-table'
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo, useRef } from 'react'
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type ReactNode,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import { useTranslation } from 'react-i18next'
 import { RowCards } from './cards.tsx'
 import { classes } from './classes.ts'
-import { useIsNarrow, useMedia } from './use-media.ts'
+import { useIsNarrow } from './use-media.ts'
 
 /** A column of a list. On phones a row is two lines, made of the columns that have a place there. */
 export type Column<Row> = {
@@ -18,7 +26,7 @@ export type Column<Row> = {
   readonly header: string
   readonly cell: (row: Row) => ReactNode
   readonly isRight?: boolean
-  /** Left out on screens narrower than this, in pixels: low-value columns go first. */
+  /** Left out on screens narrower than this, in pixels, or where as much room is taken by a panel: low-value columns go first. */
   readonly fromPx?: number
   readonly place?: 'title' | 'figure' | 'state' | 'note' | 'action'
 }
@@ -46,13 +54,23 @@ const PINNED = 'sticky right-0 bg-inherit'
 const features = tableFeatures({ columnVisibilityFeature, rowSelectionFeature })
 const WIDTHS = [900, 1100, 1280, 1500] as const
 
-/** The widest step of `WIDTHS` that the screen reaches. */
-function useWidthStep(): number {
-  const a = useMedia(`(min-width: ${WIDTHS[0]}px)`)
-  const b = useMedia(`(min-width: ${WIDTHS[1]}px)`)
-  const c = useMedia(`(min-width: ${WIDTHS[2]}px)`)
-  const d = useMedia(`(min-width: ${WIDTHS[3]}px)`)
-  return d ? WIDTHS[3] : c ? WIDTHS[2] : b ? WIDTHS[1] : a ? WIDTHS[0] : 0
+/** What stands beside a table on a wide screen: the menu, and the page's edges. */
+const AROUND_PX = 260
+
+/** The widest step of `WIDTHS` that a screen would reach on which the table has the room that it has here. */
+function useWidthStep() {
+  const box = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(() => innerWidth)
+  useLayoutEffect(() => {
+    if (!box.current) return
+    const measure = ([entry]: readonly Pick<ResizeObserverEntry, 'contentRect'>[]) =>
+      entry && setWidth(entry.contentRect.width + AROUND_PX)
+    measure([{ contentRect: box.current.getBoundingClientRect() }])
+    const observer = new ResizeObserver(measure)
+    observer.observe(box.current)
+    return () => observer.disconnect()
+  }, [])
+  return { box, width: WIDTHS.findLast(each => each <= width) ?? 0 }
 }
 
 const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"], [role="switch"]'
@@ -104,7 +122,7 @@ function WideTable<Row extends RowData>({
   isStale = false,
 }: TableProps<Row>) {
   const { t } = useTranslation()
-  const width = useWidthStep()
+  const { box, width } = useWidthStep()
   const helper = useMemo(() => createColumnHelper<typeof features, Row>(), [])
   const defined = useMemo(
     () =>
@@ -144,7 +162,7 @@ function WideTable<Row extends RowData>({
   const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
 
   return (
-    <div className="overflow-x-auto">
+    <div ref={box} className="overflow-x-auto">
       <table
         aria-label={label}
         className={classes('w-full border-collapse text-table', isStale && 'opacity-60')}
@@ -199,9 +217,11 @@ function WideTable<Row extends RowData>({
                   })
                 }
                 className={classes(
-                  'h-(--row) border-b border-line bg-sheet outline-offset-[-2px]',
-                  onOpen && 'cursor-pointer hover:bg-sunken',
-                  (isSelected || openId === row.id) && 'bg-accent-soft shadow-[inset_2px_0_0_var(--accent)]',
+                  'h-(--row) border-b border-line outline-offset-[-2px]',
+                  onOpen && 'cursor-pointer',
+                  isSelected || openId === row.id
+                    ? 'bg-accent-soft shadow-[inset_2px_0_0_var(--accent)]'
+                    : classes('bg-sheet', onOpen && 'hover:bg-sunken'),
                 )}
               >
                 {selection ? (

@@ -1009,6 +1009,13 @@ export const en = {
     zoom_out: 'Zoom out',
   },
   users: {
+    limits_help: 'Only the limits that are ticked are written; an empty one is no limit.',
+    limits_title: 'Set limits of the selected users ({{count}})',
+    set_limits: 'Set limits',
+    add_balance_each: '{{amount}} for each of {{count}}',
+    add_balance_title: 'Add balance to the selected users ({{count}})',
+    add_balance: 'Add balance',
+    selected: 'Selected users',
     add: 'Add user',
     add_mode: 'Add',
     any_role: 'Any role',

@@ -979,6 +979,13 @@ export const zhCN: Texts = {
     zoom_out: '扩大时段',
   },
   users: {
+    limits_help: '只写入勾选的限制；留空表示不限制。',
+    limits_title: '设置所选用户的限制（{{count}}）',
+    set_limits: '设置限制',
+    add_balance_each: '{{count}} 个用户，每人 {{amount}}',
+    add_balance_title: '为所选用户增加余额（{{count}}）',
+    add_balance: '增加余额',
+    selected: '所选用户',
     add: '添加用户',
     add_mode: '增加',
     any_role: '所有角色',

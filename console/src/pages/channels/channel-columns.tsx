@@ -96,6 +96,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     id: 'priority',
     header: t('channels.priority'),
     isRight: true,
+    fromPx: 900,
     cell: ({ id, priority }) => (
       <InlineNumber
         hint="p"

@@ -1,6 +1,7 @@
 import { Download } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
+import { csvText, fileOf } from '../../look/csv.ts'
 import { moment } from '../../look/format.ts'
 
 /** One row of numbers of a chart, point for point; null where there is none. */
@@ -26,15 +27,13 @@ const figure = (format: FrameProps['format'], value: number | null | undefined) 
   value === null || value === undefined ? '–' : format(value)
 
 /** The same numbers as a file, with moments in a form that every program reads. */
-function fileOf({ starts, tracks }: Pick<FrameProps, 'starts' | 'tracks'>): string {
-  const field = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
-  const head = ['time', ...tracks.map(({ name }) => field(name))]
+function chartFile({ starts, tracks }: Pick<FrameProps, 'starts' | 'tracks'>): string {
+  const head = ['time', ...tracks.map(({ name }) => name)]
   const lines = starts.map((start, index) => [
     new Date(start * 1000).toISOString(),
-    ...tracks.map(({ values }) => String(values[index] ?? '')),
+    ...tracks.map(({ values }) => values[index]),
   ])
-  const text = [head, ...lines].map(line => line.join(',')).join('\n')
-  return `data:text/csv;charset=utf-8,${encodeURIComponent(`${text}\n`)}`
+  return fileOf(csvText([head, ...lines]))
 }
 
 /** What stands around a chart: a sentence before it, its colours after it, and the same as a table and as a file. */
@@ -58,7 +57,7 @@ export function ChartFrame({ starts, tracks, format, summary, isLines = false, c
         <summary className="text-label text-ink-3">{t('overview.as_table')}</summary>
         <a
           download="chart.csv"
-          href={fileOf({ starts, tracks })}
+          href={chartFile({ starts, tracks })}
           className="mt-2 inline-flex min-h-6 items-center gap-1.5 text-label"
         >
           <Download size={14} aria-hidden />

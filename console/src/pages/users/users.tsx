@@ -2,6 +2,7 @@ import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
 import { useCall } from '../../api/query.ts'
 import { ROLE } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
@@ -10,6 +11,8 @@ import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
 import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
+import { useSelection } from '../../look/selection.ts'
+import { UserBulk } from './user-bulk.tsx'
 import { userColumns } from './user-columns.tsx'
 
 type Filters = {
@@ -28,6 +31,13 @@ export function Users() {
   const { pageSize } = usePreferences()
   const [{ p = 1, q, role, status }, setFilters] = useFilters<Filters>()
   const list = useCall('searchUsers', { query: { p, page_size: pageSize, keyword: q, role, status } })
+  const selection = useSelection({
+    inSight: list.data?.items ?? [],
+    idOf: ({ id }) => String(id),
+    total: list.data?.total,
+    read: async paging =>
+      (await call('searchUsers', { query: { ...paging, keyword: q, role, status } })).items,
+  })
   usePageKeys({
     b: {
       words: t('users.change_balance'),
@@ -60,6 +70,7 @@ export function Users() {
         idOf={row => String(row.id)}
         nameOf={row => row.username}
         openId={openId}
+        selection={selection}
         onOpen={row => void navigate({ to: '/users/$id', params: { id: String(row.id) }, search: true })}
         page={p}
         onPage={page => setFilters({ p: page })}
@@ -89,6 +100,7 @@ export function Users() {
           </>
         }
       />
+      {selection.rows.length > 0 ? <UserBulk selection={selection} /> : null}
       <Outlet />
     </Page>
   )

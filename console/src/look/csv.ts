@@ -1,0 +1,46 @@
+type Cell = string | number | boolean | null | undefined
+
+/** Quoted where it must be; what a spreadsheet would take for a formula is kept from being one. */
+function field(value: Cell): string {
+  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? '')
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** Lines of cells as one text. */
+export const csvText = (lines: readonly (readonly Cell[])[]) =>
+  lines.map(line => `${line.map(field).join(',')}\n`).join('')
+
+/** An address from which a text is downloaded. */
+export const fileOf = (text: string) => `data:text/csv;charset=utf-8,${encodeURIComponent(text)}`
+
+/** Some fields of some rows, under their names. */
+export const csvFile = <Name extends string>(
+  names: readonly Name[],
+  rows: readonly Partial<Readonly<Record<Name, unknown>>>[],
+) => fileOf(csvText([names, ...rows.map(row => names.map(name => row[name] as Cell))]))
+
+/** The lines of a text, each as its cells: quotes, commas and line breaks inside quotes as spreadsheets write them. */
+export function readCsv(text: string): string[][] {
+  const lines: string[][] = [[]]
+  let cell = ''
+  let isQuoted = false
+  const endCell = () => {
+    lines.at(-1)?.push(cell)
+    cell = ''
+  }
+  for (let at = 0; at < text.length; at++) {
+    const sign = text[at]
+    if (isQuoted && sign === '"' && text[at + 1] === '"') {
+      cell += '"'
+      at += 1
+    } else if (sign === '"') isQuoted = !isQuoted
+    else if (isQuoted || !/[,\t\r\n]/.test(sign ?? '')) cell += sign
+    else if (sign === ',' || sign === '\t') endCell()
+    else if (sign === '\n') {
+      endCell()
+      lines.push([])
+    }
+  }
+  endCell()
+  return lines.filter(line => line.some(each => each.trim() !== ''))
+}

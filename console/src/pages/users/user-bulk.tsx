@@ -1,0 +1,197 @@
+import { Coins, Download, Gauge, Power, PowerOff } from 'lucide-react'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
+import type { User } from '../../api/contract.ts'
+import { Button, buttonClasses } from '../../look/button.tsx'
+import { csvFile } from '../../look/csv.ts'
+import { Dialog } from '../../look/dialog.tsx'
+import { Checkbox, Field, TextInput } from '../../look/field.tsx'
+import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
+import type { RowSelection } from '../../look/selection.ts'
+import { SelectionBar } from '../../look/selection-bar.tsx'
+import { Refusals, useEach } from '../../look/use-each.tsx'
+
+const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
+type Limit = (typeof LIMITS)[number]
+const EXPORTED = ['id', 'username', 'display_name', 'role', 'status', 'email'] as const
+const FIGURES = ['quota', 'used_quota', 'request_count', 'last_login_time'] as const
+
+type LayerProps = { readonly count: number; readonly onClose: () => void }
+
+/** Asks for what several users are given together. */
+function Layer({
+  title,
+  verb,
+  isReady,
+  onSubmit,
+  onClose,
+  children,
+}: Pick<LayerProps, 'onClose'> & {
+  readonly title: string
+  readonly verb: string
+  readonly isReady: boolean
+  readonly onSubmit: () => void
+  readonly children: ReactNode
+}) {
+  const { t } = useTranslation()
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onSubmit()
+    onClose()
+  }
+  return (
+    <Dialog title={title} isOpen onClose={onClose}>
+      <form className="flex flex-col gap-4" onSubmit={submit}>
+        {children}
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>{t('common.cancel')}</Button>
+          <Button type="submit" kind="primary" disabled={!isReady}>
+            {verb}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+type Gift = { readonly units: number; readonly reason: string }
+
+/** As much for each of them, with one reason. */
+function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (gift: Gift) => void }) {
+  const { t } = useTranslation()
+  const [amount, setAmount] = useState('')
+  const [reason, setReason] = useState('')
+  const units = unitsOfUsd(Number(amount))
+  return (
+    <Layer
+      title={t('users.add_balance_title', { count })}
+      verb={t('users.add_balance')}
+      isReady={units > 0 && reason.trim() !== ''}
+      onSubmit={() => onAdd({ units, reason })}
+      onClose={onClose}
+    >
+      <Field label={t('tokens.amount')}>
+        {wiring => (
+          <TextInput
+            {...wiring}
+            type="number"
+            min={0}
+            step="any"
+            value={amount}
+            onChange={event => setAmount(event.target.value)}
+          />
+        )}
+      </Field>
+      <Field label={t('users.reason')} help={t('users.reason_help')}>
+        {wiring => <TextInput {...wiring} value={reason} onChange={event => setReason(event.target.value)} />}
+      </Field>
+      {units > 0 ? (
+        <p role="status">{t('users.add_balance_each', { amount: moneyOfSpan(units), count })}</p>
+      ) : null}
+    </Layer>
+  )
+}
+
+type Limits = Partial<Record<Limit, number | null>>
+
+/** Only limits that are ticked are written; an empty one is none. */
+function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (limits: Limits) => void }) {
+  const { t } = useTranslation()
+  const [limits, setLimits] = useState<Partial<Record<Limit, string>>>({})
+  const given = Object.entries(limits).filter(([, text]) => text !== undefined)
+  return (
+    <Layer
+      title={t('users.limits_title', { count })}
+      verb={t('common.save')}
+      isReady={given.length > 0}
+      onSubmit={() =>
+        onSet(Object.fromEntries(given.map(([name, text]) => [name, text === '' ? null : Number(text)])))
+      }
+      onClose={onClose}
+    >
+      <p className="text-ink-2">{t('users.limits_help')}</p>
+      {LIMITS.map(name => (
+        <div key={name} className="grid items-center gap-2 sm:grid-cols-[220px_1fr]">
+          <Checkbox
+            label={t(`limits.${name}`)}
+            checked={limits[name] !== undefined}
+            onChange={event =>
+              setLimits(({ [name]: _dropped, ...before }) =>
+                event.target.checked ? { ...before, [name]: '' } : before,
+              )
+            }
+          />
+          <TextInput
+            aria-label={t(`limits.${name}`)}
+            type="number"
+            min={1}
+            placeholder={t('limits.none')}
+            value={limits[name] ?? ''}
+            onChange={event => setLimits(before => ({ ...before, [name]: event.target.value }))}
+          />
+        </div>
+      ))}
+    </Layer>
+  )
+}
+
+/** What can be done to the selected users. */
+export function UserBulk({ selection }: { readonly selection: RowSelection<User> }) {
+  const { t } = useTranslation()
+  const { rows: users } = selection
+  const [layer, setLayer] = useState<'balance' | 'limits'>()
+  const { change, isBusy, faults } = useEach(selection, {
+    idOf: ({ id }) => String(id),
+    nameOf: ({ username }) => username,
+  })
+  const close = () => setLayer(undefined)
+  const manage = async (user: User, action: 'enable' | 'disable') =>
+    (await call('manageUser', { body: { id: user.id, action } })) ?? user
+  const turn = (isOn: boolean) => {
+    const some = users.filter(({ status }) => (status === 1) !== isOn)
+    const [there, back] = isOn ? (['enable', 'disable'] as const) : (['disable', 'enable'] as const)
+    void change(
+      some,
+      user => manage(user, there),
+      () => void change(some, user => manage(user, back)),
+    )
+  }
+  const add = ({ units, reason }: Gift) => {
+    // Whoever got it and was not heard of any more does not get it twice.
+    const run = crypto.getRandomValues(new Uint32Array(4)).join('-')
+    void change(users, async user => {
+      const body = { id: user.id, action: 'add_quota', mode: 'add', value: units, reason } as const
+      return (await call('manageUser', { body }, { once: `${run}-${user.id}` })) ?? user
+    })
+  }
+  const limit = (limits: Limits) =>
+    void change(users, ({ id }) => call('updateUser', { body: { id, limits } }))
+  return (
+    <SelectionBar label={t('users.selected')} selection={selection}>
+      <Button icon={Power} isBusy={isBusy} onClick={() => turn(true)}>
+        {t('channels.turn_on')}
+      </Button>
+      <Button icon={PowerOff} isBusy={isBusy} onClick={() => turn(false)}>
+        {t('channels.turn_off')}
+      </Button>
+      <Button icon={Coins} isBusy={isBusy} onClick={() => setLayer('balance')}>
+        {t('users.add_balance')}
+      </Button>
+      <Button icon={Gauge} isBusy={isBusy} onClick={() => setLayer('limits')}>
+        {t('users.set_limits')}
+      </Button>
+      <a
+        download="users.csv"
+        href={csvFile([...EXPORTED, ...FIGURES], users)}
+        className={buttonClasses('plain')}
+      >
+        <Download size={16} aria-hidden />
+        {t('usage.export.csv')}
+      </a>
+      <Refusals faults={faults} />
+      {layer === 'balance' ? <AddBalance count={users.length} onAdd={add} onClose={close} /> : null}
+      {layer === 'limits' ? <SetLimits count={users.length} onSet={limit} onClose={close} /> : null}
+    </SelectionBar>
+  )
+}
