@@ -249,6 +249,8 @@ const RULES: Readonly<Record<string, Rule>> = {
 
   listPrices: 'plain',
   createPrice: 'plain',
+  changePrices: 'plain',
+  multiplyPrices: 'plain',
   listPriceHistory: 'plain',
   deletePrice: inPath('price', SHARED),
   pricing: 'plain',
@@ -264,7 +266,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/log\/(stat)?$/, 'admin'],
   [/^\/api\/video\/:id\/refund$/, 'admin'],
   [
-    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top)$)/,
+    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top|times)$)/,
     'user',
   ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],

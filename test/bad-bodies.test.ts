@@ -171,6 +171,13 @@ const GOOD: Readonly<Record<string, (things: Things) => object>> = {
     unit_note: 'a note',
     effective_time: 0,
   }),
+  changePrices: () => ({
+    prices: [
+      { model: 'a-model', input: 1.5, tiers: [{ input_over: 200_000, input: 3 }], unit_note: 'a note' },
+    ],
+    dry_run: false,
+  }),
+  multiplyPrices: () => ({ models: ['gpt-4o'], factor: 1.1, dry_run: false }),
 }
 
 const routes = Object.entries(contract) as [string, Route][]

@@ -656,6 +656,52 @@ function describeConsole(): void {
       for (const { id } of after) await server.api('PUT', '/api/user/', { id, limits: { rpm: null } })
     })
 
+    it('multiplies prices and takes them from a table, after showing what changes; tiers stay with an edit', async () => {
+      await server.api('POST', '/api/price/', {
+        model: 'house-tiered',
+        input: 2,
+        tiers: [{ input_over: 1000, input: 4 }],
+      })
+      const inForce = async (model: string) =>
+        (await server.api('GET', `/api/price/?model=${model}`)).body.data.items[0]
+      await page.goto(`${server.url}/prices?q=house-tiered`)
+      await page.getByLabel('Select house-tiered').check()
+      await page.getByRole('button', { name: 'Multiply by …' }).click()
+      await page.getByLabel('Factor').fill('1.5')
+      await page.getByRole('button', { name: 'Show what changes' }).click()
+      await page.getByText('Input $2.00 → $3.00 · tiers').waitFor()
+      assert.equal((await inForce('house-tiered')).input, 2)
+      await page.getByRole('button', { name: 'Set 1 prices' }).click()
+      await page.getByText('Prices set from now on: 1').waitFor()
+      assert.deepEqual((await inForce('house-tiered')).tiers, [{ input_over: 1000, input: 6 }])
+      await page.goto(`${server.url}/prices?q=house-tiered&edit=house-tiered`)
+      await page.getByText('1 tiers or variants stay as they are.').waitFor()
+      await page
+        .getByLabel(/^Output/)
+        .first()
+        .fill('9')
+      await page.getByRole('complementary').getByRole('button', { name: 'Set price' }).click()
+      await page.getByText('house-tiered has a new price from now on.').waitFor()
+      assert.deepEqual((await inForce('house-tiered')).tiers, [{ input_over: 1000, input: 6 }])
+      const saving = page.waitForEvent('download')
+      await page.getByRole('button', { name: 'CSV', exact: true }).click()
+      const file = await readFile(await (await saving).path(), 'utf8')
+      assert.match(file, /^model,input,output,/)
+      await page.getByRole('button', { name: 'Import CSV' }).click()
+      const table = page.getByLabel('Table with a line of column names')
+      await table.fill('model,colour\nhouse-tiered,red')
+      await page.getByRole('button', { name: 'Show what changes' }).click()
+      await page.getByText('There is no price called “colour”.').waitFor()
+      // What was exported changes nothing when it comes back.
+      await table.fill(`${file}house-tabled,"0.5"\n`)
+      await page.getByRole('button', { name: 'Show what changes' }).click()
+      await page.getByText('1 cost that already.').waitFor()
+      await page.getByText('Input – → $0.50').waitFor()
+      await page.getByRole('button', { name: 'Set 1 prices' }).click()
+      await page.getByText('Prices set from now on: 1').last().waitFor()
+      assert.equal((await inForce('house-tabled')).input, 0.5)
+    })
+
     it('answers in the playground, and says what the ledger charged', async () => {
       await page.goto(`${server.url}/playground?model=gpt-4o-mini`)
       await page.getByLabel('Message', { exact: true }).fill('Say something about water.')

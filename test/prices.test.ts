@@ -40,6 +40,78 @@ for (const engine of ENGINES) {
       assert.ok(Math.abs(items[0].effective_time - nowS()) < 60)
     })
 
+    it('are changed together: what is given, and nothing else; one that cannot be leaves the others alone', async () => {
+      await make({
+        model: 'tiered',
+        input: 1,
+        output: 2,
+        tiers: [{ input_over: 1000, input: 5 }],
+        unit_note: 'kept',
+      })
+      const body = {
+        prices: [
+          { model: 'tiered', input: 1.5, output: null },
+          { model: 'brand-new', per_call: 0.01 },
+          { model: 'wrong', input: -1 },
+        ],
+      }
+      const put = (more: object = {}) => gateway.api('PUT', '/api/price/batch', { ...body, ...more })
+      const dry = (await put({ dry_run: true })).body.data
+      assert.deepEqual(
+        dry.map(({ is_changed, code }: { is_changed: boolean; code: string }) => [is_changed, code]),
+        [
+          [true, ''],
+          [true, ''],
+          [false, 'invalid_request'],
+        ],
+      )
+      assert.equal((await inForce('tiered')).input, 1)
+      assert.deepEqual((await put()).body.data, dry)
+      const { input, output, tiers, unit_note, version } = await inForce('tiered')
+      assert.deepEqual([input, output, unit_note, version], [1.5, undefined, 'kept', 2])
+      assert.deepEqual(tiers, [{ input_over: 1000, input: 5 }])
+      assert.equal((await inForce('brand-new')).per_call, 0.01)
+      const again = (await put()).body.data
+      assert.deepEqual(
+        again.map(({ is_changed }: { is_changed: boolean }) => is_changed),
+        [false, false, false],
+      )
+      assert.equal((await inForce('tiered')).version, 2)
+      const twice = { prices: [body.prices[0], body.prices[0]] }
+      assert.equal((await put(twice)).body.errors[0].path, 'prices')
+    })
+
+    it('are multiplied by a factor to the picodollar, tiers included', async () => {
+      await make({ model: 'scaled', input: 0.000003, output: 2, tiers: [{ input_over: 1000, input: 5 }] })
+      const multiply = (body: object) => gateway.api('POST', '/api/price/multiply', body)
+      const { body } = await multiply({ models: ['scaled', 'never-priced', 'scaled'], factor: 1.5 })
+      assert.deepEqual(
+        body.data.map(({ model, is_changed, code }: Record<string, unknown>) => [model, is_changed, code]),
+        [
+          ['scaled', true, ''],
+          ['never-priced', false, 'not_found'],
+        ],
+      )
+      const { input, output, tiers } = await inForce('scaled')
+      // 4.5 picodollars are 5: to the nearest, and a half goes up.
+      assert.deepEqual([input, output, tiers], [0.000005, 3, [{ input_over: 1000, input: 7.5 }]])
+      const [shippedModel = ''] = shippedModels()
+      const dry = (await multiply({ models: [shippedModel], factor: 2, dry_run: true })).body.data
+      assert.equal(dry[0].is_changed, true)
+      assert.equal((await inForce(shippedModel)).source, 'shipped')
+      for (const [factor, models] of [
+        [0, ['scaled']],
+        [1.0000001, ['scaled']],
+        [2, []],
+      ]) {
+        const reply = await multiply({ models, factor })
+        assert.equal(reply.status, 400, reply.text)
+      }
+      await make({ model: 'dearest', per_call: 999 })
+      const tooDear = (await multiply({ models: ['dearest'], factor: 2 })).body.data[0]
+      assert.deepEqual([tooDear.is_changed, tooDear.code], [false, 'invalid_request'])
+    })
+
     it('come back in the dollars they were given in', async () => {
       const price = {
         input: 0.1,

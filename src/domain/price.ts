@@ -87,6 +87,33 @@ export function readPrice(input: PriceInput): PriceReading {
   return faults.length > 0 ? { faults } : { price }
 }
 
+/** Decimals of a factor that a price is multiplied by. */
+export const FACTOR_DIGITS = 6
+
+/** Every rate times a factor, to the nearest picodollar; undefined where one would go beyond what a rate can be. */
+export function multiplied(price: Price, factor: number): Price | undefined {
+  const parts = scaled(factor, FACTOR_DIGITS)
+  if (parts === undefined) return undefined
+  let isTooDear = false
+  const times = (rates: Rates): Rates =>
+    Object.fromEntries(
+      Object.entries(rates).map(([name, picos]) => {
+        const whole = 10n ** BigInt(FACTOR_DIGITS)
+        const product = Number((BigInt(picos) * BigInt(parts) + whole / 2n) / whole)
+        isTooDear ||= product > MAX_RATE_PICOS
+        return [name, product]
+      }),
+    )
+  const { tiers, variants } = price
+  const after = {
+    ...price,
+    rates: times(price.rates),
+    ...(tiers && { tiers: tiers.map(tier => ({ ...tier, rates: times(tier.rates) })) }),
+    ...(variants && { variants: variants.map(variant => ({ ...variant, rates: times(variant.rates) })) }),
+  }
+  return isTooDear ? undefined : after
+}
+
 /** The same price in the API's dollars: `readPrice` gives it back unchanged. */
 export function priceFields({ rates, tiers, variants, maxOutputTokens, unitNote }: Price): PriceFields {
   return {

@@ -1,5 +1,15 @@
-import { invalid, invalidField, notFound } from '../domain/errors.ts'
-import { type Price, type PriceInput, priceFields, quotaType, readPrice } from '../domain/price.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { invalid, invalidField, notFound, Refusal } from '../domain/errors.ts'
+import { scaled } from '../domain/money.ts'
+import {
+  FACTOR_DIGITS,
+  multiplied,
+  type Price,
+  type PriceInput,
+  priceFields,
+  quotaType,
+  readPrice,
+} from '../domain/price.ts'
 import { fold } from '../domain/text.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import type { Page, Paging } from '../store/page.ts'
@@ -15,7 +25,7 @@ import {
   pricedAmong,
 } from '../store/prices.ts'
 import type { Db } from '../store/store.ts'
-import type { Handlers } from './call.ts'
+import type { Call, Handlers } from './call.ts'
 import type { priceContract } from './contract/prices.ts'
 import type { Deps } from './deps.ts'
 import { pageTold } from './page.ts'
@@ -120,7 +130,89 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return row
   }
 
+  const inForce = async (source: Db, model: string): Promise<Price | undefined> => {
+    const row = await findPriceInForce(source, model, now())
+    return row ? (JSON.parse(row.price) as Price) : shippedPrice(model, now() * 1000)
+  }
+
+  type Batch = Pick<Call<(typeof priceContract)['changePrices']>, 'actor' | 'change'> & {
+    readonly models: readonly string[]
+    readonly isDry: boolean
+    /** What a model is to cost, given what it costs. */
+    want(model: string, before: Price | undefined): Price
+  }
+
+  /** New versions of several prices in one transaction; one that is refused leaves the others alone. */
+  async function changeAll({ actor, change, models, isDry, want }: Batch) {
+    async function look(source: Db, model: string) {
+      const before = await inForce(source, model)
+      const told = { model, code: '', message: '', before: before ? priceFields(before) : null }
+      try {
+        const price = want(model, before)
+        const after = priceFields(price)
+        return { price, told: { ...told, is_changed: !isDeepStrictEqual(after, told.before), after } }
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error
+        const { code, message } = error
+        return { price: undefined, told: { ...told, is_changed: false, code, message, after: null } }
+      }
+    }
+    if (isDry) return Promise.all(models.map(async model => (await look(db, model)).told))
+    return change(async ({ trx, audit }) => {
+      const results = []
+      for (const model of models) {
+        const { price, told } = await look(trx, model)
+        results.push(told)
+        if (!price || !told.is_changed) continue
+        const time = now()
+        const before = await tellInForce(trx, model)
+        const id = await insertPrice(trx, { model, price, effectiveTime: time, time, authorId: actor.id })
+        const after = tellVersion(await mustFind(trx, id))
+        audit({ action: 'price.create', target: `price:${id}`, before, after })
+      }
+      return results
+    })
+  }
+
   return {
+    changePrices: async ({ actor, body, change }) => {
+      const given = new Map(body.prices.map(({ model, ...fields }) => [model, fields]))
+      if (given.size < body.prices.length) throw invalidField('prices', 'names a model twice')
+      return changeAll({
+        actor,
+        change,
+        models: [...given.keys()],
+        isDry: body.dry_run ?? false,
+        want(model, before) {
+          const fields = given.get(model)
+          return readGiven({
+            ...(before && priceFields(before)),
+            // Another name of `image`, which then is not what it was.
+            ...(fields?.per_image != null && { image: null }),
+            ...fields,
+          })
+        },
+      })
+    },
+
+    multiplyPrices: async ({ actor, body, change }) => {
+      const { factor, models } = body
+      if (scaled(factor, FACTOR_DIGITS) === undefined)
+        throw invalidField('factor', `has more than ${FACTOR_DIGITS} decimals`)
+      return changeAll({
+        actor,
+        change,
+        models: [...new Set(models)],
+        isDry: body.dry_run ?? false,
+        want(_model, before) {
+          if (!before) throw new Refusal('not_found', 'it has no price to multiply')
+          const after = multiplied(before, factor)
+          if (!after) throw invalidField('factor', 'would take a price beyond what one can be')
+          return after
+        },
+      })
+    },
+
     listPrices: async ({ query: { paging, source, ...filter } }) =>
       pageTold(await LISTS[source ?? 'both'](filter, paging), paging, told => told),
 

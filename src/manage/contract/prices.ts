@@ -33,6 +33,11 @@ const priceGiven = z.object({
   ),
 })
 
+/** More versions than this in one transaction would keep other writers waiting. */
+const MAX_BATCH = 500
+
+const dryRun = optional(z.boolean()).describe('True: nothing is written, it is only told what would be')
+
 const ratesTold = each(RATES, z.number().optional())
 
 /** USD per million tokens or per unit; a price that is not stated is absent. */
@@ -64,6 +69,17 @@ const priceTold = z
   })
   .meta({ id: 'Price' })
 
+const batchTold = z.array(
+  z.object({
+    model: z.string(),
+    is_changed: z.boolean().describe('False where it costs that already, or was refused'),
+    code: z.string().describe('Empty, or why it was refused'),
+    message: z.string(),
+    before: z.object(priceFieldsTold).nullable().describe('null: it had no price'),
+    after: z.object(priceFieldsTold).nullable(),
+  }),
+)
+
 const priceVersionTold = priceTold
   .extend({ ended_time: z.int().nullable().describe('When it was ended by DELETE') })
   .meta({ id: 'PriceVersion' })
@@ -93,6 +109,34 @@ export const priceContract = {
     summary: 'Make a new version of a model’s price, from now on or from a later moment on',
     body: priceGiven,
     data: priceTold,
+  },
+  changePrices: {
+    method: 'PUT',
+    path: '/api/price/batch',
+    access: 'admin',
+    summary:
+      'Make new versions of several prices, from now on: of each the fields given are changed, null takes one away, and what is missing stays as it is in force. Each is changed whole or not at all, and the answer says which',
+    body: z.object({
+      prices: z
+        .array(priceGiven.omit({ effective_time: true }))
+        .min(1)
+        .max(MAX_BATCH),
+      dry_run: dryRun,
+    }),
+    data: batchTold,
+  },
+  multiplyPrices: {
+    method: 'POST',
+    path: '/api/price/multiply',
+    access: 'admin',
+    summary:
+      'Multiply all that several models cost by a factor, tiers and variants included, to the nearest picodollar a token or unit: new versions, from now on',
+    body: z.object({
+      models: z.array(modelName).min(1).max(MAX_BATCH),
+      factor: z.number().gt(0).max(1_000).describe('With at most six decimals'),
+      dry_run: dryRun,
+    }),
+    data: batchTold,
   },
   listPriceHistory: {
     method: 'GET',

@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { RATES, TOKEN_RATES } from '../../../../src/manage/contract/constants.ts'
+import type { Price } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
@@ -14,7 +15,9 @@ import { Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 
 type Rate = (typeof RATES)[number]
-type Known = Partial<Record<Rate, number | undefined>> & { readonly max_output_tokens?: number | undefined }
+/** What is in force: rates and a bound to be changed, and what only goes along. */
+type Known = Partial<Record<Rate, number | undefined>> &
+  Pick<Partial<Price>, 'max_output_tokens' | 'tiers' | 'variants' | 'unit_note'>
 type Values = { model: string; max_output_tokens: string } & Record<Rate, string>
 
 const OFTEN: readonly Rate[] = ['input', 'output', 'cached_input', 'per_call']
@@ -45,6 +48,10 @@ function PriceForm({
           RATES.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])]),
         ),
         ...(values.max_output_tokens === '' ? {} : { max_output_tokens: Number(values.max_output_tokens) }),
+        // A new version is a whole one: what the form does not show is in it as it was.
+        tiers: known?.tiers && [...known.tiers],
+        variants: known?.variants && [...known.variants],
+        unit_note: known?.unit_note,
       },
     }),
     onDone: saved => {
@@ -52,6 +59,7 @@ function PriceForm({
       onClose()
     },
   })
+  const kept = (known?.tiers?.length ?? 0) + (known?.variants?.length ?? 0)
   const rateField = (rate: Rate) => (
     <Field
       key={rate}
@@ -96,6 +104,7 @@ function PriceForm({
             </Field>
           </div>
         </details>
+        {kept > 0 ? <p className="text-label text-ink-3">{t('prices.tiers_kept', { count: kept })}</p> : null}
         <FormFault words={fault} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{t('common.cancel')}</Button>

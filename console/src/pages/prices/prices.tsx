@@ -1,6 +1,7 @@
-import { Plus } from 'lucide-react'
-import { useMemo } from 'react'
+import { Download, Plus, Upload } from 'lucide-react'
+import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { call } from '../../api/client.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
@@ -8,7 +9,13 @@ import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
+import { useSelection } from '../../look/selection.ts'
+import { useFaultWords } from '../../look/states.tsx'
+import { toast } from '../../look/toast.tsx'
+import { PriceBulk } from './price-bulk.tsx'
 import { priceColumns } from './price-columns.tsx'
+import { allPrices, priceFile } from './price-file.ts'
+import { PriceImport } from './price-import.tsx'
 import { PricePanel } from './price-panel.tsx'
 
 type Filters = {
@@ -40,6 +47,31 @@ function Unpriced({ onSet }: { readonly onSet: (model: string) => void }) {
   )
 }
 
+/** All that matches, read when somebody wants it. */
+function Export(query: { readonly keyword: string | undefined; readonly source: string | undefined }) {
+  const { t } = useTranslation()
+  const words = useFaultWords()
+  const [isBusy, setBusy] = useState(false)
+  const save = async () => {
+    setBusy(true)
+    try {
+      const link = document.createElement('a')
+      link.href = priceFile(await allPrices(query))
+      link.download = 'prices.csv'
+      link.click()
+    } catch (error) {
+      toast(words(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Button icon={Download} isBusy={isBusy} onClick={() => void save()}>
+      {t('usage.export.csv')}
+    </Button>
+  )
+}
+
 export function Prices() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
@@ -47,6 +79,13 @@ export function Prices() {
   const list = useCall('listPrices', { query: { p, page_size: pageSize, keyword: q, source } })
   const columns = useMemo(() => priceColumns(t), [t])
   const open = (model: string) => setFilters({ p, edit: model })
+  const selection = useSelection({
+    inSight: list.data?.items ?? [],
+    idOf: ({ model }) => model,
+    total: list.data?.total,
+    read: async paging => (await call('listPrices', { query: { ...paging, keyword: q, source } })).items,
+  })
+  const [isImporting, setImporting] = useState(false)
   usePageKeys({
     e: {
       words: t('common.edit'),
@@ -60,9 +99,15 @@ export function Prices() {
     <Page
       title={t('nav.prices')}
       actions={
-        <Button kind="primary" icon={Plus} data-create hint="c" onClick={() => open(' ')}>
-          {t('prices.set')}
-        </Button>
+        <>
+          <Export keyword={q} source={source} />
+          <Button icon={Upload} onClick={() => setImporting(true)}>
+            {t('prices.import')}
+          </Button>
+          <Button kind="primary" icon={Plus} data-create hint="c" onClick={() => open(' ')}>
+            {t('prices.set')}
+          </Button>
+        </>
       }
     >
       <Unpriced onSet={open} />
@@ -73,6 +118,7 @@ export function Prices() {
         idOf={row => row.model}
         nameOf={row => row.model}
         openId={edit}
+        selection={selection}
         onOpen={row => open(row.model)}
         page={p}
         onPage={page => setFilters({ p: page })}
@@ -95,6 +141,8 @@ export function Prices() {
           </>
         }
       />
+      {selection.rows.length > 0 ? <PriceBulk selection={selection} /> : null}
+      {isImporting ? <PriceImport onClose={() => setImporting(false)} /> : null}
       {edit === undefined ? null : (
         <PricePanel key={edit} model={edit.trim()} onClose={() => setFilters({ p, edit: undefined })} />
       )}

@@ -1,0 +1,101 @@
+import { Download, Percent } from 'lucide-react'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { Price } from '../../api/contract.ts'
+import { useAct } from '../../api/query.ts'
+import { Button, buttonClasses } from '../../look/button.tsx'
+import { Dialog } from '../../look/dialog.tsx'
+import { Field, TextInput } from '../../look/field.tsx'
+import type { RowSelection } from '../../look/selection.ts'
+import { SelectionBar } from '../../look/selection-bar.tsx'
+import { useFaultWords } from '../../look/states.tsx'
+import { toast } from '../../look/toast.tsx'
+import { PriceChanges, type PriceResult } from './price-changes.tsx'
+import { priceFile } from './price-file.ts'
+
+/** As many as one call takes. */
+const MOST = 500
+
+/** Times a factor: asked first what that comes to, because the gateway alone computes prices. */
+function Multiply({ models, onClose }: { readonly models: readonly string[]; readonly onClose: () => void }) {
+  const { t } = useTranslation()
+  const words = useFaultWords()
+  const act = useAct('multiplyPrices')
+  const [factor, setFactor] = useState('1.1')
+  const [results, setResults] = useState<readonly PriceResult[]>()
+  const ask = async (isDry: boolean) => {
+    const body = { models: [...models], factor: Number(factor), dry_run: isDry }
+    const told = await act.mutateAsync({ body }).catch(() => undefined)
+    if (!told) return
+    if (isDry) return setResults(told)
+    toast(t('prices.set_several', { count: told.filter(({ is_changed }) => is_changed).length }))
+    onClose()
+  }
+  const changed = results?.filter(({ is_changed }) => is_changed).length ?? 0
+  return (
+    <Dialog title={t('prices.multiply_title', { count: models.length })} isOpen isWide onClose={onClose}>
+      <form
+        className="flex flex-col gap-4"
+        onSubmit={event => {
+          event.preventDefault()
+          void ask(results === undefined)
+        }}
+      >
+        <Field
+          label={t('prices.factor')}
+          help={t('prices.factor_help')}
+          error={act.error ? words(act.error) : undefined}
+          className="max-w-40"
+        >
+          {wiring => (
+            <TextInput
+              {...wiring}
+              type="number"
+              min={0}
+              step="any"
+              value={factor}
+              onChange={event => {
+                setFactor(event.target.value)
+                setResults(undefined)
+              }}
+            />
+          )}
+        </Field>
+        {results ? <PriceChanges results={results} /> : null}
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>{t('common.cancel')}</Button>
+          <Button
+            type="submit"
+            kind="primary"
+            isBusy={act.isPending}
+            disabled={!(Number(factor) > 0) || (results !== undefined && changed === 0)}
+          >
+            {results ? t('prices.set_all', { count: changed }) : t('prices.show_changes')}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+/** What can be done to the selected prices. */
+export function PriceBulk({ selection }: { readonly selection: RowSelection<Price> }) {
+  const { t } = useTranslation()
+  const { rows } = selection
+  const [isMultiplying, setMultiplying] = useState(false)
+  return (
+    <SelectionBar label={t('prices.selected')} selection={selection}>
+      <Button icon={Percent} disabled={rows.length > MOST} onClick={() => setMultiplying(true)}>
+        {t('prices.multiply')}
+      </Button>
+      <a download="prices.csv" href={priceFile(rows)} className={buttonClasses('plain')}>
+        <Download size={16} aria-hidden />
+        {t('usage.export.csv')}
+      </a>
+      {rows.length > MOST ? <span className="text-ink-3">{t('prices.at_most', { count: MOST })}</span> : null}
+      {isMultiplying ? (
+        <Multiply models={rows.map(({ model }) => model)} onClose={() => setMultiplying(false)} />
+      ) : null}
+    </SelectionBar>
+  )
+}

@@ -1,0 +1,74 @@
+import { RATES } from '../../../../src/manage/contract/constants.ts'
+import { call, type Input } from '../../api/client.ts'
+import type { Price } from '../../api/contract.ts'
+import { csvText, fileOf, readCsv } from '../../look/csv.ts'
+
+const OBJECTS = ['tiers', 'variants'] as const
+const COLUMNS = ['model', ...RATES, 'max_output_tokens', 'unit_note', ...OBJECTS] as const
+type Column = (typeof COLUMNS)[number]
+
+const isObject = (name: Column): name is (typeof OBJECTS)[number] =>
+  (OBJECTS as readonly string[]).includes(name)
+
+/** Prices as a table, as it is read again. */
+export const priceFile = (prices: readonly Price[]) =>
+  fileOf(
+    csvText([
+      COLUMNS,
+      ...prices.map(price =>
+        COLUMNS.map(name => (isObject(name) ? price[name] && JSON.stringify(price[name]) : price[name])),
+      ),
+    ]),
+  )
+
+const PAGE = 500
+
+/** Every price that matches, on all pages. */
+export async function allPrices(query: { keyword?: string | undefined; source?: string | undefined }) {
+  const first = await call('listPrices', { query: { ...query, p: 1, page_size: PAGE } })
+  const pages = Array.from({ length: Math.ceil(first.total / PAGE) - 1 }, (_, index) =>
+    call('listPrices', { query: { ...query, p: index + 2, page_size: PAGE } }),
+  )
+  return [first, ...(await Promise.all(pages))].flatMap(({ items }) => items)
+}
+
+export type PriceChange = Input<'changePrices'>['body']['prices'][number]
+/** What a file says, or where it cannot be read: a line, counted from 1, and a column. */
+export type FileReading =
+  | { readonly prices: readonly PriceChange[] }
+  | { readonly fault: 'empty' | 'no_model' | 'unknown_column' | 'unreadable'; readonly at: string }
+
+/** An empty cell takes a price away; a column that is not there leaves it as it is. */
+function cellValue(name: Column, cell: string): unknown {
+  if (cell === '') return null
+  if (name === 'unit_note') return cell
+  if (isObject(name)) return JSON.parse(cell)
+  const value = Number(cell.replace(/^\$/, ''))
+  if (Number.isNaN(value)) throw new SyntaxError(cell)
+  return value
+}
+
+export function readPriceFile(text: string): FileReading {
+  const [head = [], ...lines] = readCsv(text).map(line => line.map(cell => cell.trim()))
+  if (lines.length === 0) return { fault: 'empty', at: '' }
+  const unknown = head.find(name => !(COLUMNS as readonly string[]).includes(name))
+  if (unknown !== undefined) return { fault: 'unknown_column', at: unknown }
+  if (!head.includes('model')) return { fault: 'no_model', at: '' }
+  const names = head as Column[]
+  const prices: PriceChange[] = []
+  for (const [index, line] of lines.entries()) {
+    const model = line[names.indexOf('model')] ?? ''
+    if (model === '') return { fault: 'unreadable', at: `${index + 2}: model` }
+    const fields: Record<string, unknown> = {}
+    for (const [place, name] of names.entries()) {
+      if (name === 'model') continue
+      try {
+        fields[name] = cellValue(name, line[place] ?? '')
+      } catch {
+        return { fault: 'unreadable', at: `${index + 2}: ${name}` }
+      }
+    }
+    prices.push({ model, ...fields })
+  }
+  return { prices }
+}
