@@ -57,6 +57,29 @@ for (const engine of ENGINES) {
       })
     })
 
+    it('are tasks to existing clients: everybody’s to administrators, to others their own without the route', async () => {
+      const { model } = await relay.offer('sim-video', { per_call: 0.5 })
+      const { accessToken, sdk } = await relay.openAsSomebody()
+      const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
+      await relay.untilEnded(sdk, id)
+      const list = async (path: string, token?: string) =>
+        (await relay.must(relay.api('GET', path, undefined, token === undefined ? {} : { token }))).items
+      const [own, ...others] = await list('/api/task/self?p=1&page_size=20', accessToken)
+      assert.deepEqual(others, [])
+      assert.deepEqual(
+        [own.task_id, own.status, own.progress, own.quota, own.action, own.platform, own.channel_id],
+        [id, 'SUCCESS', '100%', 250_000, 'generate', '', 0],
+      )
+      assert.equal(own.properties.origin_model_name, model)
+      const [seen] = await list(`/api/task/?task_id=${id}&status=SUCCESS&platform=1&action=generate`)
+      assert.deepEqual([seen.task_id, seen.platform], [id, '1'])
+      assert.ok(seen.channel_id > 0)
+      for (const other of ['status=FAILURE', 'status=UNKNOWN', 'platform=suno', 'platform=2', 'action=MUSIC'])
+        assert.deepEqual(await list(`/api/task/?task_id=${id}&${other}`), [], other)
+      const refused = await relay.api('GET', '/api/task/', undefined, { token: accessToken })
+      assert.equal(refused.status, 403)
+    })
+
     it('give a part of the film where one is asked for', async () => {
       const { model } = await relay.offer('sim-video', { per_call: 0.5 })
       const { key, sdk } = await relay.open()

@@ -14,7 +14,7 @@ import { JsonError, parseJson } from '../wire/json.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { refuseOtherMethod, serveEverything } from './routes.ts'
+import { nothingAt, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -127,9 +127,6 @@ function mustBePlain({ headers }: FastifyRequest): void {
       `is encoded as ${encoding.slice(0, 60)}; send it as it is, without Content-Encoding`,
     )
 }
-
-const nothingAt = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
-  new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
 
 /** The headers that every answer wears. */
 function dress({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply: FastifyReply): void {

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { wrongMethod } from '../domain/errors.ts'
+import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { createAliasHandlers } from './aliases.ts'
 import { createAuditHandlers } from './audit.ts'
 import { createChannelHandlers } from './channels.ts'
@@ -17,6 +17,7 @@ import { serveContract } from './serve.ts'
 import { createSettingHandlers } from './settings.ts'
 import { createSignInHandlers } from './sign-in.ts'
 import { createStatusHandlers } from './status.ts'
+import { createTaskHandlers } from './tasks.ts'
 import { createTokenHandlers } from './tokens.ts'
 import { createUsageHandlers } from './usage.ts'
 import { createUserHandlers } from './users.ts'
@@ -45,12 +46,14 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),
       ...createVideoHandlers(deps),
+      ...createTaskHandlers(deps),
       ...createPlaygroundHandlers(deps),
     },
     deps,
   )
   app.get(DOCUMENT_PATH, { schema: { hide: true } }, async () => app.swagger())
   keepNamesApart(app)
+  leaveOut(app)
 }
 
 type KnownPath = { readonly path: string; readonly pattern: RegExp; readonly methods: ReadonlySet<string> }
@@ -112,4 +115,24 @@ function keepNamesApart(app: FastifyInstance): void {
       },
     })
   }
+}
+
+export const nothingAt = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
+  new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
+
+/** Names of this family of gateways that there is nothing at; beside `/api/user/:id` each would be taken for an id. */
+const LEFT_OUT = ['aff', 'aff_transfer', 'amount', 'checkin', 'pay', 'setting', 'topup'].map(
+  name => `/api/user/${name}`,
+)
+
+function leaveOut(app: FastifyInstance): void {
+  for (const url of LEFT_OUT)
+    app.route({
+      method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+      url,
+      schema: { hide: true },
+      handler: async request => {
+        throw nothingAt(request)
+      },
+    })
 }

@@ -314,8 +314,11 @@ export async function deleteVideo(db: Db, id: string, now: number): Promise<bool
 }
 
 export type VideoFilter = {
+  readonly id?: string | undefined
   readonly userId?: number | undefined
   readonly channelId?: number | undefined
+  readonly channelType?: number | undefined
+  readonly isRemix?: boolean | undefined
   readonly status?: VideoStatus | undefined
   readonly model?: string | undefined
   readonly from?: number | undefined
@@ -327,6 +330,7 @@ export type VideoFilter = {
 export type VideoWithNames = VideoRow & {
   readonly username: string | null
   readonly channel_name: string | null
+  readonly channel_type: number | null
 }
 
 const named = (db: Db) =>
@@ -342,6 +346,10 @@ export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise
   if (filter.userId !== undefined) query = query.where('videos.user_id', '=', filter.userId)
   if (filter.channelId !== undefined) query = query.where('videos.channel_id', '=', filter.channelId)
   if (filter.status !== undefined) query = query.where('videos.status', '=', filter.status)
+  if (filter.id !== undefined) query = query.where('videos.id', '=', filter.id)
+  if (filter.channelType !== undefined) query = query.where('channels.type', '=', filter.channelType)
+  if (filter.isRemix !== undefined)
+    query = query.where('videos.remixed_from', filter.isRemix ? 'is not' : 'is', null)
   const { model } = filter
   if (isPattern(model)) query = query.where(matches('videos.model', model))
   else if (model !== undefined) query = query.where('videos.model', '=', model)
@@ -354,7 +362,7 @@ export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise
       .where('videos.refunded_time', 'is', null)
   const rows = query
     .selectAll('videos')
-    .select(['users.username', 'channels.name as channel_name'])
+    .select(['users.username', 'channels.name as channel_name', 'channels.type as channel_type'])
     .orderBy('videos.seq', 'desc')
   return pageOf(rows, boundedCount(db, query.select('videos.id')), paging)
 }
@@ -363,7 +371,7 @@ export const findNamedVideo = (db: Db, id: string): Promise<VideoWithNames | und
   named(db)
     .where('videos.id', '=', id)
     .selectAll('videos')
-    .select(['users.username', 'channels.name as channel_name'])
+    .select(['users.username', 'channels.name as channel_name', 'channels.type as channel_type'])
     .executeTakeFirst()
 
 export type Refunding = { readonly time: number; readonly by: string; readonly reason: string }

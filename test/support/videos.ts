@@ -31,7 +31,7 @@ export async function openVideos(engine: EngineName, env: Readonly<Record<string
     async openAsSomebody() {
       const { accessToken } = await media.gateway.createUser({ quota: 5_000_000 })
       const { id, key } = await media.newToken({ unlimited_quota: true }, accessToken)
-      return { id, key, sdk: media.sdkFor(key) }
+      return { id, key, accessToken, sdk: media.sdkFor(key) }
     },
     untilEnded: (sdk: OpenAI, id: string) =>
       until(`the end of ${id}`, async () => {

@@ -10,6 +10,7 @@ import { pricingContract } from './pricing.ts'
 import type { Contract } from './route.ts'
 import { settingContract } from './settings.ts'
 import { statusContract } from './status.ts'
+import { taskContract } from './tasks.ts'
 import { tokenContract } from './tokens.ts'
 import { usageContract } from './usage.ts'
 import { selfContract, signInContract, userContract } from './users.ts'
@@ -33,5 +34,6 @@ export const contract = {
   ...usageContract,
   ...insightContract,
   ...videoContract,
+  ...taskContract,
   ...playgroundContract,
 } as const satisfies Contract
