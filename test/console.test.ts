@@ -759,6 +759,20 @@ function describeConsole(): void {
       await page.keyboard.press('Control+K')
       await page.keyboard.type('ana')
       await page.getByRole('option', { name: /ana/ }).first().waitFor()
+      const { body } = await server.api('POST', `/api/token/${room.tokenId}/key`)
+      const asked: string[] = []
+      page.on('request', request => asked.push(request.url()))
+      await page.getByRole('combobox').fill(body.data.key)
+      await page
+        .getByRole('option', { name: /search-backend/ })
+        .first()
+        .waitFor()
+      assert.deepEqual(
+        asked.filter(url => url.includes(body.data.key)),
+        [],
+      )
+      await page.getByRole('combobox').fill('gpt-4.1-mi')
+      await page.getByRole('option', { name: /gpt-4.1-mini/ }).waitFor()
       await page.keyboard.press('Escape')
     })
 

@@ -292,6 +292,22 @@ for (const engine of ENGINES) {
           assert.equal((await ask('GET', `/api/token/search?token=${value}`)).body.data.total, 0)
         assert.equal((await as(bob)('GET', `/api/token/search?token=${key}`)).body.data.total, 0)
       })
+
+      it('is searched by what is told of its value: how it begins, and how it ends', async () => {
+        const { id, key } = await make()
+        const [head, tail] = [key.slice(0, 7), key.slice(-4)]
+        const total = async (token: string, person = ask) => {
+          const query = new URLSearchParams({ token })
+          return (await person('GET', `/api/token/search?${query}`)).body.data.items.some(
+            (item: { id: number }) => item.id === id,
+          )
+        }
+        for (const told of [`${head}…${tail}`, `${head}...${tail}`, `${head}…`])
+          assert.equal(await total(told), true, told)
+        for (const told of [`${head}…0000`, `%…${tail}`, `${head}…${tail}`.replace('sk-', 'sk_')])
+          assert.equal(await total(told), false, told)
+        assert.equal(await total(`${head}…${tail}`, as(bob)), false)
+      })
     })
 
     describe('somebody else’s token, and one that never was', () => {

@@ -27,6 +27,8 @@ import { pageTold } from './page.ts'
 
 /** No list of one user's grows without end. */
 const MAX_TOKENS = 1_000_000
+/** What stands for the middle of a value, as we tell it and as people type it. */
+const MIDDLE = /…|\.{3}/
 
 const keyPlace = (id: number) => ({ table: 'tokens', row: id, field: 'key' })
 
@@ -115,7 +117,11 @@ export function createTokenHandlers({
     searchTokens: async ({ actor, query }) => {
       const { keyword, token, paging } = query
       const value = token && (isApiKey(token) ? token : `sk-${token}`)
-      const filter = { keyword: keyword?.replaceAll('%', ''), digest: value && digest(value) }
+      const [head = '', tail] = value?.split(MIDDLE) ?? []
+      const filter = {
+        keyword: keyword?.replaceAll('%', ''),
+        ...(tail === undefined ? { digest: value && digest(value) } : { hint: { head, tail } }),
+      }
       return pageTold(await listTokens(db, actor.id, filter, paging), paging, row => tell(row))
     },
 

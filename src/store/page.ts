@@ -30,7 +30,8 @@ export async function pageOf<Row>(
 }
 
 /** Characters that LIKE reads as patterns stand for themselves in what people search for. */
-export const containing = (folded: string) => `%${folded.replace(/[\\%_]/g, '\\$&')}%`
+export const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
+export const containing = (folded: string) => `%${literal(folded)}%`
 
 /** `column LIKE …` with the escape that `containing` uses, on both engines. */
 export const like = (column: string, pattern: string) =>

@@ -1,5 +1,5 @@
 import { fold } from '../domain/text.ts'
-import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
+import { boundedCount, containing, like, literal, type Page, type Paging, pageOf } from './page.ts'
 import type { AccountRow, TokenRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 import { noteName } from './token-names.ts'
@@ -28,7 +28,12 @@ export const findTokens = (db: Db, userId: number, ids: readonly number[]): Prom
 export const findTokenByDigest = (db: Db, digest: string): Promise<TokenWithAccount | undefined> =>
   withAccount(db).where('tokens.key_digest', '=', digest).executeTakeFirst()
 
-export type TokenFilter = { readonly keyword?: string | undefined; readonly digest?: string | undefined }
+export type TokenFilter = {
+  readonly keyword?: string | undefined
+  readonly digest?: string | undefined
+  /** What is told of a value: how it begins, and how it ends. */
+  readonly hint?: { readonly head: string; readonly tail: string } | undefined
+}
 
 export async function listTokens(
   db: Db,
@@ -39,6 +44,8 @@ export async function listTokens(
   let ids = db.selectFrom('tokens').select('tokens.id').where('tokens.user_id', '=', userId)
   if (filter.keyword) ids = ids.where(like('tokens.search', containing(fold(filter.keyword))))
   if (filter.digest) ids = ids.where('tokens.key_digest', '=', filter.digest)
+  const { hint } = filter
+  if (hint) ids = ids.where(like('tokens.key_hint', `${literal(hint.head)}%…%${literal(hint.tail)}`))
   const page = await pageOf(ids.orderBy('tokens.id', 'desc'), boundedCount(db, ids), paging)
   const rows = await withAccount(db)
     .where('tokens.id', 'in', [...page.items.map(row => row.id), -1])

@@ -1,12 +1,17 @@
+import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useDeferredValue, useId, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { call } from '../api/client.ts'
 import { useCall } from '../api/query.ts'
 import { useIsAdmin, useSelf } from '../api/self.ts'
 import { Key } from '../look/button.tsx'
 import { classes } from '../look/classes.ts'
 import { Dialog } from '../look/dialog.tsx'
 import { setPreferences, usePreferences } from '../look/preferences.ts'
+import { useFaultWords } from '../look/states.tsx'
+import { toast } from '../look/toast.tsx'
+import { tokenQuestion } from '../pages/tokens/token-search.ts'
 import { speak } from '../texts/index.ts'
 import { entriesFor } from './navigation.ts'
 
@@ -15,24 +20,46 @@ type Find = {
   readonly group: string
   readonly words: string
   readonly hint?: string
+  /** What else it is known by. */
+  readonly note?: string
   act(): void
 }
 
 const LEAST = 2
 const MOST_FOUND = 5
 
-/** Pages and acts by a part of their name; channels, tokens and users by what the gateway finds. */
+/** Pages, acts and models by a part of their name; channels, tokens and users by what the gateway finds. */
 function useFinds(text: string): readonly Find[] {
   const { t } = useTranslation()
   const { role } = useSelf()
   const isAdmin = useIsAdmin()
   const navigate = useNavigate()
   const { language, theme } = usePreferences()
+  const words = useFaultWords()
+  const client = useQueryClient()
+  const testAll = async () => {
+    toast(t('palette.testing'))
+    try {
+      const results = await call('testChannels', {})
+      const passed = results.filter(({ success }) => success).length
+      toast(t('bulk.tested', { passed, count: results.length }))
+      await client.invalidateQueries({ queryKey: ['searchChannels'] })
+    } catch (error) {
+      toast(words(error))
+    }
+  }
   const isAsking = text.length >= LEAST
+  // A key is nobody's name; it is asked for in one place, and without its middle.
+  const isName = isAsking && !text.startsWith('sk-')
   const query = { keyword: text, page_size: MOST_FOUND }
-  const channels = useCall('searchChannels', { query }, { enabled: isAsking && isAdmin })
-  const tokens = useCall('searchTokens', { query }, { enabled: isAsking })
-  const users = useCall('searchUsers', { query }, { enabled: isAsking && isAdmin })
+  const channels = useCall('searchChannels', { query }, { enabled: isName && isAdmin })
+  const tokens = useCall(
+    'searchTokens',
+    { query: { ...tokenQuestion(text), page_size: MOST_FOUND } },
+    { enabled: isAsking },
+  )
+  const models = useCall('modelOverview', {}, { enabled: isName, staleMs: 60_000 })
+  const users = useCall('searchUsers', { query }, { enabled: isName && isAdmin })
 
   const pages = entriesFor(role).map(({ to, name, letter }) => ({
     id: to,
@@ -46,7 +73,10 @@ function useFinds(text: string): readonly Find[] {
     { id: 'me', words: t('nav.me'), act: () => void navigate({ to: '/me' }) },
     { id: 'new-token', words: t('tokens.create'), act: () => void navigate({ to: '/tokens/new' }) },
     ...(isAdmin
-      ? [{ id: 'new-channel', words: t('channels.add'), act: () => void navigate({ to: '/channels/new' }) }]
+      ? [
+          { id: 'new-channel', words: t('channels.add'), act: () => void navigate({ to: '/channels/new' }) },
+          { id: 'test-all', words: t('palette.test_all'), act: () => void testAll() },
+        ]
       : []),
     {
       id: 'theme',
@@ -87,7 +117,7 @@ function useFinds(text: string): readonly Find[] {
     ...request,
     ...video,
     ...fixed,
-    ...(channels.data?.items ?? []).flatMap(found =>
+    ...(isName ? (channels.data?.items ?? []) : []).flatMap(found =>
       'id' in found
         ? {
             id: `channel-${found.id}`,
@@ -101,9 +131,20 @@ function useFinds(text: string): readonly Find[] {
       id: `token-${found.id}`,
       group: t('nav.tokens'),
       words: found.name,
+      note: found.key,
       act: () => void navigate({ to: '/tokens/$id', params: { id: String(found.id) } }),
     })),
-    ...(users.data?.items ?? []).map(found => ({
+    ...(models.data ?? [])
+      .filter(({ name }) => isName && name.toLowerCase().includes(wanted))
+      .slice(0, MOST_FOUND)
+      .map(({ name }) => ({
+        id: `model-${name}`,
+        group: t('nav.models'),
+        words: name,
+        act: () =>
+          void navigate({ to: '/models', search: isAdmin ? { tab: 'route', route: name } : { q: name } }),
+      })),
+    ...(isName ? (users.data?.items ?? []) : []).map(found => ({
       id: `user-${found.id}`,
       group: t('nav.users'),
       words: found.username,
@@ -173,6 +214,9 @@ function Finder({ onClose }: { readonly onClose: () => void }) {
           >
             <span className="w-24 shrink-0 truncate text-label text-ink-3">{find.group}</span>
             <span className="grow truncate">{find.words}</span>
+            {find.note ? (
+              <span className="shrink-0 font-mono text-code text-ink-3 max-sm:hidden">{find.note}</span>
+            ) : null}
             {find.hint ? <Key>{find.hint}</Key> : null}
           </div>
         ))}

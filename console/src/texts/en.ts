@@ -481,6 +481,8 @@ export const en = {
     size: 'Rows',
   },
   palette: {
+    testing: 'Every channel that is on is being tested.',
+    test_all: 'Test every channel',
     do: 'Do',
     go: 'Go to',
     hint: 'A page, a name, a request id …',

@@ -470,6 +470,8 @@ export const zhCN: Texts = {
     size: '每页行数',
   },
   palette: {
+    testing: '正在测试所有已启用的渠道。',
+    test_all: '测试所有渠道',
     do: '执行',
     go: '前往',
     hint: '页面、名称、请求 ID……',

@@ -72,7 +72,8 @@ export const tokenContract = {
     method: 'GET',
     path: '/api/token/search',
     access: 'user',
-    summary: 'Find your tokens by a part of their name, or by their whole value',
+    summary:
+      'Find your tokens by a part of their name, by their whole value, or by what is told of it: `sk-ab12…wxyz`',
     query: paged({ keyword: queryText, token: queryText }),
     data: pageOf(tokenTold),
   },

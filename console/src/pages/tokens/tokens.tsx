@@ -14,6 +14,7 @@ import { useSelection } from '../../look/selection.ts'
 import { Empty } from '../../look/states.tsx'
 import { TokenBulk } from './token-bulk.tsx'
 import { tokenColumns } from './token-columns.tsx'
+import { tokenQuestion, withoutMiddle } from './token-search.ts'
 
 type Filters = { p?: number | undefined; q?: string | undefined }
 
@@ -23,7 +24,7 @@ export function Tokens() {
   const { id: openId } = useParams({ strict: false })
   const { pageSize } = usePreferences()
   const [{ p = 1, q }, setFilters] = useFilters<Filters>()
-  const list = useCall('searchTokens', { query: { p, page_size: pageSize, keyword: q } })
+  const list = useCall('searchTokens', { query: { p, page_size: pageSize, ...tokenQuestion(q) } })
   const callable = useCall('pricing', {}).data?.data.filter(({ unpriced }) => !unpriced)
   const model = callable?.[0]?.model_name ?? 'model'
   const columns = useMemo(() => tokenColumns(t, model), [t, model])
@@ -32,7 +33,7 @@ export function Tokens() {
     inSight: list.data?.items ?? [],
     idOf: ({ id }) => String(id),
     total: list.data?.total,
-    read: async paging => (await call('searchTokens', { query: { ...paging, keyword: q } })).items,
+    read: async paging => (await call('searchTokens', { query: { ...paging, ...tokenQuestion(q) } })).items,
   })
   const create = () => void navigate({ to: '/tokens/new', search: true })
   return (
@@ -57,7 +58,11 @@ export function Tokens() {
         onPage={page => setFilters({ p: page })}
         onDrop={q ? () => setFilters({ q: undefined }) : undefined}
         filters={
-          <SearchBox label={t('tokens.search')} value={q} onChange={value => setFilters({ q: value })} />
+          <SearchBox
+            label={t('tokens.search')}
+            value={q}
+            onChange={value => setFilters({ q: value && withoutMiddle(value) })}
+          />
         }
         none={
           <Empty title={t('tokens.none')}>
