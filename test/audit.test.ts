@@ -208,6 +208,10 @@ for (const engine of ENGINES) {
         assert.equal(only?.target, `token:${id}`)
         assert.deepEqual(others, [])
         assert.deepEqual(await audit('action=never.done'), [])
+        const newest = all[0]?.time ?? 0
+        assert.equal((await audit(`start_timestamp=1&end_timestamp=${newest}`)).length, all.length)
+        assert.deepEqual(await audit(`start_timestamp=${newest + 1}`), [])
+        assert.deepEqual(await audit('end_timestamp=1'), [])
         assert.equal((await audit('action=&actor_id=')).length, all.length)
       })
 

@@ -345,6 +345,20 @@ function describeConsole(): void {
       assert.deepEqual(await statuses(), [2, 2])
       await page.getByRole('button', { name: 'Undo' }).click()
       await until('both on again', async () => ((await statuses()).join() === '1,1' ? true : undefined))
+      assert.equal(await bar.getByRole('button', { name: 'Add to limit' }).isDisabled(), true)
+      for (const { id } of (await server.api('GET', '/api/token/search?keyword=bulk')).body.data.items)
+        await server.api('PUT', '/api/token/', { id, unlimited_quota: false, remain_quota: 500_000 })
+      await page.reload()
+      await page.getByLabel('Select all on this page').check()
+      await bar.getByRole('button', { name: 'Add to limit' }).click()
+      await page.getByLabel('Amount in $').fill('3')
+      await page.getByRole('dialog').getByRole('button', { name: 'Add to limit' }).click()
+      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      const raised = (await server.api('GET', '/api/token/search?keyword=bulk')).body.data.items
+      assert.deepEqual(
+        raised.map(({ remain_quota }: { remain_quota: number }) => remain_quota),
+        [2_000_000, 2_000_000],
+      )
       await bar.getByRole('button', { name: 'Delete' }).click()
       await page.getByRole('dialog').getByLabel(/^Type/).fill('2')
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
@@ -654,6 +668,14 @@ function describeConsole(): void {
         (await found()).every(({ status }) => status === 1) ? true : undefined,
       )
       for (const { id } of after) await server.api('PUT', '/api/user/', { id, limits: { rpm: null } })
+      await page.goto(`${server.url}/audit?range=1h`)
+      await page.getByLabel('Action').selectOption('Balance changed')
+      await page.getByRole('cell', { name: 'Balance changed' }).first().waitFor()
+      const saving = page.waitForEvent('download')
+      await page.getByRole('button', { name: 'CSV' }).click()
+      const lines = (await readFile(await (await saving).path(), 'utf8')).trim().split('\n')
+      assert.match(lines[0] ?? '', /^seq,time,actor_id,/)
+      assert.ok(lines.length > 2 && lines.slice(1).every(line => line.includes('user.add_quota')))
     })
 
     it('multiplies prices and takes them from a table, after showing what changes; tiers stay with an edit', async () => {

@@ -210,6 +210,9 @@ const audit = createRoute({
       action: readText(raw.action),
       target: readText(raw.target),
       seq: readWhole(raw.seq),
+      range: readText(raw.range),
+      from: readWhole(raw.from),
+      to: readWhole(raw.to),
     }),
   component: lazyRouteComponent(() => import('./pages/audit/audit.tsx'), 'Audit'),
 })

@@ -34,11 +34,13 @@ const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text
 
 export function createAuditHandlers({ db }: Deps): Handlers<typeof auditContract> {
   return {
-    listAudit: async ({ query: { paging, actor_id, action, target } }) =>
-      pageTold(await listAudit(db, { actorId: actor_id, action, target }, paging), paging, row => ({
+    listAudit: async ({ query: { paging, actor_id, start_timestamp, end_timestamp, ...named } }) => {
+      const filter = { ...named, actorId: actor_id, from: start_timestamp, to: end_timestamp }
+      return pageTold(await listAudit(db, filter, paging), paging, row => ({
         ...row,
         before: parsed(row.before),
         after: parsed(row.after),
-      })),
+      }))
+    },
   }
 }

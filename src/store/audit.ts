@@ -32,6 +32,9 @@ export type AuditFilter = {
   actorId?: number | undefined
   action?: string | undefined
   target?: string | undefined
+  /** Both moments belong to the stretch. */
+  from?: number | undefined
+  to?: number | undefined
 }
 
 export async function listAudit(db: Db, filter: AuditFilter, paging: Paging): Promise<Page<AuditRow>> {
@@ -39,6 +42,8 @@ export async function listAudit(db: Db, filter: AuditFilter, paging: Paging): Pr
   if (filter.actorId !== undefined) query = query.where('actor_id', '=', filter.actorId)
   if (filter.action !== undefined) query = query.where('action', '=', filter.action)
   if (filter.target !== undefined) query = query.where('target', '=', filter.target)
+  if (filter.from !== undefined) query = query.where('time', '>=', filter.from)
+  if (filter.to !== undefined) query = query.where('time', '<=', filter.to)
   const items = query.selectAll().orderBy('seq', 'desc')
   return pageOf(items, boundedCount(db, query.select('seq')), paging)
 }

@@ -1,16 +1,16 @@
 import { useState } from 'react'
+import { allPages } from '../api/all-pages.ts'
 import type { Selection } from './table.tsx'
 
-/** As many as one call takes, in pages as large as a list gives. */
+/** As many as one call takes. */
 export const MOST_SELECTED = 1_000
-const PAGE = 500
 
 type Source<Row> = {
   readonly inSight: readonly Row[]
   readonly idOf: (row: Row) => string
   /** How many rows match the filters, on all pages together; undefined where that is not known. */
   readonly total?: number | undefined
-  readonly read?: (paging: { readonly p: number; readonly page_size: number }) => Promise<readonly Row[]>
+  readonly read?: Parameters<typeof allPages<Row>>[0]
 }
 
 export type RowSelection<Row> = Selection & {
@@ -27,13 +27,11 @@ export function useSelection<Row>({ inSight, idOf, total, read }: Source<Row>): 
   const [isBusy, setBusy] = useState(false)
   const known = new Map([...kept, ...inSight.map(row => [idOf(row), row] as const)])
   const take = async () => {
+    if (!read) return
     setBusy(true)
     try {
-      const pages = Array.from(
-        { length: Math.ceil(Math.min(total ?? 0, MOST_SELECTED) / PAGE) },
-        (_, index) => read?.({ p: index + 1, page_size: PAGE }) ?? [],
-      )
-      keep(new Map((await Promise.all(pages)).flat().map(row => [idOf(row), row])))
+      const rows = await allPages(read, MOST_SELECTED)
+      keep(new Map(rows.map(row => [idOf(row), row])))
     } finally {
       setBusy(false)
     }

@@ -43,6 +43,11 @@ export const en = {
       session: 'console',
     },
     did: {
+      user_enable: 'User switched on',
+      user_disable: 'User switched off',
+      user_promote: 'User made Admin',
+      user_demote: 'Admin made User',
+      user_add_quota: 'Balance changed',
       access_token_create: 'Access token made',
       access_token_delete: 'Access token revoked',
       access_token_rotate: 'Access token rotated',
@@ -826,6 +831,9 @@ export const en = {
   },
   toast: { region: 'Messages', undo: 'Undo' },
   tokens: {
+    raise_help: 'For each of them; those without a limit stay as they are.',
+    raise_title: 'Add to the limits of the selected tokens ({{count}})',
+    raise: 'Add to limit',
     delete_several: 'Delete the selected tokens ({{count}})',
     deleted_several: 'Tokens deleted: {{count}}',
     extend: 'Extend by 30 days',

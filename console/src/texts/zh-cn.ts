@@ -43,6 +43,11 @@ export const zhCN: Texts = {
       session: '控制台',
     },
     did: {
+      user_enable: '用户已启用',
+      user_disable: '用户已禁用',
+      user_promote: '用户升为管理员',
+      user_demote: '管理员降为用户',
+      user_add_quota: '余额已变更',
       access_token_create: '创建访问令牌',
       access_token_delete: '撤销访问令牌',
       access_token_rotate: '轮换访问令牌',
@@ -808,6 +813,9 @@ export const zhCN: Texts = {
   },
   toast: { region: '消息', undo: '撤销' },
   tokens: {
+    raise_help: '每个令牌各增加；不限额的令牌保持不变。',
+    raise_title: '为所选令牌增加额度（{{count}}）',
+    raise: '增加额度',
     delete_several: '删除所选令牌（{{count}}）',
     deleted_several: '已删除令牌：{{count}}',
     extend: '延长 30 天',

@@ -25,7 +25,13 @@ export const auditContract = {
     path: '/api/audit/',
     access: 'admin',
     summary: 'Who did what, newest first',
-    query: paged({ actor_id: queryNumber, action: queryText, target: queryText }),
+    query: paged({
+      actor_id: queryNumber,
+      action: queryText,
+      target: queryText,
+      start_timestamp: queryNumber,
+      end_timestamp: queryNumber,
+    }),
     data: pageOf(auditTold),
   },
 } as const satisfies Contract

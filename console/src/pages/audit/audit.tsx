@@ -1,9 +1,15 @@
+import { Link } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
+import { X } from 'lucide-react'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
+import { allPages } from '../../api/all-pages.ts'
+import { call } from '../../api/client.ts'
 import type { AuditRecord } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
+import { csvFile } from '../../look/csv.ts'
+import { ExportButton } from '../../look/export-button.tsx'
 import { TextInput } from '../../look/field.tsx'
 import { FilterChoice, useFilters } from '../../look/filters.tsx'
 import { Moment } from '../../look/moment.tsx'
@@ -13,6 +19,8 @@ import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
+import { beginOf, RANGES, type RangeName, rangeOf } from '../usage/range.ts'
+import { RangeChoice } from '../usage/range-choice.tsx'
 import { changesIn } from './changes.ts'
 
 type Filters = {
@@ -21,6 +29,9 @@ type Filters = {
   action?: string | undefined
   target?: string | undefined
   seq?: number | undefined
+  range?: string | undefined
+  from?: number | undefined
+  to?: number | undefined
 }
 
 /** What is audited, to be filtered by. */
@@ -33,6 +44,11 @@ const ACTIONS = [
   'user.update',
   'user.password',
   'user.delete',
+  'user.enable',
+  'user.disable',
+  'user.promote',
+  'user.demote',
+  'user.add_quota',
   'token.create',
   'token.update',
   'token.reveal',
@@ -61,6 +77,34 @@ const ACTIONS = [
   'suspense.write_off',
   'secret.rotate',
 ] as const
+
+const EXPORTED = [
+  'seq',
+  'time',
+  'actor_id',
+  'actor_name',
+  'via',
+  'address',
+  'request_id',
+  'action',
+  'target',
+  'before',
+  'after',
+  'hash',
+] as const
+const MOST_EXPORTED = 10_000
+
+/** Records as a file: moments as every program reads them, what changed as JSON. */
+const auditFile = (records: readonly AuditRecord[]) =>
+  csvFile(
+    EXPORTED,
+    records.map(record => ({
+      ...record,
+      time: new Date(record.time * 1000).toISOString(),
+      before: record.before === null ? '' : JSON.stringify(record.before),
+      after: record.after === null ? '' : JSON.stringify(record.after),
+    })),
+  )
 
 const WAYS = ['access_token', 'session', 'command', 'password', 'gateway'] as const
 
@@ -91,7 +135,12 @@ function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readon
         <Facts
           facts={[
             [t('audit.time'), <Moment key="time" at={record.time} />],
-            [t('audit.actor'), `${record.actor_name} (#${record.actor_id})`],
+            [
+              t('audit.actor'),
+              <Link key="actor" to="/audit" search={{ actor: record.actor_id }}>
+                {record.actor_name || '–'} (#{record.actor_id})
+              </Link>,
+            ],
             [
               t('audit.action'),
               <code key="action" className="font-mono text-code">
@@ -139,8 +188,16 @@ export function Audit() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
   const deed = useDeed()
-  const [{ p = 1, actor, action, target, seq }, setFilters] = useFilters<Filters>()
-  const list = useCall('listAudit', { query: { p, page_size: pageSize, actor_id: actor, action, target } })
+  const [{ p = 1, actor, action, target, seq, ...time }, setFilters] = useFilters<Filters>()
+  const range = rangeOf(time.range ?? 'all')
+  const question = {
+    actor_id: actor,
+    action,
+    target,
+    start_timestamp: time.from ?? beginOf(range),
+    end_timestamp: time.to,
+  }
+  const list = useCall('listAudit', { query: { p, page_size: pageSize, ...question } })
   const rows = list.data?.items ?? []
   const open = rows.find(row => row.seq === seq)
   const columns = useMemo<readonly Column<AuditRecord>[]>(
@@ -182,9 +239,35 @@ export function Audit() {
     [t, deed],
   )
   return (
-    <Page title={t('nav.audit')}>
+    <Page
+      title={t('nav.audit')}
+      actions={
+        <ExportButton
+          name="audit.csv"
+          load={async () =>
+            auditFile(
+              await allPages(
+                paging => call('listAudit', { query: { ...paging, ...question } }),
+                MOST_EXPORTED,
+              ),
+            )
+          }
+        />
+      }
+    >
       <Sheet>
         <FilterBar>
+          <RangeChoice
+            names={Object.keys(RANGES) as RangeName[]}
+            range={time.from === undefined ? range : undefined}
+            stretch={
+              time.from === undefined
+                ? undefined
+                : { from: time.from, to: (time.to ?? Math.floor(Date.now() / 1000)) + 1 }
+            }
+            onRange={name => setFilters({ range: name, from: undefined, to: undefined })}
+            onStretch={({ from, to }) => setFilters({ range: undefined, from, to: to - 1 })}
+          />
           <FilterChoice
             label={t('audit.action')}
             any={t('audit.any_action')}
@@ -210,6 +293,12 @@ export function Audit() {
               className="font-mono"
             />
           </form>
+          {actor ? (
+            <Button onClick={() => setFilters({ actor: undefined })}>
+              {t('audit.actor')}: {rows.find(row => row.actor_id === actor)?.actor_name ?? `#${actor}`}
+              <X size={14} aria-hidden />
+            </Button>
+          ) : null}
           {actor || action || target ? (
             <Button onClick={() => setFilters({ actor: undefined, action: undefined, target: undefined })}>
               {t('common.drop_filters')}

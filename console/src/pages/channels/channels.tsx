@@ -87,8 +87,10 @@ export function Channels() {
     idOf: ({ id }) => String(id),
     // Groups are counted by tags.
     total: grouped ? undefined : list.data?.total,
-    read: async paging =>
-      (await call('searchChannels', { query: { ...question, ...paging } })).items.filter(isChannel),
+    read: async paging => {
+      const { items, total } = await call('searchChannels', { query: { ...question, ...paging } })
+      return { items: items.filter(isChannel), total }
+    },
   })
   const save = update.mutateAsync
   const columns = channelColumns({ t, byNumber, health, save: body => save({ body }) })

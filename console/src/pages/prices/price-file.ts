@@ -1,5 +1,5 @@
 import { RATES } from '../../../../src/manage/contract/constants.ts'
-import { call, type Input } from '../../api/client.ts'
+import type { Input } from '../../api/client.ts'
 import type { Price } from '../../api/contract.ts'
 import { csvText, fileOf, readCsv } from '../../look/csv.ts'
 
@@ -20,17 +20,6 @@ export const priceFile = (prices: readonly Price[]) =>
       ),
     ]),
   )
-
-const PAGE = 500
-
-/** Every price that matches, on all pages. */
-export async function allPrices(query: { keyword?: string | undefined; source?: string | undefined }) {
-  const first = await call('listPrices', { query: { ...query, p: 1, page_size: PAGE } })
-  const pages = Array.from({ length: Math.ceil(first.total / PAGE) - 1 }, (_, index) =>
-    call('listPrices', { query: { ...query, p: index + 2, page_size: PAGE } }),
-  )
-  return [first, ...(await Promise.all(pages))].flatMap(({ items }) => items)
-}
 
 export type PriceChange = Input<'changePrices'>['body']['prices'][number]
 /** What a file says, or where it cannot be read: a line, counted from 1, and a column. */

@@ -1,20 +1,20 @@
-import { Download, Plus, Upload } from 'lucide-react'
+import { Plus, Upload } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { allPages } from '../../api/all-pages.ts'
 import { call } from '../../api/client.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
+import { ExportButton } from '../../look/export-button.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { usePreferences } from '../../look/preferences.ts'
 import { useSelection } from '../../look/selection.ts'
-import { useFaultWords } from '../../look/states.tsx'
-import { toast } from '../../look/toast.tsx'
 import { PriceBulk } from './price-bulk.tsx'
 import { priceColumns } from './price-columns.tsx'
-import { allPrices, priceFile } from './price-file.ts'
+import { priceFile } from './price-file.ts'
 import { PriceImport } from './price-import.tsx'
 import { PricePanel } from './price-panel.tsx'
 
@@ -47,31 +47,6 @@ function Unpriced({ onSet }: { readonly onSet: (model: string) => void }) {
   )
 }
 
-/** All that matches, read when somebody wants it. */
-function Export(query: { readonly keyword: string | undefined; readonly source: string | undefined }) {
-  const { t } = useTranslation()
-  const words = useFaultWords()
-  const [isBusy, setBusy] = useState(false)
-  const save = async () => {
-    setBusy(true)
-    try {
-      const link = document.createElement('a')
-      link.href = priceFile(await allPrices(query))
-      link.download = 'prices.csv'
-      link.click()
-    } catch (error) {
-      toast(words(error))
-    } finally {
-      setBusy(false)
-    }
-  }
-  return (
-    <Button icon={Download} isBusy={isBusy} onClick={() => void save()}>
-      {t('usage.export.csv')}
-    </Button>
-  )
-}
-
 export function Prices() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
@@ -79,11 +54,13 @@ export function Prices() {
   const list = useCall('listPrices', { query: { p, page_size: pageSize, keyword: q, source } })
   const columns = useMemo(() => priceColumns(t), [t])
   const open = (model: string) => setFilters({ p, edit: model })
+  const readPage = (paging: { p: number; page_size: number }) =>
+    call('listPrices', { query: { ...paging, keyword: q, source } })
   const selection = useSelection({
     inSight: list.data?.items ?? [],
     idOf: ({ model }) => model,
     total: list.data?.total,
-    read: async paging => (await call('listPrices', { query: { ...paging, keyword: q, source } })).items,
+    read: readPage,
   })
   const [isImporting, setImporting] = useState(false)
   usePageKeys({
@@ -100,7 +77,7 @@ export function Prices() {
       title={t('nav.prices')}
       actions={
         <>
-          <Export keyword={q} source={source} />
+          <ExportButton name="prices.csv" load={async () => priceFile(await allPages(readPage))} />
           <Button icon={Upload} onClick={() => setImporting(true)}>
             {t('prices.import')}
           </Button>

@@ -1,11 +1,15 @@
-import { CalendarPlus, Power, PowerOff, Trash2 } from 'lucide-react'
+import { CalendarPlus, Coins, Download, Power, PowerOff, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Token } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
-import { Button } from '../../look/button.tsx'
+import { Button, buttonClasses } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
+import { csvFile } from '../../look/csv.ts'
+import { Dialog } from '../../look/dialog.tsx'
+import { Field, TextInput } from '../../look/field.tsx'
+import { unitsOfUsd } from '../../look/format.ts'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { toast } from '../../look/toast.tsx'
@@ -14,6 +18,63 @@ import { Refusals, useEach } from '../../look/use-each.tsx'
 const OFF = 2
 const NEVER = -1
 const MONTH_S = 30 * 86_400
+
+/** Everything but the key. */
+const EXPORTED = [
+  'id',
+  'name',
+  'status',
+  'remain_quota',
+  'unlimited_quota',
+  'used_quota',
+  'expired_time',
+  'created_time',
+  'accessed_time',
+] as const
+
+type RaiseProps = {
+  readonly count: number
+  readonly onRaise: (units: number) => void
+  readonly onClose: () => void
+}
+
+/** As much more for each of them. */
+function Raise({ count, onRaise, onClose }: RaiseProps) {
+  const { t } = useTranslation()
+  const [amount, setAmount] = useState('')
+  const units = unitsOfUsd(Number(amount))
+  return (
+    <Dialog title={t('tokens.raise_title', { count })} isOpen onClose={onClose}>
+      <form
+        className="flex flex-col gap-4"
+        onSubmit={event => {
+          event.preventDefault()
+          onRaise(units)
+          onClose()
+        }}
+      >
+        <Field label={t('tokens.amount')} help={t('tokens.raise_help')}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              type="number"
+              min={0}
+              step="any"
+              value={amount}
+              onChange={event => setAmount(event.target.value)}
+            />
+          )}
+        </Field>
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>{t('common.cancel')}</Button>
+          <Button type="submit" kind="primary" disabled={!(units > 0)}>
+            {t('tokens.raise')}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
 
 /** What can be done to the selected tokens. */
 export function TokenBulk({ selection }: { readonly selection: RowSelection<Token> }) {
@@ -25,7 +86,8 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
   })
   const remove = useAct('deleteTokens')
   const [isDeleting, setDeleting] = useState(false)
-  const write = ({ id }: Token, fields: { status?: number; expired_time?: number }) =>
+  const [isRaising, setRaising] = useState(false)
+  const write = ({ id }: Token, fields: { status?: number; expired_time?: number; remain_quota?: number }) =>
     call('updateToken', { body: { id, ...fields } })
 
   const turn = (isOn: boolean) => {
@@ -41,6 +103,13 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
       write(token, { expired_time: Math.max(token.expired_time, now) + MONTH_S })
     void change(limited, later, back)
   }
+  const capped = tokens.filter(({ unlimited_quota }) => !unlimited_quota)
+  /** What is left goes on falling meanwhile, so it is read again before it is raised. */
+  const raise = (units: number) =>
+    void change(capped, async token => {
+      const { remain_quota } = await call('getToken', { params: { id: token.id } })
+      return write(token, { remain_quota: remain_quota + units })
+    })
   return (
     <SelectionBar label={t('tokens.selected')} selection={selection}>
       <Button icon={Power} isBusy={isBusy} onClick={() => turn(true)}>
@@ -52,10 +121,18 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
       <Button icon={CalendarPlus} isBusy={isBusy} disabled={limited.length === 0} onClick={extend}>
         {t('tokens.extend')}
       </Button>
+      <Button icon={Coins} isBusy={isBusy} disabled={capped.length === 0} onClick={() => setRaising(true)}>
+        {t('tokens.raise')}
+      </Button>
+      <a download="tokens.csv" href={csvFile(EXPORTED, tokens)} className={buttonClasses('plain')}>
+        <Download size={16} aria-hidden />
+        {t('usage.export.csv')}
+      </a>
       <Button icon={Trash2} onClick={() => setDeleting(true)}>
         {t('common.delete')}
       </Button>
       <Refusals faults={faults} />
+      {isRaising ? <Raise count={capped.length} onRaise={raise} onClose={() => setRaising(false)} /> : null}
       {isDeleting ? (
         <Confirm
           title={t('tokens.delete_several', { count: tokens.length })}

@@ -33,7 +33,7 @@ export function Tokens() {
     inSight: list.data?.items ?? [],
     idOf: ({ id }) => String(id),
     total: list.data?.total,
-    read: async paging => (await call('searchTokens', { query: { ...paging, ...tokenQuestion(q) } })).items,
+    read: paging => call('searchTokens', { query: { ...paging, ...tokenQuestion(q) } }),
   })
   const create = () => void navigate({ to: '/tokens/new', search: true })
   return (

@@ -35,8 +35,7 @@ export function Users() {
     inSight: list.data?.items ?? [],
     idOf: ({ id }) => String(id),
     total: list.data?.total,
-    read: async paging =>
-      (await call('searchUsers', { query: { ...paging, keyword: q, role, status } })).items,
+    read: paging => call('searchUsers', { query: { ...paging, keyword: q, role, status } }),
   })
   usePageKeys({
     b: {
