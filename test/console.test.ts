@@ -150,6 +150,22 @@ function describeConsole(): void {
       assert.deepEqual(body, { id: room.channelId, name: 'Primary, renamed' })
     })
 
+    it('says when somebody else has changed the channel meanwhile, and keeps the fields of both', async () => {
+      await page.goto(`${server.url}/channels/${room.channelId}/edit`)
+      await page.getByLabel('Name', { exact: true }).fill('Primary, by two')
+      await server.api('PUT', '/api/channel/', { id: room.channelId, priority: 11 })
+      const form = page.getByRole('complementary')
+      await form.getByText(/^root changed this channel .*: Priority\./).waitFor()
+      await form.getByRole('button', { name: 'Show it here' }).click()
+      assert.equal(await form.getByLabel('Priority').inputValue(), '11')
+      assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'Primary, by two')
+      await page.getByRole('button', { name: 'Save', exact: true }).click()
+      await page.getByText('Primary, by two was saved and is in effect.').waitFor()
+      const { name, priority } = (await server.api('GET', `/api/channel/${room.channelId}`)).body.data
+      assert.deepEqual([name, priority], ['Primary, by two', 11])
+      await server.api('PUT', '/api/channel/', { id: room.channelId, priority: 10 })
+    })
+
     it('asks before typed text is left behind', async () => {
       await page.goto(`${server.url}/channels/${room.channelId}/edit`)
       await page.getByLabel('Remark').or(page.getByText('Advanced')).first().click()

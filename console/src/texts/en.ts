@@ -125,6 +125,7 @@ export const en = {
     tested: '{{passed}} of {{count}} passed the test.',
   },
   channels: {
+    figures: 'Its figures over time',
     delete_rejected: 'Delete rejected keys ({{count}})',
     new_keys: 'New keys, one to a line',
     more_keys: 'Add keys',
@@ -207,6 +208,12 @@ export const en = {
   confirm: { type: 'Type {{name}} to confirm' },
   copy: { copied: 'Copied', copy: 'Copy', failed: 'Could not copy: select it by hand' },
   editor: {
+    own: 'Fields of the provider',
+    name: 'Name',
+    take: 'Show it here',
+    somebody: 'Somebody',
+    elsewhere_help: 'Saving keeps that, but for fields that you have changed too.',
+    elsewhere: '{{who}} changed this channel {{when}}: {{fields}}.',
     advanced: 'Advanced',
     auto_ban: 'The gateway may stop it',
     base_url: 'Base URL',

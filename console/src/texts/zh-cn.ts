@@ -125,6 +125,7 @@ export const zhCN: Texts = {
     tested: '{{count}} 个中有 {{passed}} 个通过测试。',
   },
   channels: {
+    figures: '其用量变化',
     delete_rejected: '删除被拒绝的密钥（{{count}}）',
     new_keys: '新密钥，每行一个',
     more_keys: '添加密钥',
@@ -202,6 +203,12 @@ export const zhCN: Texts = {
   confirm: { type: '输入 {{name}} 以确认' },
   copy: { copied: '已复制', copy: '复制', failed: '无法复制：请手动选取' },
   editor: {
+    own: '提供商字段',
+    name: '名称',
+    take: '在此显示',
+    somebody: '有人',
+    elsewhere_help: '保存时会保留这些修改，但你也改过的字段除外。',
+    elsewhere: '{{who}} {{when}}修改了此渠道：{{fields}}。',
     advanced: '高级',
     auto_ban: '允许网关自动禁用',
     base_url: '接口地址',

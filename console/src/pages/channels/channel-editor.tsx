@@ -11,6 +11,7 @@ import { Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 import { Unsaved } from '../../look/unsaved.tsx'
+import { ChangedElsewhere, changedFields } from './changed-elsewhere.tsx'
 import { AdvancedFields, ConnectionFields, RoutingFields } from './channel-fields.tsx'
 import { useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
@@ -27,7 +28,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
   const create = useAct('createChannel')
   const update = useAct('updateChannel')
   const { test } = useTest()
-  const [before] = useState(() => valuesOf(channel, type))
+  const [before, setBefore] = useState(() => valuesOf(channel, type))
   const [isTested, setTested] = useState(false)
   const isSaved = useRef(false)
 
@@ -52,7 +53,16 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
 
   const { form, submit, errorOf, isBusy, fault } = useSavingForm<ChannelValues>({ defaults: before, save })
   const values = form.watch()
-  const { isDirty } = form.formState
+  const { isDirty, dirtyFields } = form.formState
+  const now = valuesOf(channel, type)
+  const elsewhere = isSaved.current ? [] : changedFields(before, now)
+  /** What was changed here stays; everything else is shown as it is now. */
+  const take = () => {
+    for (const name of elsewhere)
+      form.resetField(name, { defaultValue: now[name], keepDirty: name in dirtyFields })
+    for (const name of elsewhere) if (!(name in dirtyFields)) form.setValue(name, now[name])
+    setBefore(now)
+  }
   const ask = () => {
     const { key, base_url, setting, ...rest } = bodyOf(values, channel)
     const { openai_organization } = rest as { openai_organization?: string }
@@ -69,6 +79,9 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
         void submit()
       }}
     >
+      {channel && elsewhere.length > 0 ? (
+        <ChangedElsewhere id={channel.id} fields={elsewhere} onTake={take} />
+      ) : null}
       <Section title={t('editor.connection')}>
         <ConnectionFields type={type} channel={channel} form={form} errorOf={errorOf} />
       </Section>
@@ -128,7 +141,8 @@ export function EditChannel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const { id = '0' } = useParams({ strict: false })
-  const result = useCall('getChannel', { params: { id } })
+  // Somebody else may save it while this form is open.
+  const result = useCall('getChannel', { params: { id } }, { everyMs: 5_000 })
   const { byNumber } = useTypes()
   const channel = result.data
   const type = channel && byNumber.get(channel.type)

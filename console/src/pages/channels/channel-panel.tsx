@@ -139,6 +139,9 @@ export function ChannelPanel() {
                 ]}
               />
               <p className="flex flex-wrap gap-4">
+                <Link to="/" search={{ channel_id: channel.id }}>
+                  {t('channels.figures')}
+                </Link>
                 <Link to="/usage" search={{ channel: channel.id }}>
                   {t('channels.requests')}
                 </Link>

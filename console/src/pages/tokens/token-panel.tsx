@@ -124,9 +124,14 @@ export function TokenPanel() {
                 ]}
               />
               {isShort ? <p className="text-warn">{t('tokens.balance_first')}</p> : null}
-              <Link to="/usage" search={{ token_id: token.id }}>
-                {t('channels.requests')}
-              </Link>
+              <p className="flex flex-wrap gap-4">
+                <Link to="/" search={{ token_id: token.id }}>
+                  {t('channels.figures')}
+                </Link>
+                <Link to="/usage" search={{ token_id: token.id }}>
+                  {t('channels.requests')}
+                </Link>
+              </p>
             </Section>
             <Revealed token={token} />
             <Editor key={token.id} token={token} />

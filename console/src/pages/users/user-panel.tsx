@@ -209,6 +209,9 @@ export function UserPanel() {
                 ]}
               />
               <p className="flex flex-wrap gap-4">
+                <Link to="/" search={{ user_id: user.id }}>
+                  {t('channels.figures')}
+                </Link>
                 <Link to="/usage" search={{ user_id: user.id }}>
                   {t('channels.requests')}
                 </Link>
