@@ -175,6 +175,16 @@ function describePages(): void {
     await page.unroute('**/api/token/search*')
     await page.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('cell', { name: 'search-backend', exact: true }).waitFor()
+    // Every part of a page fails by itself.
+    await page.route('**/api/**', route =>
+      route.request().url().includes('/api/user/self')
+        ? route.continue()
+        : route.fulfill({ status: 500, json: { success: false, code: 'internal_error', message: 'broken' } }),
+    )
+    await page.goto(`${server.url}/`)
+    await page.getByRole('alert').first().waitFor()
+    for (const part of ['Needs you', 'Requests', 'Spend by model', 'How long it took', 'Most spent on'])
+      await page.locator('section', { hasText: part }).getByRole('alert').first().waitFor()
     await context.close()
   })
 }

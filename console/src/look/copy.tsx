@@ -50,15 +50,21 @@ function useCopy(text: string) {
   return { state, copy }
 }
 
-type CopyProps = { readonly text: string; readonly label?: string; readonly isPrimary?: boolean }
+type CopyProps = {
+  readonly text: string
+  readonly label?: string
+  readonly isPrimary?: boolean
+  readonly isSmall?: boolean
+}
 
-export function CopyButton({ text, label, isPrimary = false }: CopyProps) {
+export function CopyButton({ text, label, isPrimary = false, isSmall = false }: CopyProps) {
   const { t } = useTranslation()
   const { state, copy } = useCopy(text)
   const words = { idle: label ?? t('copy.copy'), copied: t('copy.copied'), failed: t('copy.failed') }
   return (
     <Button
       kind={isPrimary ? 'primary' : 'plain'}
+      isSmall={isSmall}
       icon={state === 'copied' ? Check : Copy}
       onClick={event => void copy(event.currentTarget)}
     >

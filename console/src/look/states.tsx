@@ -73,7 +73,9 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps) {
               {t('common.retry')}
             </Button>
           ) : null}
-          {details ? <CopyButton text={`${words(error)} · ${details}`} label={t('fault.copy')} /> : null}
+          {details ? (
+            <CopyButton isSmall text={`${words(error)} · ${details}`} label={t('fault.copy')} />
+          ) : null}
         </div>
       </div>
     </div>
@@ -81,13 +83,22 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps) {
 }
 
 type FigureProps = {
-  readonly result: { readonly error: unknown; readonly isPending: boolean; refetch(): unknown }
+  readonly result: {
+    readonly data?: unknown
+    readonly error: unknown
+    readonly isPending: boolean
+    refetch(): unknown
+  }
   readonly children: ReactNode
 }
 
-/** A part of a page that is read by itself: it waits, fails and recovers alone. */
+/** A part of a page that is read by itself: it waits, fails and recovers alone. What was read stays in sight. */
 export function Part({ result, children }: FigureProps) {
-  if (result.error) return <ErrorCard error={result.error} onRetry={() => void result.refetch()} />
   if (result.isPending) return <Loading />
-  return children
+  return (
+    <>
+      {result.error ? <ErrorCard error={result.error} onRetry={() => void result.refetch()} /> : null}
+      {result.error && result.data === undefined ? null : children}
+    </>
+  )
 }

@@ -6,6 +6,7 @@ import type { Attention } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Sheet } from '../../look/page.tsx'
+import { Part } from '../../look/states.tsx'
 
 import { Said } from '../../texts/said.tsx'
 
@@ -40,8 +41,14 @@ function linkOf({ kind, target, name }: Attention): LinkProps {
 export function NeedsYou() {
   const { t } = useTranslation()
   const [isWhole, showWhole] = useState(false)
-  const { data: needs } = useCall('attention', {}, { everyMs: REFRESH_MS })
-  if (!needs) return null
+  const result = useCall('attention', {}, { everyMs: REFRESH_MS })
+  const needs = result.data
+  if (!needs)
+    return result.isError ? (
+      <Sheet title={t('needs.title')}>
+        <Part result={result}>{null}</Part>
+      </Sheet>
+    ) : null
   if (needs.length === 0)
     return (
       <p className="flex items-center gap-2 text-ink-2">

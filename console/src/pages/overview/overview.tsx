@@ -212,8 +212,8 @@ export function Overview() {
     ']': { words: t('usage.later'), act: () => move(1) },
     '-': { words: t('usage.zoom_out'), act: widen },
   })
-  const first = useCall('walkLogs', { query: { status: 'any', limit: 1 } }).data
-  const isFresh = first?.rows.length === 0
+  const first = useCall('walkLogs', { query: { status: 'any', limit: 1 } })
+  const isFresh = first.data?.rows.length === 0
   return (
     <Page
       title={t('nav.overview')}
@@ -260,7 +260,8 @@ export function Overview() {
       <NoBalance />
       <NeedsYou />
       <ScopeChips sight={sight} onScope={setFilters} />
-      {first && !isFresh ? (
+      {first.isPending ? <Loading /> : null}
+      {first.isPending || isFresh ? null : (
         <Figures
           sight={sight}
           comparison={comparison}
@@ -268,7 +269,7 @@ export function Overview() {
           onScope={setFilters}
           onWiden={wider && widen}
         />
-      ) : null}
+      )}
     </Page>
   )
 }

@@ -92,10 +92,11 @@ export function useLatencies(sight: Sight) {
 
 /** Those that cost most in a range: from where its first bar begins, so that both come to the same sum. */
 export function useTop(sight: Sight, by: GroupBy) {
-  const [begin] = useSeries(sight).result.data?.starts ?? []
+  const { data, isError } = useSeries(sight).result
+  const [begin] = data?.starts ?? []
   const { from, to } = stretch(sight)
   const query = { from: begin ?? from, to, by, ...sight.scope }
-  return useCall('usageTop', { query }, { enabled: begin !== undefined, everyMs: paceOf(sight) })
+  return useCall('usageTop', { query }, { enabled: begin !== undefined || isError, everyMs: paceOf(sight) })
 }
 
 /** The same time and scope, as the log is asked. */

@@ -18,10 +18,13 @@ export const useRunsAs = () => useContext(RunsAs)
 
 const PRICES_STALE_MS = 60_000
 
+/** What there is to ask for, and at what price. */
+export const usePrices = () => useCall('pricing', {}, { staleMs: PRICES_STALE_MS })
+
 /** The models this person, or the chosen token, may ask for this. */
 export function useCallable(kind: Kind): readonly Pricing[] {
   const token = useRunsAs()
-  const { data } = useCall('pricing', {}, { staleMs: PRICES_STALE_MS })
+  const { data } = usePrices()
   const allowed = token?.model_limits_enabled ? new Set(token.models) : undefined
   return (data?.data ?? []).filter(
     ({ model_name, supported_endpoint_types }) =>

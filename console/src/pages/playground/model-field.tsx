@@ -2,7 +2,8 @@ import { useId } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Field, TextInput } from '../../look/field.tsx'
 import { ratesInWords } from '../../look/rates.ts'
-import { type Kind, useCallable } from './callable.ts'
+import { useFaultWords } from '../../look/states.tsx'
+import { type Kind, useCallable, usePrices } from './callable.ts'
 
 type ModelFieldProps = {
   readonly kind: Kind
@@ -16,21 +17,15 @@ export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
   const { t } = useTranslation()
   const list = useId()
   const models = useCallable(kind)
+  const { error, isPending } = usePrices()
+  const words = useFaultWords()
   const chosen = models.find(({ model_name }) => model_name === value)
+  const price = chosen && (chosen.unpriced ? t('prices.not_priced') : ratesInWords(t, chosen))
+  // Before it is known what there is, nothing is said to be missing.
+  const help = price ?? (models.length > 0 || isPending || error ? undefined : t('playground.no_model'))
   return (
     <>
-      <Field
-        label={label ?? t('playground.model')}
-        help={
-          chosen
-            ? chosen.unpriced
-              ? t('prices.not_priced')
-              : ratesInWords(t, chosen)
-            : models.length === 0
-              ? t('playground.no_model')
-              : undefined
-        }
-      >
+      <Field label={label ?? t('playground.model')} help={help} error={error ? words(error) : undefined}>
         {wiring => (
           <TextInput
             {...wiring}
