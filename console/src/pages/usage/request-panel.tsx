@@ -8,7 +8,15 @@ import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { CopyIcon } from '../../look/copy.tsx'
-import { count, momentInFull, moneyOfLedger, moneyOfLine, price, span } from '../../look/format.ts'
+import {
+  count,
+  momentInFull,
+  moneyOfLedger,
+  moneyOfLine,
+  moneyOfOne,
+  price,
+  span,
+} from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
@@ -25,7 +33,7 @@ function verdict(t: TFunction, row: LogRow, said: (text: string) => string): str
   const facts = {
     channel: row.channel_name || (row.channel ? `#${row.channel}` : t('usage.a_channel')),
     time: span(row.use_time_ms),
-    cost: `$${row.cost}`,
+    cost: moneyOfOne(row.cost),
     count: attempts,
   }
   if (isFailed(row)) return t('usage.verdict_failed', { ...facts, reason: said(row.content) })
