@@ -64,7 +64,16 @@ async function compress(directory: string): Promise<void> {
   }
 }
 
+/** What builders that were killed had begun. */
+async function sweep(): Promise<void> {
+  for (const name of await readdir(HERE)) {
+    const owner = Number(/^dist\.(\d+)$/.exec(name)?.[1])
+    if (owner > 0 && !isAlive(owner)) await rm(join(HERE, name), { recursive: true, force: true })
+  }
+}
+
 async function build(digest: string): Promise<void> {
+  await sweep()
   const { build } = await import('vite')
   await build({ root: HERE, logLevel: 'error', build: { outDir: DRAFT, emptyOutDir: true } })
   await compress(join(DRAFT, 'assets'))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -117,10 +117,14 @@ describe('whoever makes the console', () => {
     const killed = spawn(process.execPath, ['--eval', '0'])
     await once(killed, 'exit')
     writeFileSync(lock, String(killed.pid))
+    mkdirSync(join(place, `dist.${killed.pid}`))
     const builder = spawn(process.execPath, [join(place, 'build.ts')], { stdio: 'ignore' })
     const ended = once(builder, 'exit')
     await until('the lock to be taken', () =>
       existsSync(lock) && readFileSync(lock, 'utf8') === String(builder.pid) ? true : undefined,
+    )
+    await until('what was left to be swept', () =>
+      existsSync(join(place, `dist.${killed.pid}`)) ? undefined : true,
     )
     builder.kill()
     await ended
