@@ -27,6 +27,10 @@ function translate(from: Format, to: Format, body: unknown) {
 const fields = (body: object, ...names: readonly string[]) =>
   Object.fromEntries(names.map(name => [name, (body as Record<string, unknown>)[name]]))
 
+/** Those of the fields that are there. */
+const saidOf = (body: object, ...names: readonly string[]) =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))
+
 describe('a chat completion sent to a provider of messages', () => {
   const send = (body: object) =>
     translate(openaiChat, anthropic, {
@@ -183,6 +187,50 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual([tight.body.thinking, tight.warned], [undefined, ['reasoning_effort']])
   })
 
+  it('tells a model how to choose its words only as far as that model takes it', () => {
+    const chosen = (body: object) => {
+      const sent = send(body)
+      return [saidOf(sent.body, 'temperature', 'top_p', 'top_k'), sent.warned]
+    }
+    const both = { temperature: 0.7, top_p: 0.9 }
+    assert.deepEqual(chosen(both), [{ temperature: 0.7 }, ['top_p']])
+    assert.deepEqual(chosen({ ...both, model: 'claude-opus-4-1-20250805' }), [
+      { temperature: 0.7 },
+      ['top_p'],
+    ])
+    // A default beside what was chosen is nothing that anybody misses.
+    assert.deepEqual(chosen({ temperature: 0.7, top_p: 1 }), [{ temperature: 0.7 }, []])
+    assert.deepEqual(chosen({ temperature: 1, top_p: 0.9 }), [{ top_p: 0.9 }, []])
+    assert.deepEqual(chosen({ ...both, model: 'claude-sonnet-4-20250514' }), [both, []])
+    assert.deepEqual(chosen({ ...both, model: 'another-makers' }), [both, []])
+    const newest = { ...both, top_k: 5, model: 'claude-opus-4-7' }
+    assert.deepEqual(chosen(newest), [{}, ['temperature', 'top_p', 'top_k']])
+    assert.deepEqual(chosen({ temperature: 1, top_p: 1, model: 'claude-opus-5' }), [{}, []])
+    const thinking = { reasoning_effort: 'high', max_tokens: 9_000 }
+    assert.deepEqual(chosen({ ...thinking, top_p: 0.5 }), [{}, ['top_p']])
+    assert.deepEqual(chosen({ ...thinking, temperature: 1, top_p: 0.97 }), [{ top_p: 0.97 }, []])
+  })
+
+  it('begins with the user, whatever the client begins with', () => {
+    const alone = send({ messages: [{ role: 'system', content: 'Write a poem.' }] })
+    assert.deepEqual(saidOf(alone.body, 'system', 'messages'), {
+      messages: [{ role: 'user', content: 'Write a poem.' }],
+    })
+    assert.deepEqual(alone.warned, ['messages'])
+    const greeted = send({
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'assistant', content: 'Hello!' },
+        { role: 'user', content: 'Hi' },
+      ],
+    })
+    assert.deepEqual(
+      [(greeted.body.messages as { role: string }[]).map(({ role }) => role), greeted.warned],
+      [['user', 'assistant', 'user'], ['messages']],
+    )
+    assert.equal(greeted.body.system, 'Be brief.')
+  })
+
   it('does not let the model think where the vendor would refuse it', () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: SCHEMA } }]
     const forced = send({ reasoning_effort: 'low', tools, tool_choice: 'required' })
@@ -318,6 +366,41 @@ describe('messages sent to a provider of chat completions', () => {
     const { body, warned } = send({ thinking: { type: 'enabled', budget_tokens: 4_000 }, max_tokens: 9_000 })
     assert.equal(body.reasoning_effort, 'medium')
     assert.deepEqual(warned, ['reasoning.budget'])
+  })
+
+  it('asks for effort in a word that the model takes, and not at all where it cannot think', () => {
+    const effort = (model: string, wish: object) => {
+      const sent = send({ model, max_tokens: 64_000, ...wish })
+      return [sent.body.reasoning_effort, sent.warned.join()]
+    }
+    const much = { thinking: { type: 'enabled', budget_tokens: 31_999 } }
+    assert.deepEqual(effort('gpt-5.1', much), ['high', 'reasoning.budget'])
+    assert.deepEqual(effort('another-makers', much), ['high', 'reasoning.budget'])
+    assert.deepEqual(effort('gpt-4o', much), [undefined, 'reasoning'])
+    const none = { thinking: { type: 'disabled' } }
+    assert.deepEqual(effort('gpt-4.1-mini', none), [undefined, ''])
+    assert.deepEqual(effort('gpt-5.1', none), ['none', ''])
+    assert.deepEqual(effort('gpt-5-mini', none), ['minimal', 'reasoning_effort'])
+    assert.deepEqual(effort('o3', none), ['low', 'reasoning_effort'])
+    const most = { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } }
+    assert.deepEqual(effort('gpt-5.2', most), ['xhigh', 'reasoning_effort'])
+    assert.deepEqual(effort('another-makers', most), ['max', ''])
+  })
+
+  it('does not tell a model that thinks how to choose its words', () => {
+    const chosen = (model: string, wish: object) => {
+      const sent = send({ model, max_tokens: 64_000, ...wish })
+      return [saidOf(sent.body, 'temperature', 'top_p', 'stop'), sent.warned]
+    }
+    const wishes = { temperature: 0.2, top_p: 1, stop_sequences: ['END'] }
+    const whole = { temperature: 0.2, top_p: 1, stop: ['END'] }
+    assert.deepEqual(chosen('o3', wishes), [{}, ['temperature', 'stop']])
+    assert.deepEqual(chosen('gpt-5-mini', wishes), [{}, ['temperature', 'stop']])
+    assert.deepEqual(chosen('gpt-4o', wishes), [whole, []])
+    assert.deepEqual(chosen('gpt-5-chat-latest', wishes), [whole, []])
+    assert.deepEqual(chosen('gpt-5.2', wishes), [whole, []])
+    const thinking = { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }
+    assert.deepEqual(chosen('gpt-5.2', { ...wishes, ...thinking }), [{ stop: ['END'] }, ['temperature']])
   })
 
   it('shortens ids that are too long alike in the call and its result', () => {
@@ -686,6 +769,17 @@ describe('a tool that takes free text', () => {
 })
 
 describe('warnings', () => {
+  it('say nothing of what the client has not said', () => {
+    const read = openaiChat.decodeRequest({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x', audio: null }],
+      metadata: null,
+      functions: null,
+    })
+    assert.ok('request' in read)
+    assert.deepEqual(anthropic.encodeRequest(read.request).warnings, [])
+  })
+
   it('fit into a header whatever the client wrote', () => {
     const warnings = createWarnings('x')
     warnings.foreign('', { extras: { y: { 'naïve\r\nset-cookie': 1 }, x: { fine: 1 } } })

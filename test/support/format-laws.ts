@@ -4,7 +4,7 @@ import { EventStreamCodec } from '@smithy/eventstream-codec'
 import OpenAI from 'openai'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import { anthropic } from '../../src/formats/anthropic/format.ts'
-import { thinksAdaptively } from '../../src/formats/anthropic/model.ts'
+import { takesOneSampling, thinksAdaptively } from '../../src/formats/anthropic/model.ts'
 import { bedrock } from '../../src/formats/bedrock/format.ts'
 import { cohere } from '../../src/formats/cohere/format.ts'
 import { compact } from '../../src/formats/fields.ts'
@@ -442,8 +442,13 @@ function fitAnthropicRequest(request: ChatRequest): ChatRequest {
   const effort = reasoning?.effort
   const isBudgeted =
     reasoning?.budget !== undefined || (effort !== 'none' && !thinksAdaptively(request.model))
+  const { temperature, topP } = request
+  const isPair = temperature !== undefined && topP !== undefined && takesOneSampling(request.model)
   return compact<ChatRequest>({
     ...rest,
+    // Of two that exclude each other, a default is not worth saying.
+    temperature: isPair && temperature === 1 && topP !== 1 ? undefined : temperature,
+    topP: isPair && topP === 1 ? undefined : topP,
     messages: request.messages.map(message => ({
       ...message,
       role: message.role === 'developer' ? 'system' : message.role,

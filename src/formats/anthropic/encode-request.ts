@@ -5,7 +5,9 @@ import type { ChatRequest, Message, Tool, ToolChoice } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
+import { beginWithUser } from './first-turn.ts'
 import { maxOutputOf, takesSchemas } from './model.ts'
+import { fitSampling } from './sampling.ts'
 import { encodeThinking } from './thinking.ts'
 
 /** Wishes that no field of this format can say. */
@@ -95,9 +97,22 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
     warnings.lost('response_format', 'JSON is asked for in words')
   }
   trimLast(turns)
+  const begun = beginWithUser(
+    {
+      system,
+      turns,
+      turnOf: (content): Turn => ({ role: 'user', content, extras: {} }),
+      textOf: text => ({ type: 'text', text }),
+    },
+    warnings,
+  )
   return {
-    system: system.length === 0 ? undefined : plainOrList(system),
-    messages: turns.map(({ role, content, extras }) => ({ ...extras, role, content: plainOrList(content) })),
+    system: begun.system.length === 0 ? undefined : plainOrList(begun.system),
+    messages: begun.turns.map(({ role, content, extras }) => ({
+      ...extras,
+      role,
+      content: plainOrList(content),
+    })),
   }
 }
 
@@ -171,17 +186,8 @@ function encodeToolChoice({ tools = [], toolChoice, parallelTools }: ChatRequest
 // --- Wishes -------------------------------------------------------------------------------------------------------
 
 function encodeSampling(request: ChatRequest, isThinking: boolean, warnings: Warnings): JsonObject {
-  const { temperature, topP, topK } = request
-  if (isThinking) {
-    if (temperature !== undefined && temperature !== 1) {
-      warnings.lost('temperature', 'cannot be set while the model thinks and was left out')
-    }
-    if (topK !== undefined) warnings.lost('top_k', 'cannot be set while the model thinks and was left out')
-    return { temperature: temperature === 1 ? 1 : undefined, top_p: topP }
-  }
-  if (temperature !== undefined && temperature > 1)
-    warnings.lost('temperature', 'was lowered to 1, the highest')
-  return { temperature: temperature && Math.min(temperature, 1), top_p: topP, top_k: topK }
+  const { temperature, topP, topK } = fitSampling(request, isThinking, warnings)
+  return { temperature, top_p: topP, top_k: topK }
 }
 
 function encodeStop(stop: readonly string[] | undefined, warnings: Warnings): readonly string[] | undefined {

@@ -1,4 +1,6 @@
+import { beginWithUser } from '../anthropic/first-turn.ts'
 import { maxOutputOf } from '../anthropic/model.ts'
+import { fitSampling, type Sampling } from '../anthropic/sampling.ts'
 import { encodeThinking } from '../anthropic/thinking.ts'
 import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
@@ -68,7 +70,16 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
     warnings.lost('response_format', 'JSON is asked for in words')
   }
   trimLast(turns)
-  return { system, messages: turns }
+  const begun = beginWithUser(
+    {
+      system,
+      turns,
+      turnOf: (content): Turn => ({ role: 'user', content }),
+      textOf: text => ({ text }),
+    },
+    warnings,
+  )
+  return { system: begun.system, messages: begun.turns }
 }
 
 const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
@@ -172,21 +183,15 @@ function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishi
   const thinking = family.isClaude
     ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
     : { isOn: false }
-  const isOn = thinking.isOn
   const stop = request.stop?.filter(each => each.trim() !== '')
   if (stop?.length !== request.stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
-  const inference = bodyOf({
-    maxTokens,
-    temperature: encodeTemperature(request.temperature, isOn, warnings),
-    topP: request.topP,
-    stopSequences: stop,
-  })
-  if (isOn && request.topK !== undefined) {
-    warnings.lost('top_k', 'cannot be set while the model thinks and was left out')
-  }
+  const { temperature, topP, topK } = family.isClaude
+    ? fitSampling(request, thinking.isOn, warnings)
+    : coolest(request, warnings)
+  const inference = bodyOf({ maxTokens, temperature, topP, stopSequences: stop })
   const config = thinking.config ?? {}
   const additional = bodyOf({
-    ...(isOn ? {} : encodeTopK(request, family, warnings)),
+    ...encodeTopK(topK, family, warnings),
     ...(family.isClaude ? {} : encodeEffort(request, family, warnings)),
     thinking: thinking.body,
     output_config: Object.keys(config).length === 0 ? undefined : config,
@@ -194,21 +199,14 @@ function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishi
   return { inference, additional }
 }
 
-function encodeTemperature(
-  temperature: number | undefined,
-  isThinking: boolean,
-  warnings: Warnings,
-): number | undefined {
-  if (temperature === undefined) return undefined
-  if (isThinking && temperature !== 1) {
-    warnings.lost('temperature', 'cannot be set while the model thinks and was left out')
-    return undefined
-  }
-  if (temperature > 1) warnings.lost('temperature', 'was lowered to 1, the highest')
-  return Math.min(temperature, 1)
+/** The highest temperature that all makers take is 1. */
+function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
+  if (temperature !== undefined && temperature > 1)
+    warnings.lost('temperature', 'was lowered to 1, the highest')
+  return { temperature: temperature && Math.min(temperature, 1), topP, topK }
 }
 
-function encodeTopK({ topK }: ChatRequest, family: Family, warnings: Warnings): JsonObject {
+function encodeTopK(topK: number | undefined, family: Family, warnings: Warnings): JsonObject {
   if (topK === undefined) return {}
   if (family.topK !== undefined) return family.topK(topK)
   warnings.lost('top_k', 'has no counterpart and was left out')

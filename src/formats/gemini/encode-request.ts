@@ -245,7 +245,7 @@ function encodeThinking(
   if (effort === 'none') return withoutThoughts(model, warnings)
   const told = { includeThoughts: summary !== 'none' }
   // A word and a budget together are refused; the budget is the more exact.
-  if (budget !== undefined) return { ...told, thinkingBudget: budget }
+  if (budget !== undefined) return { ...told, thinkingBudget: fitBudget(budget, model, warnings) }
   if (effort === undefined) return isAdaptive ? { ...told, thinkingBudget: -1 } : told
   if (isThirdGeneration(model)) return { ...told, thinkingLevel: levelOf(effort, model, warnings) }
   const worth = budgetOf(effort)
@@ -257,6 +257,15 @@ function encodeThinking(
   const { min, max } = budgetRange(model)
   const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
   return { ...told, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
+}
+
+/** Budgets beyond what a model takes are refused, and other vendors' models take more. */
+function fitBudget(budget: number, model: string, warnings: Warnings): number {
+  const { min, max } = budgetRange(model)
+  const fitted = Math.max(Math.min(budget, max), min)
+  if (fitted !== budget)
+    warnings.lost('reasoning.budget', `${fitted} tokens are asked for, which the model takes`)
+  return fitted
 }
 
 /** Some models cannot be kept from thinking; they get as little as they take. */
