@@ -259,6 +259,34 @@ describe('errors in the client’s own shape', () => {
     assert.equal(bad.status, 400)
     assert.match(bad.body.error.message, /contents/)
   })
+
+  it('where the client asks for a list, or for what is not offered', async () => {
+    const { key } = await relay.newToken()
+    const of = (path: string, headers: Readonly<Record<string, string>>, method = 'GET') =>
+      relay.api(method, path, undefined, { token: null, headers })
+    const google = { 'x-goog-api-key': key }
+    const unknown = await of('/v1beta/models/nothing-like-it', google)
+    assert.deepEqual([unknown.status, unknown.body.error.status], [404, 'NOT_FOUND'])
+    const wrong = await of('/v1beta/models', { 'x-goog-api-key': 'sk-wrong' })
+    assert.deepEqual([wrong.status, wrong.body.error.status], [401, 'UNAUTHENTICATED'])
+    const method = await of('/v1beta/models/any:batchGenerateContent', google, 'POST')
+    assert.deepEqual([method.status, method.body.error.status], [404, 'NOT_FOUND'])
+    const claude = { 'x-api-key': key, 'anthropic-version': '2023-06-01' }
+    for (const path of ['/v1/models/nothing-like-it', '/v1/messages/batches']) {
+      const { status, body, headers } = await of(path, claude)
+      assert.deepEqual([status, body.type, body.error.type], [404, 'error', 'not_found_error'])
+      assert.equal(headers.get('request-id'), body.request_id)
+    }
+    const common = await of('/v1/models/nothing-like-it', { authorization: `Bearer ${key}` })
+    assert.equal(common.body.error.code, 'model_not_found')
+  })
+
+  it('and Gemini’s own path lists in its words, whatever header brings the token', async () => {
+    const { model } = await serveGpt()
+    const { key } = await relay.newToken()
+    const { body } = await relay.api('GET', '/v1beta/models', undefined, { token: key })
+    assert.ok(body.models.some(({ name }: { name: string }) => name === `models/${model}`))
+  })
 })
 
 describe('requests for what is stored', () => {
