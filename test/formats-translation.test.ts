@@ -211,6 +211,74 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(chosen({ ...thinking, temperature: 1, top_p: 0.97 }), [{ top_p: 0.97 }, []])
   })
 
+  it('takes functions, as tools were called at first, and answers with a call of one', () => {
+    const first = {
+      model: 'claude-sonnet-4-5',
+      messages: [
+        { role: 'user', content: 'Rain?' },
+        { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"in":"Rome"}' } },
+        { role: 'function', name: 'weather', content: 'dry' },
+        { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"in":"Bern"}' } },
+        { role: 'function', name: 'weather', content: 'wet' },
+      ],
+      functions: [{ name: 'weather', description: 'tells it', parameters: SCHEMA }],
+      function_call: { name: 'weather' },
+    }
+    const { body, warned } = send(first)
+    const used = (id: string, city: string) => ({
+      role: 'assistant',
+      content: [{ type: 'tool_use', id, name: 'weather', input: { in: city } }],
+    })
+    const told = (tool_use_id: string, content: string) => ({
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id, content }],
+    })
+    assert.deepEqual(warned, [])
+    assert.deepEqual(body.messages, [
+      { role: 'user', content: 'Rain?' },
+      used('call_function_1', 'Rome'),
+      told('call_function_1', 'dry'),
+      used('call_function_2', 'Bern'),
+      told('call_function_2', 'wet'),
+    ])
+    assert.deepEqual(body.tools, [{ name: 'weather', description: 'tells it', input_schema: SCHEMA }])
+    assert.deepEqual(body.tool_choice, { type: 'tool', name: 'weather', disable_parallel_tool_use: true })
+
+    const read = openaiChat.decodeRequest(first)
+    assert.ok('request' in read)
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [{ type: 'toolCall', id: 'toolu_1', name: 'weather', arguments: '{"in":"Oslo"}' }],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    const call = { name: 'weather', arguments: '{"in":"Oslo"}' }
+    const whole = openaiChat.encodeAnswer(answer, { ambience, request: read.request })
+    const [choice] = whole.choices as { finish_reason: string; message: Record<string, unknown> }[]
+    assert.deepEqual(
+      [choice?.finish_reason, choice?.message.function_call, choice?.message.tool_calls],
+      ['function_call', call, undefined],
+    )
+    const encoder = openaiChat.createStreamEncoder({ ambience, request: read.request })
+    const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
+    assert.match(text, /"function_call":{"name":"weather","arguments":""}/)
+    assert.match(text, /"function_call":{"arguments":"{\\"in\\":\\"Oslo\\"}"}/)
+    assert.match(text, /"finish_reason":"function_call"/)
+    assert.doesNotMatch(text, /tool_calls/)
+  })
+
+  it('lets the model think as it likes where the client only says that it shall', () => {
+    const free = send({ thinking: { type: 'enabled' } })
+    assert.deepEqual(free.body.thinking, { type: 'enabled', budget_tokens: 16_384 })
+    assert.deepEqual(send({ thinking: { type: 'enabled' }, model: 'claude-opus-4-6' }).body.thinking, {
+      type: 'adaptive',
+    })
+  })
+
   it('begins with the user, whatever the client begins with', () => {
     const alone = send({ messages: [{ role: 'system', content: 'Write a poem.' }] })
     assert.deepEqual(saidOf(alone.body, 'system', 'messages'), {

@@ -56,8 +56,10 @@ const answering = (bytes: Buffer | string, contentType: string) => async () =>
 
 const chatClient: Client = {
   format: openaiChat,
-  fitRequest: ({ includeUsage: _, ...request }) => ({
+  fitRequest: ({ includeUsage: _, reasoning, ...request }) => ({
     ...request,
+    // That the model decides how much it thinks has no word here: it is what models do.
+    ...(reasoning && !reasoning.isAdaptive && { reasoning }),
     ...(request.output?.type === 'schema' && { output: { name: 'answer', ...request.output } }),
   }),
   fitAnswer: answer => ({
