@@ -5,6 +5,7 @@ import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import { fetchPatiently, openRelay, type Relay } from './support/relay.ts'
+import { startReplay } from './support/replay.ts'
 
 let relay: Relay
 before(async () => {
@@ -241,6 +242,31 @@ describe('errors in the client’s own shape', () => {
       const { status, text } = await ask(path, key, say(model))
       assert.equal(status, 400)
       assert.match(text, /Incorrect API key provided: \[redacted\]/)
+    }
+  })
+
+  it('by the word that clients look for where a prompt is too long, however the vendor says it', async () => {
+    const vendor = await startReplay()
+    const { key } = await relay.newToken()
+    const message = 'prompt is too long: 250000 tokens > 200000 maximum'
+    const claude = { type: 'error', error: { type: 'invalid_request_error', message } }
+    const google = {
+      error: { code: 400, status: 'INVALID_ARGUMENT', message: 'The input token count exceeds the maximum' },
+    }
+    try {
+      for (const [type, path, body] of [
+        [14, '/v1/messages', claude],
+        [24, '/v1beta/models/gemini-2.5-pro:generateContent', google],
+      ] as const) {
+        const { model } = await relay.serve('gemini-2.5-pro', { type, base_url: vendor.url })
+        vendor.play([{ method: 'POST', path, answer: () => ({ status: 400, body }) }])
+        const answer = await ask('/v1/chat/completions', key, say(model))
+        assert.equal(answer.status, 400)
+        assert.equal(answer.body.error.code, 'context_length_exceeded')
+        assert.equal(answer.body.error.message, body.error.message)
+      }
+    } finally {
+      vendor.close()
     }
   })
 
