@@ -145,6 +145,24 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(warned, [])
   })
 
+  it('calls a picture what its bytes say, whatever the client calls it', () => {
+    const sourceOf = (url: string) => {
+      const { body } = send({
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      })
+      const [turn] = body.messages as { content: { source: unknown }[] }[]
+      return turn?.content[0]?.source
+    }
+    const inline = (media_type: string, data: string) => ({ type: 'base64', media_type, data })
+    const jpeg = inline('image/jpeg', '/9j/4AAQSkZJRg==')
+    assert.deepEqual(sourceOf('data:image/png;base64,/9j/4AAQSkZJRg=='), jpeg)
+    assert.deepEqual(sourceOf('data:image/jpg;base64,/9j/4AAQ\nSkZJRg=='), jpeg)
+    assert.deepEqual(sourceOf('data:;base64,iVBORw0KGgo='), inline('image/png', 'iVBORw0KGgo='))
+    assert.deepEqual(sourceOf('data:image/jpg;charset=utf-8;base64,AAAA'), inline('image/jpeg', 'AAAA'))
+    // What cannot be read is the vendor's to refuse.
+    assert.deepEqual(sourceOf('data:image/svg+xml,%zz'), { type: 'url', url: 'data:image/svg+xml,%zz' })
+  })
+
   it('translates every choice of tools', () => {
     const tools = ['a', 'b'].map(name => ({ type: 'function', function: { name, parameters: SCHEMA } }))
     const named = { type: 'function', function: { name: 'a' } }
