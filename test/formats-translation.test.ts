@@ -145,6 +145,13 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(warned, [])
   })
 
+  it('takes no word for more than a word', () => {
+    const input_audio = { data: 'AAAA', format: '__proto__' }
+    const spoken = send({ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio }] }] })
+    assert.deepEqual(spoken.warned, ['messages[0].content[0]'])
+    assert.equal(send({ reasoning_effort: 'constructor' }).body.thinking, undefined)
+  })
+
   it('calls a picture what its bytes say, whatever the client calls it', () => {
     const sourceOf = (url: string) => {
       const { body } = send({
