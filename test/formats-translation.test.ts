@@ -191,11 +191,67 @@ describe('a chat completion sent to a provider of messages', () => {
   it('asks for a schema where the model takes one, and in words where it does not', () => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } }
     const newer = send({ response_format })
-    assert.deepEqual(newer.body.output_config, { format: { type: 'json_schema', schema: SCHEMA } })
+    const schema = { ...SCHEMA, additionalProperties: false }
+    assert.deepEqual(newer.body.output_config, { format: { type: 'json_schema', schema } })
     assert.deepEqual(newer.warned, [])
     const older = send({ response_format, model: 'claude-3-5-haiku-20241022' })
     assert.match(String(older.body.system), /"city"/)
     assert.deepEqual(older.warned, ['response_format'])
+  })
+
+  it('asks for a schema without the rules that the vendor refuses, and tells them in words', () => {
+    const schema = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        age: { type: 'integer', description: 'In years.', minimum: 0, maximum: 150 },
+        names: { type: 'array', minItems: 2, items: { type: 'string', format: 'email', pattern: '@' } },
+        pet: { oneOf: [{ type: 'object', properties: { name: { type: 'string' } } }, { type: 'null' }] },
+      },
+      required: ['age'],
+    }
+    const { body, warned } = send({
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema } },
+    })
+    assert.deepEqual((body.output_config as { format: { schema: unknown } }).format.schema, {
+      type: 'object',
+      properties: {
+        age: { type: 'integer', description: 'In years. (minimum: 0, maximum: 150)' },
+        names: {
+          type: 'array',
+          items: { type: 'string', format: 'email', description: '(pattern: "@")' },
+          description: '(minItems: 2)',
+        },
+        pet: {
+          anyOf: [
+            { type: 'object', properties: { name: { type: 'string' } }, additionalProperties: false },
+            { type: 'null' },
+          ],
+        },
+      },
+      required: ['age'],
+      additionalProperties: false,
+    })
+    assert.deepEqual(warned, ['response_format.schema'])
+  })
+
+  it('makes as many tools strict as the vendor takes, of models that take any', () => {
+    const strictOf = (count: number, parameters: object, model = 'claude-sonnet-4-5') => {
+      const tools = Array.from({ length: count }, (_, at) => ({
+        type: 'function',
+        function: { name: `f${at}`, parameters, strict: true },
+      }))
+      const sent = send({ tools, model })
+      const strict = (sent.body.tools as { strict?: boolean }[]).filter(tool => tool.strict).length
+      return [strict, sent.warned.length]
+    }
+    assert.deepEqual(strictOf(22, SCHEMA), [20, 2])
+    const unions = {
+      ...SCHEMA,
+      properties: { city: { type: ['string', 'null'] }, at: { type: ['integer', 'null'] } },
+    }
+    assert.deepEqual(strictOf(10, unions), [8, 2])
+    assert.deepEqual(strictOf(1, SCHEMA, 'claude-opus-4-1-20250805'), [0, 1])
   })
 
   it('says effort as the model understands it, within the limit of the request', () => {

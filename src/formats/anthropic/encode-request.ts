@@ -8,6 +8,7 @@ import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
 import { beginWithUser } from './first-turn.ts'
 import { maxOutputOf, takesSchemas } from './model.ts'
 import { fitSampling } from './sampling.ts'
+import { createStrictness, heldSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
 
 /** Wishes that no field of this format can say. */
@@ -31,7 +32,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
   const maxTokens = request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model)
   const thinking = encodeThinking(request, { home: FORMAT, maxTokens, warnings })
   const { system, messages } = encodeMessages(request, warnings)
-  const config = { ...thinking.config, ...encodeOutput(request) }
+  const config = { ...thinking.config, ...encodeOutput(request, warnings) }
   const body = bodyOf({
     ...ownExtras(FORMAT, request),
     model: request.model,
@@ -135,10 +136,11 @@ function trimLast(turns: readonly Turn[]): void {
 // --- Tools --------------------------------------------------------------------------------------------------------
 
 function encodeTools(
-  { tools, toolChoice }: ChatRequest,
+  { tools, toolChoice, model }: ChatRequest,
   warnings: Warnings,
 ): readonly JsonObject[] | undefined {
   const only = toolChoice?.only
+  const canBeStrict = createStrictness()
   const isAllowed = (tool: Tool) =>
     only === undefined || isNamed(toolChoice) || (tool.type !== 'vendor' && only.includes(tool.name))
   return tools?.filter(isAllowed).flatMap((tool, index) => {
@@ -149,13 +151,16 @@ function encodeTools(
     }
     warnings.foreign(`tools[${index}].`, tool)
     const { name, description, parameters, strict, cache } = tool
+    const schema = { type: 'object', ...parameters }
+    const isStrict = strict === true && takesSchemas(model) && canBeStrict(schema)
+    if (strict && !isStrict) warnings.lost(`tools[${index}].strict`, 'cannot be promised and was left out')
     return [
       bodyOf({
         ...ownExtras(FORMAT, tool),
         name,
         description,
-        input_schema: { type: 'object', ...parameters },
-        strict,
+        input_schema: isStrict ? heldSchema(schema, `tools[${index}].parameters`, warnings) : schema,
+        strict: isStrict || (takesSchemas(model) && strict === false ? false : undefined),
         ...cacheControl(cache),
       }),
     ]
@@ -208,9 +213,10 @@ function encodeTier(tier: string | undefined, warnings: Warnings): string | unde
   return TIERS[tier]
 }
 
-function encodeOutput({ output, model }: ChatRequest): JsonObject {
+function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject {
   if (output?.type !== 'schema' || !takesSchemas(model)) return {}
-  return { format: { type: 'json_schema', schema: output.schema } }
+  const schema = heldSchema(output.schema, 'response_format.schema', warnings)
+  return { format: { type: 'json_schema', schema } }
 }
 
 /** JSON of no schema cannot be asked for otherwise, and JSON of one only of newer models. */

@@ -1,6 +1,7 @@
 import { beginWithUser } from '../anthropic/first-turn.ts'
 import { maxOutputOf } from '../anthropic/model.ts'
 import { fitSampling, type Sampling } from '../anthropic/sampling.ts'
+import { heldSchema } from '../anthropic/schema.ts'
 import { encodeThinking } from '../anthropic/thinking.ts'
 import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
@@ -36,7 +37,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
     system: system.length === 0 ? undefined : system,
     inferenceConfig: Object.keys(wishes.inference).length === 0 ? undefined : wishes.inference,
     toolConfig: tools.config,
-    outputConfig: encodeOutput(request),
+    outputConfig: encodeOutput(request, warnings),
     serviceTier: encodeTier(request.serviceTier, warnings),
     additionalModelRequestFields: Object.keys(additional).length === 0 ? undefined : additional,
   })
@@ -228,9 +229,10 @@ function encodeEffort({ reasoning }: ChatRequest, family: Family, warnings: Warn
 }
 
 /** The schema is a text here. */
-function encodeOutput({ output, model }: ChatRequest): JsonObject | undefined {
+function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject | undefined {
   if (output?.type !== 'schema' || !holdsToSchemas(model)) return undefined
-  const jsonSchema = { schema: JSON.stringify(output.schema), name: output.name ?? 'answer' }
+  const schema = heldSchema(output.schema, 'response_format.schema', warnings)
+  const jsonSchema = { schema: JSON.stringify(schema), name: output.name ?? 'answer' }
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
 }
 
