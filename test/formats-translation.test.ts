@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { answerOf, eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
+import { fittedNames, restoringNames, withFittedNames } from '../src/formats/fitted-names.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
 import type { ChatAnswer, ChatRequest, Part } from '../src/formats/hub.ts'
 import { FORMATS } from '../src/formats/index.ts'
@@ -30,6 +31,47 @@ const fields = (body: object, ...names: readonly string[]) =>
 /** Those of the fields that are there. */
 const saidOf = (body: object, ...names: readonly string[]) =>
   Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))
+
+describe('names of tools that a vendor refuses', () => {
+  const read = (...names: readonly string[]) => {
+    const tools = names.map(name => ({ type: 'function', function: { name } }))
+    const decoded = openaiChat.decodeRequest({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x' }],
+      tools,
+    })
+    assert.ok('request' in decoded)
+    return decoded.request
+  }
+
+  it('are left as they are where they are taken', () => {
+    assert.equal(fittedNames(read('a_b-c'), 'anthropic'), undefined)
+    assert.equal(fittedNames(read('a.b'), 'gemini'), undefined)
+    assert.equal(fittedNames(read('any thing'), 'ollama'), undefined)
+  })
+
+  it('stay apart, and come back in a stream', () => {
+    const request = read('a.b', 'a:b', 'good')
+    const names = fittedNames(request, 'anthropic')
+    const sent = withFittedNames(request, names).tools?.map(tool => ('name' in tool ? tool.name : ''))
+    assert.equal(new Set(sent).size, 3)
+    assert.ok(sent?.every(name => /^[\w-]{1,64}$/.test(name)))
+    assert.equal(sent?.[2], 'good')
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [{ type: 'toolCall', id: 'c', name: sent?.[1] ?? '', arguments: '{}' }],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    const encoder = restoringNames(openaiChat.createStreamEncoder({ ambience }), names)
+    const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
+    assert.match(text, /"name":"a:b"/)
+  })
+})
 
 describe('a chat completion sent to a provider of messages', () => {
   const send = (body: object) =>

@@ -5,7 +5,7 @@ import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import { fetchPatiently, openRelay, type Relay } from './support/relay.ts'
-import { startReplay } from './support/replay.ts'
+import { type Seen, startReplay } from './support/replay.ts'
 
 let relay: Relay
 before(async () => {
@@ -49,6 +49,45 @@ describe('what a format cannot carry', () => {
     assert.match(streamed.headers.get('x-sluice-warnings') ?? '', /seed: /)
     const plain = await ask('/v1/chat/completions', key, say(model))
     assert.equal(plain.headers.get('x-sluice-warnings'), null)
+  })
+
+  it('may be the name of a tool: it goes out in another form and comes back as the client knows it', async () => {
+    const vendor = await startReplay()
+    const { key } = await relay.newToken()
+    const name = `mcp__${'long'.repeat(20)}.read`
+    const { model } = await relay.serve('gpt-4.1', { type: 1, base_url: vendor.url })
+    const answered = (seen: Seen) => {
+      const [tool] = seen.body.tools
+      const [, { tool_calls: calls }] = seen.body.messages
+      const sent = tool.function.name as string
+      assert.match(sent, /^[\w-]{1,64}$/)
+      assert.equal(calls[0].function.name, sent)
+      assert.deepEqual(seen.body.tool_choice, { type: 'function', function: { name: sent } })
+      const call = { index: 0, id: 'c2', type: 'function', function: { name: sent, arguments: '{}' } }
+      const choice = { index: 0, finish_reason: 'tool_calls' }
+      const told = { id: 'a', created: 1, model: 'm', usage: { prompt_tokens: 9, completion_tokens: 3 } }
+      return {
+        body: { ...told, choices: [{ ...choice, message: { role: 'assistant', tool_calls: [call] } }] },
+      }
+    }
+    vendor.play([{ method: 'POST', path: '/v1/chat/completions', answer: answered }])
+    try {
+      const { status, body } = await ask('/v1/messages', key, {
+        model,
+        max_tokens: 50,
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name, input: {} }] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'y' }] },
+        ],
+        tools: [{ name, input_schema: { type: 'object' } }],
+        tool_choice: { type: 'tool', name },
+      })
+      assert.equal(status, 200)
+      assert.deepEqual(body.content, [{ type: 'tool_use', id: 'c2', name, input: {} }])
+    } finally {
+      vendor.close()
+    }
   })
 
   it('is refused where the client asks for that, and goes to a channel that can carry it', async () => {
