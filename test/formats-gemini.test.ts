@@ -160,6 +160,16 @@ describe('a chat completion sent to Gemini', () => {
     assert.deepEqual(thinking(31_999, 'gemini-2.5-pro'), [31_999, ''])
   })
 
+  it('asks for no more than the model writes', () => {
+    const limit = (model: string) => {
+      const { body, warned } = send({ max_tokens: 100_000 }, model)
+      return [(body.generationConfig as { maxOutputTokens: number }).maxOutputTokens, warned.join()]
+    }
+    assert.deepEqual(limit('gemini-2.5-flash'), [65_536, 'max_tokens'])
+    assert.deepEqual(limit('gemini-2.0-flash'), [8_192, 'max_tokens'])
+    assert.deepEqual(limit('gemini-flash-latest'), [100_000, ''])
+  })
+
   it('names the type of a picture at an address by its ending', () => {
     const typeOf = (url: string) => {
       const { body } = send({

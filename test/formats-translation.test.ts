@@ -561,7 +561,7 @@ describe('messages sent to a provider of chat completions', () => {
 
   it('asks for effort in a word that the model takes, and not at all where it cannot think', () => {
     const effort = (model: string, wish: object) => {
-      const sent = send({ model, max_tokens: 64_000, ...wish })
+      const sent = send({ model, max_tokens: 8_000, ...wish })
       return [sent.body.reasoning_effort, sent.warned.join()]
     }
     const much = { thinking: { type: 'enabled', budget_tokens: 31_999 } }
@@ -578,9 +578,25 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(effort('another-makers', most), ['max', ''])
   })
 
+  it('asks for no more than the model writes, and no more stops than it takes', () => {
+    const limits = (model: string) => {
+      const sent = send({ model, max_tokens: 32_000, stop_sequences: ['a', 'b', 'c', 'd', 'e'] })
+      return [sent.body.max_completion_tokens, (sent.body.stop as string[]).length, sent.warned]
+    }
+    assert.deepEqual(limits('gpt-4o-mini'), [16_384, 4, ['max_tokens', 'stop']])
+    assert.deepEqual(limits('gpt-4.1'), [32_000, 4, ['stop']])
+    assert.deepEqual(limits('another-makers'), [32_000, 5, []])
+    const claude = translate(openaiChat, anthropic, {
+      model: 'claude-3-5-haiku-20241022',
+      messages: [{ role: 'user', content: 'Hi' }],
+      max_tokens: 16_000,
+    })
+    assert.deepEqual([claude.body.max_tokens, claude.warned], [8_192, ['max_tokens']])
+  })
+
   it('does not tell a model that thinks how to choose its words', () => {
     const chosen = (model: string, wish: object) => {
-      const sent = send({ model, max_tokens: 64_000, ...wish })
+      const sent = send({ model, max_tokens: 8_000, ...wish })
       return [saidOf(sent.body, 'temperature', 'top_p', 'stop'), sent.warned]
     }
     const wishes = { temperature: 0.2, top_p: 1, stop_sequences: ['END'] }

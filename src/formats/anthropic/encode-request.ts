@@ -6,7 +6,8 @@ import type { JsonObject } from '../openai/value.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
 import { beginWithUser } from './first-turn.ts'
-import { maxOutputOf, takesSchemas } from './model.ts'
+import { fitLimit } from './limit.ts'
+import { takesSchemas } from './model.ts'
 import { fitSampling } from './sampling.ts'
 import { createStrictness, heldSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
@@ -29,7 +30,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
   const request = withoutCustomTools(given, warnings)
   warnings.foreign('', request)
   warnUnsayable(request, warnings)
-  const maxTokens = request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model)
+  const maxTokens = fitLimit(request, options, warnings)
   const thinking = encodeThinking(request, { home: FORMAT, maxTokens, warnings })
   const { system, messages } = encodeMessages(request, warnings)
   const config = { ...thinking.config, ...encodeOutput(request, warnings) }

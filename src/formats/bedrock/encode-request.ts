@@ -1,5 +1,5 @@
 import { beginWithUser } from '../anthropic/first-turn.ts'
-import { maxOutputOf } from '../anthropic/model.ts'
+import { fitLimit } from '../anthropic/limit.ts'
 import { fitSampling, type Sampling } from '../anthropic/sampling.ts'
 import { heldSchema } from '../anthropic/schema.ts'
 import { encodeThinking } from '../anthropic/thinking.ts'
@@ -178,9 +178,7 @@ type Wishing = Deciding & { readonly options: EncodeOptions }
 type Wishes = { readonly inference: JsonObject; readonly additional: JsonObject }
 
 function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishing): Wishes {
-  const maxTokens = family.isClaude
-    ? (request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model))
-    : request.maxTokens
+  const maxTokens = family.isClaude ? fitLimit(request, options, warnings) : request.maxTokens
   const thinking = family.isClaude
     ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
     : { isOn: false }

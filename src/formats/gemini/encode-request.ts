@@ -8,7 +8,7 @@ import { budgetOf } from '../reasoning.ts'
 import { toolNames } from '../tool-names.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { encodePart, FORMAT, signFirstCall } from './content.ts'
-import { budgetRange, canThink, isThirdGeneration, leastLevel } from './model.ts'
+import { budgetRange, canThink, isThirdGeneration, leastLevel, maxOutputOf } from './model.ts'
 import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
@@ -184,7 +184,7 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
   }
   const config = bodyOf({
     ...(isObject(own) ? own : {}),
-    maxOutputTokens: request.maxTokens,
+    maxOutputTokens: fitLimit(request, warnings),
     temperature: request.temperature,
     topP: request.topP,
     topK: request.topK,
@@ -200,6 +200,13 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
     thinkingConfig: reasoning && encodeThinking(reasoning, request, warnings),
   })
   return Object.keys(config).length === 0 ? undefined : config
+}
+
+function fitLimit({ model, maxTokens }: ChatRequest, warnings: Warnings): number | undefined {
+  const most = maxOutputOf(model)
+  if (maxTokens === undefined || most === undefined || maxTokens <= most) return maxTokens
+  warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  return most
 }
 
 function encodeOutput({ output }: ChatRequest, warnings: Warnings): JsonObject {

@@ -14,7 +14,7 @@ import type {
   ToolChoice,
   ToolResultPart,
 } from '../hub.ts'
-import { fitEffort, fitSampling } from '../openai/model.ts'
+import { fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
@@ -43,7 +43,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
   if (marked.reasoning?.summary !== undefined)
     warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
   const effort = fitEffort(marked, warnings)
-  const request = fitSampling(marked, effort, warnings)
+  const request = fitLimits(fitSampling(marked, effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'responses')
   warnings.foreign('', { extras })
   if (request.topK !== undefined) warnings.lost('top_k', 'has no counterpart and was left out')

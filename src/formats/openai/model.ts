@@ -100,3 +100,32 @@ export function fitSampling(
   }
   return rest
 }
+
+/** The most that the vendor's own models write, by the beginning of the name; more is refused. */
+const MAX_OUTPUT: readonly (readonly [RegExp, number])[] = [
+  [/^gpt-3\.5-turbo(-1106|-0125)?$/, 4_096],
+  [/^(gpt-4-(turbo|vision|1106|0125)|gpt-4o-2024-05-13)/, 4_096],
+  [/^gpt-4(-0613|-0314)?$/, 8_192],
+  [/^(gpt-4o|chatgpt-4o|gpt-5(\.\d)?-chat)/, 16_384],
+  [/^gpt-4\.1/, 32_768],
+  [/^o[134](-|$)/, 100_000],
+  [/^gpt-5/, 128_000],
+]
+
+const MAX_STOPS = 4
+
+/** The request within what the model takes: clients of other vendors' models ask for as much as those write. */
+export function fitLimits(request: ChatRequest, warnings: Warnings): ChatRequest {
+  const { model, maxTokens, stop } = request
+  const most = MAX_OUTPUT.find(([pattern]) => pattern.test(model))?.[1]
+  const isTooLong = most !== undefined && maxTokens !== undefined && maxTokens > most
+  const isTooMany = ruleOf(model) !== undefined && stop !== undefined && stop.length > MAX_STOPS
+  if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  if (isTooMany) warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
+  if (!isTooLong && !isTooMany) return request
+  return {
+    ...request,
+    ...(isTooLong && { maxTokens: most }),
+    ...(isTooMany && { stop: stop.slice(0, MAX_STOPS) }),
+  }
+}

@@ -3,7 +3,7 @@ import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
 import type { ChatRequest, Message, Output, Part, ReasoningPart, TextPart, Tool, ToolChoice } from '../hub.ts'
-import { canThink, fitEffort, fitSampling } from '../openai/model.ts'
+import { canThink, fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { sharedFields } from '../openai-chat/encode-request.ts'
 import { nativeSignature } from '../signature.ts'
@@ -30,7 +30,7 @@ export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}):
   const warnings = createWarnings(FORMAT)
   const marked = withoutCacheMarks(given, warnings)
   const effort = fitEffort(marked, warnings)
-  const request = fitSampling(withoutIdleThoughts(marked), effort, warnings)
+  const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'openai-chat')
   warnings.foreign('', { extras })
   warnUnsayable(request, warnings)
