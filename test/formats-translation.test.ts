@@ -402,6 +402,21 @@ describe('a chat completion sent to a provider of messages', () => {
     })
   })
 
+  it('tells the tools of earlier calls where the client offers none any longer', () => {
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const { body, warned } = send({
+      messages: [
+        { role: 'user', content: 'x' },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'a', content: 'y' },
+        { role: 'user', content: 'Sum it up.' },
+      ],
+    })
+    assert.deepEqual(body.tools, [{ name: 'f', input_schema: { type: 'object' } }])
+    assert.deepEqual(body.tool_choice, { type: 'none' })
+    assert.deepEqual(warned, [])
+  })
+
   it('begins with the user, whatever the client begins with', () => {
     const alone = send({ messages: [{ role: 'system', content: 'Write a poem.' }] })
     assert.deepEqual(saidOf(alone.body, 'system', 'messages'), {

@@ -3,6 +3,7 @@ import { type GenerateContentResponse, GoogleGenAI } from '@google/genai'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import OpenAI from 'openai'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
+import { withCalledTools } from '../../src/formats/anthropic/encode-request.ts'
 import { anthropic } from '../../src/formats/anthropic/format.ts'
 import { takesOneSampling, takesSchemas, thinksAdaptively } from '../../src/formats/anthropic/model.ts'
 import { heldSchema } from '../../src/formats/anthropic/schema.ts'
@@ -442,7 +443,8 @@ export function merged(request: ChatRequest): ChatRequest {
   return { ...request, messages }
 }
 
-function fitAnthropicRequest(request: ChatRequest): ChatRequest {
+function fitAnthropicRequest(given: ChatRequest): ChatRequest {
+  const request = withCalledTools(given)
   const { tools, toolChoice, parallelTools, choices, reasoning, output, maxTokens: _, ...rest } = request
   const effort = reasoning?.effort
   const isBudgeted =

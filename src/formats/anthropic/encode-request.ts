@@ -27,7 +27,7 @@ const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code f
 
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCustomTools(given, warnings)
+  const request = withCalledTools(withoutCustomTools(given, warnings))
   warnings.foreign('', request)
   warnUnsayable(request, warnings)
   const maxTokens = fitLimit(request, options, warnings)
@@ -135,6 +135,20 @@ function trimLast(turns: readonly Turn[]): void {
 }
 
 // --- Tools --------------------------------------------------------------------------------------------------------
+
+/** Calls in the conversation are refused unless tools are told: those that were called are, and may not be called. */
+export function withCalledTools(request: ChatRequest): ChatRequest {
+  if (request.tools !== undefined && request.tools.length > 0) return request
+  const names = new Set(
+    request.messages.flatMap(({ content }) =>
+      content.flatMap(part => (part.type === 'toolCall' ? [part.name] : [])),
+    ),
+  )
+  if (names.size === 0) return request
+  const { parallelTools: _, ...rest } = request
+  const tools = [...names].map((name): Tool => ({ type: 'function', name, parameters: { type: 'object' } }))
+  return { ...rest, tools, toolChoice: { mode: 'none' } }
+}
 
 function encodeTools(
   { tools, toolChoice, model }: ChatRequest,
