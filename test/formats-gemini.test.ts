@@ -143,6 +143,45 @@ describe('a chat completion sent to Gemini', () => {
     assert.deepEqual(send(high, 'gemini-2.0-flash').warned, ['reasoning'])
   })
 
+  it('asks for no more thought than the model takes, however much another vendor’s model would', () => {
+    const thinking = (budget_tokens: number, model: string) => {
+      const messages = [{ role: 'user', content: 'Hi' }]
+      const request = read(anthropic, {
+        model,
+        messages,
+        max_tokens: 64_000,
+        thinking: { type: 'enabled', budget_tokens },
+      })
+      const { body, warnings } = gemini.encodeRequest({ ...request, model })
+      const config = body.generationConfig as { thinkingConfig: { thinkingBudget: number } }
+      return [config.thinkingConfig.thinkingBudget, warnings.map(({ field }) => field).join()]
+    }
+    assert.deepEqual(thinking(31_999, 'gemini-2.5-flash'), [24_576, 'reasoning.budget'])
+    assert.deepEqual(thinking(31_999, 'gemini-2.5-pro'), [31_999, ''])
+  })
+
+  it('asks for no more than the model writes', () => {
+    const limit = (model: string) => {
+      const { body, warned } = send({ max_tokens: 100_000 }, model)
+      return [(body.generationConfig as { maxOutputTokens: number }).maxOutputTokens, warned.join()]
+    }
+    assert.deepEqual(limit('gemini-2.5-flash'), [65_536, 'max_tokens'])
+    assert.deepEqual(limit('gemini-2.0-flash'), [8_192, 'max_tokens'])
+    assert.deepEqual(limit('gemini-flash-latest'), [100_000, ''])
+  })
+
+  it('names the type of a picture at an address by its ending', () => {
+    const typeOf = (url: string) => {
+      const { body } = send({
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      })
+      return body.contents[0]?.parts[0]?.fileData?.mimeType
+    }
+    assert.equal(typeOf('https://pictures.example/a.PNG?size=2'), 'image/png')
+    assert.equal(typeOf('https://pictures.example/a.webp'), 'image/webp')
+    assert.equal(typeOf('https://pictures.example/a'), 'image/jpeg')
+  })
+
   it('adds a turn to a request of instructions alone', () => {
     const { body, warned } = send({ messages: [{ role: 'system', content: 'Be brief.' }] })
     assert.deepEqual(body.contents, [{ role: 'user', parts: [{ text: ' ' }] }])
@@ -232,6 +271,21 @@ describe('a request in Gemini’s format', () => {
         ['call_1', 'a'],
       ],
     )
+  })
+
+  it('lets every generation of Claude think in the way that it takes', () => {
+    const thinking = (model: string, thinkingBudget: number) => {
+      const request = read(gemini, { ...HI, generationConfig: { thinkingConfig: { thinkingBudget } } }, model)
+      const { thinking: how, output_config: config } = anthropic.encodeRequest(request).body
+      return [how, config]
+    }
+    const adaptive = { type: 'adaptive', display: 'omitted' }
+    assert.deepEqual(thinking('claude-sonnet-4-5', -1), [
+      { type: 'enabled', budget_tokens: 16_384 },
+      undefined,
+    ])
+    assert.deepEqual(thinking('claude-sonnet-4-6', -1), [adaptive, undefined])
+    assert.deepEqual(thinking('claude-opus-4-7', 8_000), [adaptive, { effort: 'high' }])
   })
 
   it('keeps what only Gemini knows for Gemini, and says that others do not', () => {

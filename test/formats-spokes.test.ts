@@ -152,10 +152,11 @@ describe('chats for Bedrock', () => {
   it('hold newer Claudes to a schema, and ask others in words', () => {
     const output = { type: 'schema', schema: WEATHER.parameters, name: 'report' } as const
     const held = fields(bedrock, { ...HELLO, model: CLAUDE, output })
+    const schema = JSON.stringify({ ...WEATHER.parameters, additionalProperties: false })
     assert.deepEqual(held.body.outputConfig, {
       textFormat: {
         type: 'json_schema',
-        structure: { jsonSchema: { schema: JSON.stringify(WEATHER.parameters), name: 'report' } },
+        structure: { jsonSchema: { schema, name: 'report' } },
       },
     })
     assert.deepEqual(held.lost, [])

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { answerOf, eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
+import { fittedNames, restoringNames, withFittedNames } from '../src/formats/fitted-names.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
 import type { ChatAnswer, ChatRequest, Part } from '../src/formats/hub.ts'
 import { FORMATS } from '../src/formats/index.ts'
@@ -26,6 +27,51 @@ function translate(from: Format, to: Format, body: unknown) {
 /** A body as far as it matters to a test. */
 const fields = (body: object, ...names: readonly string[]) =>
   Object.fromEntries(names.map(name => [name, (body as Record<string, unknown>)[name]]))
+
+/** Those of the fields that are there. */
+const saidOf = (body: object, ...names: readonly string[]) =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))
+
+describe('names of tools that a vendor refuses', () => {
+  const read = (...names: readonly string[]) => {
+    const tools = names.map(name => ({ type: 'function', function: { name } }))
+    const decoded = openaiChat.decodeRequest({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x' }],
+      tools,
+    })
+    assert.ok('request' in decoded)
+    return decoded.request
+  }
+
+  it('are left as they are where they are taken', () => {
+    assert.equal(fittedNames(read('a_b-c'), 'anthropic'), undefined)
+    assert.equal(fittedNames(read('a.b'), 'gemini'), undefined)
+    assert.equal(fittedNames(read('any thing'), 'ollama'), undefined)
+  })
+
+  it('stay apart, and come back in a stream', () => {
+    const request = read('a.b', 'a:b', 'good')
+    const names = fittedNames(request, 'anthropic')
+    const sent = withFittedNames(request, names).tools?.map(tool => ('name' in tool ? tool.name : ''))
+    assert.equal(new Set(sent).size, 3)
+    assert.ok(sent?.every(name => /^[\w-]{1,64}$/.test(name)))
+    assert.equal(sent?.[2], 'good')
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [{ type: 'toolCall', id: 'c', name: sent?.[1] ?? '', arguments: '{}' }],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    const encoder = restoringNames(openaiChat.createStreamEncoder({ ambience }), names)
+    const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
+    assert.match(text, /"name":"a:b"/)
+  })
+})
 
 describe('a chat completion sent to a provider of messages', () => {
   const send = (body: object) =>
@@ -141,6 +187,31 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(warned, [])
   })
 
+  it('takes no word for more than a word', () => {
+    const input_audio = { data: 'AAAA', format: '__proto__' }
+    const spoken = send({ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio }] }] })
+    assert.deepEqual(spoken.warned, ['messages[0].content[0]'])
+    assert.equal(send({ reasoning_effort: 'constructor' }).body.thinking, undefined)
+  })
+
+  it('calls a picture what its bytes say, whatever the client calls it', () => {
+    const sourceOf = (url: string) => {
+      const { body } = send({
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      })
+      const [turn] = body.messages as { content: { source: unknown }[] }[]
+      return turn?.content[0]?.source
+    }
+    const inline = (media_type: string, data: string) => ({ type: 'base64', media_type, data })
+    const jpeg = inline('image/jpeg', '/9j/4AAQSkZJRg==')
+    assert.deepEqual(sourceOf('data:image/png;base64,/9j/4AAQSkZJRg=='), jpeg)
+    assert.deepEqual(sourceOf('data:image/jpg;base64,/9j/4AAQ\nSkZJRg=='), jpeg)
+    assert.deepEqual(sourceOf('data:;base64,iVBORw0KGgo='), inline('image/png', 'iVBORw0KGgo='))
+    assert.deepEqual(sourceOf('data:image/jpg;charset=utf-8;base64,AAAA'), inline('image/jpeg', 'AAAA'))
+    // What cannot be read is the vendor's to refuse.
+    assert.deepEqual(sourceOf('data:image/svg+xml,%zz'), { type: 'url', url: 'data:image/svg+xml,%zz' })
+  })
+
   it('translates every choice of tools', () => {
     const tools = ['a', 'b'].map(name => ({ type: 'function', function: { name, parameters: SCHEMA } }))
     const named = { type: 'function', function: { name: 'a' } }
@@ -162,11 +233,67 @@ describe('a chat completion sent to a provider of messages', () => {
   it('asks for a schema where the model takes one, and in words where it does not', () => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } }
     const newer = send({ response_format })
-    assert.deepEqual(newer.body.output_config, { format: { type: 'json_schema', schema: SCHEMA } })
+    const schema = { ...SCHEMA, additionalProperties: false }
+    assert.deepEqual(newer.body.output_config, { format: { type: 'json_schema', schema } })
     assert.deepEqual(newer.warned, [])
     const older = send({ response_format, model: 'claude-3-5-haiku-20241022' })
     assert.match(String(older.body.system), /"city"/)
     assert.deepEqual(older.warned, ['response_format'])
+  })
+
+  it('asks for a schema without the rules that the vendor refuses, and tells them in words', () => {
+    const schema = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        age: { type: 'integer', description: 'In years.', minimum: 0, maximum: 150 },
+        names: { type: 'array', minItems: 2, items: { type: 'string', format: 'email', pattern: '@' } },
+        pet: { oneOf: [{ type: 'object', properties: { name: { type: 'string' } } }, { type: 'null' }] },
+      },
+      required: ['age'],
+    }
+    const { body, warned } = send({
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema } },
+    })
+    assert.deepEqual((body.output_config as { format: { schema: unknown } }).format.schema, {
+      type: 'object',
+      properties: {
+        age: { type: 'integer', description: 'In years. (minimum: 0, maximum: 150)' },
+        names: {
+          type: 'array',
+          items: { type: 'string', format: 'email', description: '(pattern: "@")' },
+          description: '(minItems: 2)',
+        },
+        pet: {
+          anyOf: [
+            { type: 'object', properties: { name: { type: 'string' } }, additionalProperties: false },
+            { type: 'null' },
+          ],
+        },
+      },
+      required: ['age'],
+      additionalProperties: false,
+    })
+    assert.deepEqual(warned, ['response_format.schema'])
+  })
+
+  it('makes as many tools strict as the vendor takes, of models that take any', () => {
+    const strictOf = (count: number, parameters: object, model = 'claude-sonnet-4-5') => {
+      const tools = Array.from({ length: count }, (_, at) => ({
+        type: 'function',
+        function: { name: `f${at}`, parameters, strict: true },
+      }))
+      const sent = send({ tools, model })
+      const strict = (sent.body.tools as { strict?: boolean }[]).filter(tool => tool.strict).length
+      return [strict, sent.warned.length]
+    }
+    assert.deepEqual(strictOf(22, SCHEMA), [20, 2])
+    const unions = {
+      ...SCHEMA,
+      properties: { city: { type: ['string', 'null'] }, at: { type: ['integer', 'null'] } },
+    }
+    assert.deepEqual(strictOf(10, unions), [8, 2])
+    assert.deepEqual(strictOf(1, SCHEMA, 'claude-opus-4-1-20250805'), [0, 1])
   })
 
   it('says effort as the model understands it, within the limit of the request', () => {
@@ -181,6 +308,133 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(send({ reasoning_effort: 'none' }).body.thinking, { type: 'disabled' })
     const tight = send({ reasoning_effort: 'low', max_tokens: 500 })
     assert.deepEqual([tight.body.thinking, tight.warned], [undefined, ['reasoning_effort']])
+  })
+
+  it('tells a model how to choose its words only as far as that model takes it', () => {
+    const chosen = (body: object) => {
+      const sent = send(body)
+      return [saidOf(sent.body, 'temperature', 'top_p', 'top_k'), sent.warned]
+    }
+    const both = { temperature: 0.7, top_p: 0.9 }
+    assert.deepEqual(chosen(both), [{ temperature: 0.7 }, ['top_p']])
+    assert.deepEqual(chosen({ ...both, model: 'claude-opus-4-1-20250805' }), [
+      { temperature: 0.7 },
+      ['top_p'],
+    ])
+    // A default beside what was chosen is nothing that anybody misses.
+    assert.deepEqual(chosen({ temperature: 0.7, top_p: 1 }), [{ temperature: 0.7 }, []])
+    assert.deepEqual(chosen({ temperature: 1, top_p: 0.9 }), [{ top_p: 0.9 }, []])
+    assert.deepEqual(chosen({ ...both, model: 'claude-sonnet-4-20250514' }), [both, []])
+    assert.deepEqual(chosen({ ...both, model: 'another-makers' }), [both, []])
+    const newest = { ...both, top_k: 5, model: 'claude-opus-4-7' }
+    assert.deepEqual(chosen(newest), [{}, ['temperature', 'top_p', 'top_k']])
+    assert.deepEqual(chosen({ temperature: 1, top_p: 1, model: 'claude-opus-5' }), [{}, []])
+    const thinking = { reasoning_effort: 'high', max_tokens: 9_000 }
+    assert.deepEqual(chosen({ ...thinking, top_p: 0.5 }), [{}, ['top_p']])
+    assert.deepEqual(chosen({ ...thinking, temperature: 1, top_p: 0.97 }), [{ top_p: 0.97 }, []])
+  })
+
+  it('takes functions, as tools were called at first, and answers with a call of one', () => {
+    const first = {
+      model: 'claude-sonnet-4-5',
+      messages: [
+        { role: 'user', content: 'Rain?' },
+        { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"in":"Rome"}' } },
+        { role: 'function', name: 'weather', content: 'dry' },
+        { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"in":"Bern"}' } },
+        { role: 'function', name: 'weather', content: 'wet' },
+      ],
+      functions: [{ name: 'weather', description: 'tells it', parameters: SCHEMA }],
+      function_call: { name: 'weather' },
+    }
+    const { body, warned } = send(first)
+    const used = (id: string, city: string) => ({
+      role: 'assistant',
+      content: [{ type: 'tool_use', id, name: 'weather', input: { in: city } }],
+    })
+    const told = (tool_use_id: string, content: string) => ({
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id, content }],
+    })
+    assert.deepEqual(warned, [])
+    assert.deepEqual(body.messages, [
+      { role: 'user', content: 'Rain?' },
+      used('call_function_1', 'Rome'),
+      told('call_function_1', 'dry'),
+      used('call_function_2', 'Bern'),
+      told('call_function_2', 'wet'),
+    ])
+    assert.deepEqual(body.tools, [{ name: 'weather', description: 'tells it', input_schema: SCHEMA }])
+    assert.deepEqual(body.tool_choice, { type: 'tool', name: 'weather', disable_parallel_tool_use: true })
+
+    const read = openaiChat.decodeRequest(first)
+    assert.ok('request' in read)
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [{ type: 'toolCall', id: 'toolu_1', name: 'weather', arguments: '{"in":"Oslo"}' }],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    const call = { name: 'weather', arguments: '{"in":"Oslo"}' }
+    const whole = openaiChat.encodeAnswer(answer, { ambience, request: read.request })
+    const [choice] = whole.choices as { finish_reason: string; message: Record<string, unknown> }[]
+    assert.deepEqual(
+      [choice?.finish_reason, choice?.message.function_call, choice?.message.tool_calls],
+      ['function_call', call, undefined],
+    )
+    const encoder = openaiChat.createStreamEncoder({ ambience, request: read.request })
+    const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
+    assert.match(text, /"function_call":{"name":"weather","arguments":""}/)
+    assert.match(text, /"function_call":{"arguments":"{\\"in\\":\\"Oslo\\"}"}/)
+    assert.match(text, /"finish_reason":"function_call"/)
+    assert.doesNotMatch(text, /tool_calls/)
+  })
+
+  it('lets the model think as it likes where the client only says that it shall', () => {
+    const free = send({ thinking: { type: 'enabled' } })
+    assert.deepEqual(free.body.thinking, { type: 'enabled', budget_tokens: 16_384 })
+    assert.deepEqual(send({ thinking: { type: 'enabled' }, model: 'claude-opus-4-6' }).body.thinking, {
+      type: 'adaptive',
+    })
+  })
+
+  it('tells the tools of earlier calls where the client offers none any longer', () => {
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const { body, warned } = send({
+      messages: [
+        { role: 'user', content: 'x' },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'a', content: 'y' },
+        { role: 'user', content: 'Sum it up.' },
+      ],
+    })
+    assert.deepEqual(body.tools, [{ name: 'f', input_schema: { type: 'object' } }])
+    assert.deepEqual(body.tool_choice, { type: 'none' })
+    assert.deepEqual(warned, [])
+  })
+
+  it('begins with the user, whatever the client begins with', () => {
+    const alone = send({ messages: [{ role: 'system', content: 'Write a poem.' }] })
+    assert.deepEqual(saidOf(alone.body, 'system', 'messages'), {
+      messages: [{ role: 'user', content: 'Write a poem.' }],
+    })
+    assert.deepEqual(alone.warned, ['messages'])
+    const greeted = send({
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'assistant', content: 'Hello!' },
+        { role: 'user', content: 'Hi' },
+      ],
+    })
+    assert.deepEqual(
+      [(greeted.body.messages as { role: string }[]).map(({ role }) => role), greeted.warned],
+      [['user', 'assistant', 'user'], ['messages']],
+    )
+    assert.equal(greeted.body.system, 'Be brief.')
   })
 
   it('does not let the model think where the vendor would refuse it', () => {
@@ -318,6 +572,57 @@ describe('messages sent to a provider of chat completions', () => {
     const { body, warned } = send({ thinking: { type: 'enabled', budget_tokens: 4_000 }, max_tokens: 9_000 })
     assert.equal(body.reasoning_effort, 'medium')
     assert.deepEqual(warned, ['reasoning.budget'])
+  })
+
+  it('asks for effort in a word that the model takes, and not at all where it cannot think', () => {
+    const effort = (model: string, wish: object) => {
+      const sent = send({ model, max_tokens: 8_000, ...wish })
+      return [sent.body.reasoning_effort, sent.warned.join()]
+    }
+    const much = { thinking: { type: 'enabled', budget_tokens: 31_999 } }
+    assert.deepEqual(effort('gpt-5.1', much), ['high', 'reasoning.budget'])
+    assert.deepEqual(effort('another-makers', much), ['high', 'reasoning.budget'])
+    assert.deepEqual(effort('gpt-4o', much), [undefined, 'reasoning'])
+    const none = { thinking: { type: 'disabled' } }
+    assert.deepEqual(effort('gpt-4.1-mini', none), [undefined, ''])
+    assert.deepEqual(effort('gpt-5.1', none), ['none', ''])
+    assert.deepEqual(effort('gpt-5-mini', none), ['minimal', 'reasoning_effort'])
+    assert.deepEqual(effort('o3', none), ['low', 'reasoning_effort'])
+    const most = { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } }
+    assert.deepEqual(effort('gpt-5.2', most), ['xhigh', 'reasoning_effort'])
+    assert.deepEqual(effort('another-makers', most), ['max', ''])
+  })
+
+  it('asks for no more than the model writes, and no more stops than it takes', () => {
+    const limits = (model: string) => {
+      const sent = send({ model, max_tokens: 32_000, stop_sequences: ['a', 'b', 'c', 'd', 'e'] })
+      return [sent.body.max_completion_tokens, (sent.body.stop as string[]).length, sent.warned]
+    }
+    assert.deepEqual(limits('gpt-4o-mini'), [16_384, 4, ['max_tokens', 'stop']])
+    assert.deepEqual(limits('gpt-4.1'), [32_000, 4, ['stop']])
+    assert.deepEqual(limits('another-makers'), [32_000, 5, []])
+    const claude = translate(openaiChat, anthropic, {
+      model: 'claude-3-5-haiku-20241022',
+      messages: [{ role: 'user', content: 'Hi' }],
+      max_tokens: 16_000,
+    })
+    assert.deepEqual([claude.body.max_tokens, claude.warned], [8_192, ['max_tokens']])
+  })
+
+  it('does not tell a model that thinks how to choose its words', () => {
+    const chosen = (model: string, wish: object) => {
+      const sent = send({ model, max_tokens: 8_000, ...wish })
+      return [saidOf(sent.body, 'temperature', 'top_p', 'stop'), sent.warned]
+    }
+    const wishes = { temperature: 0.2, top_p: 1, stop_sequences: ['END'] }
+    const whole = { temperature: 0.2, top_p: 1, stop: ['END'] }
+    assert.deepEqual(chosen('o3', wishes), [{}, ['temperature', 'stop']])
+    assert.deepEqual(chosen('gpt-5-mini', wishes), [{}, ['temperature', 'stop']])
+    assert.deepEqual(chosen('gpt-4o', wishes), [whole, []])
+    assert.deepEqual(chosen('gpt-5-chat-latest', wishes), [whole, []])
+    assert.deepEqual(chosen('gpt-5.2', wishes), [whole, []])
+    const thinking = { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }
+    assert.deepEqual(chosen('gpt-5.2', { ...wishes, ...thinking }), [{ stop: ['END'] }, ['temperature']])
   })
 
   it('shortens ids that are too long alike in the call and its result', () => {
@@ -686,6 +991,17 @@ describe('a tool that takes free text', () => {
 })
 
 describe('warnings', () => {
+  it('say nothing of what the client has not said', () => {
+    const read = openaiChat.decodeRequest({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x', audio: null }],
+      metadata: null,
+      functions: null,
+    })
+    assert.ok('request' in read)
+    assert.deepEqual(anthropic.encodeRequest(read.request).warnings, [])
+  })
+
   it('fit into a header whatever the client wrote', () => {
     const warnings = createWarnings('x')
     warnings.foreign('', { extras: { y: { 'naïve\r\nset-cookie': 1 }, x: { fine: 1 } } })

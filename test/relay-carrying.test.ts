@@ -5,6 +5,7 @@ import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import { fetchPatiently, openRelay, type Relay } from './support/relay.ts'
+import { type Seen, startReplay } from './support/replay.ts'
 
 let relay: Relay
 before(async () => {
@@ -48,6 +49,45 @@ describe('what a format cannot carry', () => {
     assert.match(streamed.headers.get('x-sluice-warnings') ?? '', /seed: /)
     const plain = await ask('/v1/chat/completions', key, say(model))
     assert.equal(plain.headers.get('x-sluice-warnings'), null)
+  })
+
+  it('may be the name of a tool: it goes out in another form and comes back as the client knows it', async () => {
+    const vendor = await startReplay()
+    const { key } = await relay.newToken()
+    const name = `mcp__${'long'.repeat(20)}.read`
+    const { model } = await relay.serve('gpt-4.1', { type: 1, base_url: vendor.url })
+    const answered = (seen: Seen) => {
+      const [tool] = seen.body.tools
+      const [, { tool_calls: calls }] = seen.body.messages
+      const sent = tool.function.name as string
+      assert.match(sent, /^[\w-]{1,64}$/)
+      assert.equal(calls[0].function.name, sent)
+      assert.deepEqual(seen.body.tool_choice, { type: 'function', function: { name: sent } })
+      const call = { index: 0, id: 'c2', type: 'function', function: { name: sent, arguments: '{}' } }
+      const choice = { index: 0, finish_reason: 'tool_calls' }
+      const told = { id: 'a', created: 1, model: 'm', usage: { prompt_tokens: 9, completion_tokens: 3 } }
+      return {
+        body: { ...told, choices: [{ ...choice, message: { role: 'assistant', tool_calls: [call] } }] },
+      }
+    }
+    vendor.play([{ method: 'POST', path: '/v1/chat/completions', answer: answered }])
+    try {
+      const { status, body } = await ask('/v1/messages', key, {
+        model,
+        max_tokens: 50,
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name, input: {} }] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'y' }] },
+        ],
+        tools: [{ name, input_schema: { type: 'object' } }],
+        tool_choice: { type: 'tool', name },
+      })
+      assert.equal(status, 200)
+      assert.deepEqual(body.content, [{ type: 'tool_use', id: 'c2', name, input: {} }])
+    } finally {
+      vendor.close()
+    }
   })
 
   it('is refused where the client asks for that, and goes to a channel that can carry it', async () => {
@@ -244,6 +284,31 @@ describe('errors in the client’s own shape', () => {
     }
   })
 
+  it('by the word that clients look for where a prompt is too long, however the vendor says it', async () => {
+    const vendor = await startReplay()
+    const { key } = await relay.newToken()
+    const message = 'prompt is too long: 250000 tokens > 200000 maximum'
+    const claude = { type: 'error', error: { type: 'invalid_request_error', message } }
+    const google = {
+      error: { code: 400, status: 'INVALID_ARGUMENT', message: 'The input token count exceeds the maximum' },
+    }
+    try {
+      for (const [type, path, body] of [
+        [14, '/v1/messages', claude],
+        [24, '/v1beta/models/gemini-2.5-pro:generateContent', google],
+      ] as const) {
+        const { model } = await relay.serve('gemini-2.5-pro', { type, base_url: vendor.url })
+        vendor.play([{ method: 'POST', path, answer: () => ({ status: 400, body }) }])
+        const answer = await ask('/v1/chat/completions', key, say(model))
+        assert.equal(answer.status, 400)
+        assert.equal(answer.body.error.code, 'context_length_exceeded')
+        assert.equal(answer.body.error.message, body.error.message)
+      }
+    } finally {
+      vendor.close()
+    }
+  })
+
   it('on Gemini’s routes', async () => {
     const { key } = await relay.newToken()
     const path = '/v1beta/models/nothing-like-it:generateContent'
@@ -258,6 +323,34 @@ describe('errors in the client’s own shape', () => {
     const bad = await ask(`${path}?key=${key}`, null, { contents: 5 })
     assert.equal(bad.status, 400)
     assert.match(bad.body.error.message, /contents/)
+  })
+
+  it('where the client asks for a list, or for what is not offered', async () => {
+    const { key } = await relay.newToken()
+    const of = (path: string, headers: Readonly<Record<string, string>>, method = 'GET') =>
+      relay.api(method, path, undefined, { token: null, headers })
+    const google = { 'x-goog-api-key': key }
+    const unknown = await of('/v1beta/models/nothing-like-it', google)
+    assert.deepEqual([unknown.status, unknown.body.error.status], [404, 'NOT_FOUND'])
+    const wrong = await of('/v1beta/models', { 'x-goog-api-key': 'sk-wrong' })
+    assert.deepEqual([wrong.status, wrong.body.error.status], [401, 'UNAUTHENTICATED'])
+    const method = await of('/v1beta/models/any:batchGenerateContent', google, 'POST')
+    assert.deepEqual([method.status, method.body.error.status], [404, 'NOT_FOUND'])
+    const claude = { 'x-api-key': key, 'anthropic-version': '2023-06-01' }
+    for (const path of ['/v1/models/nothing-like-it', '/v1/messages/batches']) {
+      const { status, body, headers } = await of(path, claude)
+      assert.deepEqual([status, body.type, body.error.type], [404, 'error', 'not_found_error'])
+      assert.equal(headers.get('request-id'), body.request_id)
+    }
+    const common = await of('/v1/models/nothing-like-it', { authorization: `Bearer ${key}` })
+    assert.equal(common.body.error.code, 'model_not_found')
+  })
+
+  it('and Gemini’s own path lists in its words, whatever header brings the token', async () => {
+    const { model } = await serveGpt()
+    const { key } = await relay.newToken()
+    const { body } = await relay.api('GET', '/v1beta/models', undefined, { token: key })
+    assert.ok(body.models.some(({ name }: { name: string }) => name === `models/${model}`))
   })
 })
 

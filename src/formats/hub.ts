@@ -199,6 +199,8 @@ export type ChatRequest = Extendable & {
   readonly tools?: readonly Tool[]
   readonly toolChoice?: ToolChoice
   readonly parallelTools?: boolean
+  /** Tools were offered as `functions`, and the client knows one `function_call` an answer (openai-chat, its first form). */
+  readonly isFirstForm?: true
   /** Tokens that each choice may have, its reasoning included. */
   readonly maxTokens?: number
   readonly temperature?: number

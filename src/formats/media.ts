@@ -1,4 +1,9 @@
 import type { MediaPart, MediaSource } from './hub.ts'
+import { pictureTypeOf } from './picture-type.ts'
+
+/** Tools that write base64 break it into lines, the first of which is not long. */
+const FIRST_LINE = 1_024
+const BREAKS = /\s+/g
 
 /** `data:image/png;base64,…` taken apart; undefined for any other address. */
 export function parseDataUrl(url: string): { readonly mediaType: string; readonly data: string } | undefined {
@@ -8,8 +13,28 @@ export function parseDataUrl(url: string): { readonly mediaType: string; readonl
   const header = url.slice('data:'.length, comma)
   const rest = url.slice(comma + 1)
   const isBase64 = header.endsWith(';base64')
-  const mediaType = (isBase64 ? header.slice(0, -';base64'.length) : header) || 'text/plain'
-  return { mediaType, data: isBase64 ? rest : Buffer.from(decodeURIComponent(rest)).toString('base64') }
+  const told = isBase64 ? header.slice(0, -';base64'.length) : header
+  const data = isBase64 ? unbroken(rest) : escapedBytes(rest)
+  return data === undefined ? undefined : { mediaType: typeOf(told, data), data }
+}
+
+const unbroken = (base64: string): string =>
+  /\s/.test(base64.slice(0, FIRST_LINE)) ? base64.replace(BREAKS, '') : base64
+
+function escapedBytes(text: string): string | undefined {
+  try {
+    return Buffer.from(decodeURIComponent(text)).toString('base64')
+  } catch {
+    return undefined
+  }
+}
+
+/** Vendors refuse a picture that is not what it is said to be, and clients often guess: its own bytes know better. */
+function typeOf(told: string, data: string): string {
+  if (told !== '' && !told.startsWith('image/')) return told
+  const [type = ''] = told.split(';')
+  const written = type === 'image/jpg' ? 'image/jpeg' : type
+  return pictureTypeOf(data) ?? (written || 'text/plain')
 }
 
 export const dataUrl = (mediaType: string, data: string): string => `data:${mediaType};base64,${data}`

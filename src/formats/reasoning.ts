@@ -9,7 +9,8 @@ const BUDGETS: Readonly<Record<string, number>> = {
 }
 
 /** Undefined for a word that only its vendor knows. */
-export const budgetOf = (effort: string): number | undefined => BUDGETS[effort]
+export const budgetOf = (effort: string): number | undefined =>
+  Object.hasOwn(BUDGETS, effort) ? BUDGETS[effort] : undefined
 
 /** The least effort that is worth as much. */
 export function effortOf(budget: number): string {

@@ -24,7 +24,10 @@ export function createWarnings(...home: readonly string[]): Warnings {
     foreign(path, { extras = {} }) {
       for (const [format, fields] of Object.entries(extras)) {
         if (home.includes(format)) continue
-        for (const name of Object.keys(fields)) lost(`${path}${name}`, 'has no counterpart and was left out')
+        for (const [name, value] of Object.entries(fields)) {
+          // Clients spell out what they do not say as null.
+          if (value !== null) lost(`${path}${name}`, 'has no counterpart and was left out')
+        }
       }
     },
     list: () => warnings,

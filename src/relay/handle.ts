@@ -11,7 +11,7 @@ import { closerInput } from './count.ts'
 import type { Errand, RelayDeps } from './errand.ts'
 import { identify } from './identify.ts'
 import { listFormat, tellModel, tellModels } from './models.ts'
-import { operationAt } from './operations/index.ts'
+import { operationAt, VOICES } from './operations/index.ts'
 import type { OperationSpec, Work } from './operations/operation.ts'
 import { priceWork } from './price.ts'
 import { keyOf } from './repeat.ts'
@@ -144,6 +144,17 @@ function modelIn(escaped: string | undefined): string | undefined {
   }
 }
 
+const MESSAGES = /^\/v1\/messages\//
+const GEMINI = /^\/v1beta\//
+
+/** In whose words a client is told of an error that asks for a list, or for what is not offered. */
+function voiceAt(path: string, request: IncomingMessage): Voice | undefined {
+  if (MESSAGES.test(path)) return VOICES.anthropic
+  if (GEMINI.test(path)) return VOICES.gemini
+  const format = MODELS.test(path) ? listFormat(request) : 'openai'
+  return format === 'openai' ? undefined : VOICES[format]
+}
+
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const READS = ['GET', 'HEAD']
 const BILLING = /^\/(v1\/)?dashboard\/billing\//
@@ -199,7 +210,11 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     const models = spec ? null : MODELS.exec(path)
     const run = () => {
       if (models) {
-        if (!READS.includes(request.method ?? '')) throw wrongMethod(path, READS, request.method)
+        if (!READS.includes(request.method ?? '')) {
+          // A method behind a model's name that is not offered here.
+          if (request.method === 'POST' && path.includes(':')) throw notServed(request)
+          throw wrongMethod(path, READS, request.method)
+        }
         return listModels(request, response, modelIn(models[1]), requestId)
       }
       if (!spec) {
@@ -210,6 +225,8 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
       return walk(deps, spec, request, response, requestId)
     }
-    Promise.try(run).catch(error => fail(response, error, { voice: spec?.voice, requestId }))
+    Promise.try(run).catch(error =>
+      fail(response, error, { voice: spec ? spec.voice : voiceAt(path, request), requestId }),
+    )
   }
 }

@@ -9,10 +9,13 @@ export type ListedModel = {
 
 export type ListFormat = 'openai' | 'anthropic' | 'gemini'
 
-/** Spec 4.5: the request's headers choose the format, and nothing else. */
-export function listFormat({ headers, url }: IncomingMessage): ListFormat {
+const GEMINI_ONLY = /^\/+v1beta\//
+
+/** Spec 4.5: under `/v1` the request's headers choose the format, and nothing else. */
+export function listFormat({ headers, url = '' }: IncomingMessage): ListFormat {
+  if (GEMINI_ONLY.test(url)) return 'gemini'
   if (headers['x-api-key'] !== undefined && headers['anthropic-version'] !== undefined) return 'anthropic'
-  const query = new URLSearchParams(url?.split('?')[1] ?? '')
+  const query = new URLSearchParams(url.split('?')[1] ?? '')
   if (headers['x-goog-api-key'] !== undefined || query.has('key')) return 'gemini'
   return 'openai'
 }

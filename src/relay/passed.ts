@@ -80,6 +80,13 @@ type Words = {
   readonly error?: ChatError | undefined
 }
 
+/** Clients look for some troubles by the common word, which most vendors have none for. */
+function codeOf(code: unknown, status: number, error: ChatError | undefined): unknown {
+  const isSilent = code === null || code === status
+  const meant = isSilent && error ? ERROR_KINDS[error.kind] : {}
+  return 'code' in meant ? meant.code : code
+}
+
 function told({ parsed, status, otherwise, type, error }: Words, channel: RelayChannel): PassedError {
   const outer = objectOf(parsed)
   const inner = objectOf(outer.error)
@@ -92,7 +99,7 @@ function told({ parsed, status, otherwise, type, error }: Words, channel: RelayC
     otherwise
   const message = cleaned(words, channel)
   const clean = (value: unknown) => (typeof value === 'string' ? cleaned(value, channel) : undefined)
-  const code = inner.code ?? outer.code ?? null
+  const code = codeOf(inner.code ?? outer.code ?? null, status, error)
   return {
     status,
     message,

@@ -3,8 +3,10 @@ import { type GenerateContentResponse, GoogleGenAI } from '@google/genai'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import OpenAI from 'openai'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
+import { withCalledTools } from '../../src/formats/anthropic/encode-request.ts'
 import { anthropic } from '../../src/formats/anthropic/format.ts'
-import { thinksAdaptively } from '../../src/formats/anthropic/model.ts'
+import { takesOneSampling, takesSchemas, thinksAdaptively } from '../../src/formats/anthropic/model.ts'
+import { heldSchema } from '../../src/formats/anthropic/schema.ts'
 import { bedrock } from '../../src/formats/bedrock/format.ts'
 import { cohere } from '../../src/formats/cohere/format.ts'
 import { compact } from '../../src/formats/fields.ts'
@@ -12,10 +14,12 @@ import type { Format, Outbound } from '../../src/formats/format.ts'
 import { gemini } from '../../src/formats/gemini/format.ts'
 import { borderAt } from '../../src/formats/gemini/grounding.ts'
 import { isEmptySchema } from '../../src/formats/gemini/schema.ts'
-import type { ChatAnswer, ChatRequest, Choice, Message, Part } from '../../src/formats/hub.ts'
+import type { ChatAnswer, ChatRequest, Choice, Message, Part, Tool } from '../../src/formats/hub.ts'
 import { ollama } from '../../src/formats/ollama/format.ts'
+import type { JsonObject } from '../../src/formats/openai/value.ts'
 import { openaiChat } from '../../src/formats/openai-chat/format.ts'
 import { responses } from '../../src/formats/responses/format.ts'
+import { createWarnings } from '../../src/formats/warnings.ts'
 import type { FormatRecordings, SOURCES } from './format-recordings.ts'
 
 /** What a client's own SDK understood of an answer. */
@@ -56,8 +60,10 @@ const answering = (bytes: Buffer | string, contentType: string) => async () =>
 
 const chatClient: Client = {
   format: openaiChat,
-  fitRequest: ({ includeUsage: _, ...request }) => ({
+  fitRequest: ({ includeUsage: _, reasoning, ...request }) => ({
     ...request,
+    // That the model decides how much it thinks has no word here: it is what models do.
+    ...(reasoning && !reasoning.isAdaptive && { reasoning }),
     ...(request.output?.type === 'schema' && { output: { name: 'answer', ...request.output } }),
   }),
   fitAnswer: answer => ({
@@ -437,19 +443,25 @@ export function merged(request: ChatRequest): ChatRequest {
   return { ...request, messages }
 }
 
-function fitAnthropicRequest(request: ChatRequest): ChatRequest {
+function fitAnthropicRequest(given: ChatRequest): ChatRequest {
+  const request = withCalledTools(given)
   const { tools, toolChoice, parallelTools, choices, reasoning, output, maxTokens: _, ...rest } = request
   const effort = reasoning?.effort
   const isBudgeted =
     reasoning?.budget !== undefined || (effort !== 'none' && !thinksAdaptively(request.model))
+  const { temperature, topP } = request
+  const isPair = temperature !== undefined && topP !== undefined && takesOneSampling(request.model)
   return compact<ChatRequest>({
     ...rest,
+    // Of two that exclude each other, a default is not worth saying.
+    temperature: isPair && temperature === 1 && topP !== 1 ? undefined : temperature,
+    topP: isPair && topP === 1 ? undefined : topP,
     messages: request.messages.map(message => ({
       ...message,
       role: message.role === 'developer' ? 'system' : message.role,
       content: message.content.filter(part => part.type !== 'text' || part.text !== ''),
     })),
-    tools: tools?.length === 0 ? undefined : tools,
+    tools: tools?.length === 0 ? undefined : tools?.map(tool => fitAnthropicTool(tool, request.model)),
     // Without tools there is nothing to choose, and a choice is spelled out only where calls must come one by one.
     toolChoice: tools === undefined || toolChoice?.mode === 'auto' ? undefined : toolChoice,
     parallelTools:
@@ -457,8 +469,20 @@ function fitAnthropicRequest(request: ChatRequest): ChatRequest {
     choices: choices === 1 ? undefined : choices,
     // A limit must be given; how the model thinks depends on its generation.
     reasoning: isBudgeted || effort === undefined ? undefined : { effort },
-    output: output?.type === 'schema' ? { type: output.type, schema: output.schema } : output,
+    output: output?.type === 'schema' ? { type: output.type, schema: closed(output.schema) } : output,
   })
+}
+
+/** What is held to a schema is closed to other properties: no model would have added any. */
+const closed = (schema: JsonObject): JsonObject => heldSchema(schema, '', createWarnings())
+
+function fitAnthropicTool(tool: Tool, model: string): Tool {
+  if (tool.type !== 'function') return tool
+  const { strict, parameters, ...rest } = tool
+  const isStrict = strict === true && takesSchemas(model)
+  const isSaid = isStrict || (strict === false && takesSchemas(model))
+  const fitted = parameters && isStrict ? closed(parameters) : parameters
+  return { ...rest, ...(fitted && { parameters: fitted }), ...(isSaid && { strict }) }
 }
 
 function fitAnthropicPart(part: Part): Part {

@@ -5,7 +5,11 @@ import type { ChatRequest, Message, Tool, ToolChoice } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
-import { maxOutputOf, takesSchemas } from './model.ts'
+import { beginWithUser } from './first-turn.ts'
+import { fitLimit } from './limit.ts'
+import { takesSchemas } from './model.ts'
+import { fitSampling } from './sampling.ts'
+import { createStrictness, heldSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
 
 /** Wishes that no field of this format can say. */
@@ -23,13 +27,13 @@ const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code f
 
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCustomTools(given, warnings)
+  const request = withCalledTools(withoutCustomTools(given, warnings))
   warnings.foreign('', request)
   warnUnsayable(request, warnings)
-  const maxTokens = request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model)
+  const maxTokens = fitLimit(request, options, warnings)
   const thinking = encodeThinking(request, { home: FORMAT, maxTokens, warnings })
   const { system, messages } = encodeMessages(request, warnings)
-  const config = { ...thinking.config, ...encodeOutput(request) }
+  const config = { ...thinking.config, ...encodeOutput(request, warnings) }
   const body = bodyOf({
     ...ownExtras(FORMAT, request),
     model: request.model,
@@ -95,9 +99,22 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
     warnings.lost('response_format', 'JSON is asked for in words')
   }
   trimLast(turns)
+  const begun = beginWithUser(
+    {
+      system,
+      turns,
+      turnOf: (content): Turn => ({ role: 'user', content, extras: {} }),
+      textOf: text => ({ type: 'text', text }),
+    },
+    warnings,
+  )
   return {
-    system: system.length === 0 ? undefined : plainOrList(system),
-    messages: turns.map(({ role, content, extras }) => ({ ...extras, role, content: plainOrList(content) })),
+    system: begun.system.length === 0 ? undefined : plainOrList(begun.system),
+    messages: begun.turns.map(({ role, content, extras }) => ({
+      ...extras,
+      role,
+      content: plainOrList(content),
+    })),
   }
 }
 
@@ -119,11 +136,26 @@ function trimLast(turns: readonly Turn[]): void {
 
 // --- Tools --------------------------------------------------------------------------------------------------------
 
+/** Calls in the conversation are refused unless tools are told: those that were called are, and may not be called. */
+export function withCalledTools(request: ChatRequest): ChatRequest {
+  if (request.tools !== undefined && request.tools.length > 0) return request
+  const names = new Set(
+    request.messages.flatMap(({ content }) =>
+      content.flatMap(part => (part.type === 'toolCall' ? [part.name] : [])),
+    ),
+  )
+  if (names.size === 0) return request
+  const { parallelTools: _, ...rest } = request
+  const tools = [...names].map((name): Tool => ({ type: 'function', name, parameters: { type: 'object' } }))
+  return { ...rest, tools, toolChoice: { mode: 'none' } }
+}
+
 function encodeTools(
-  { tools, toolChoice }: ChatRequest,
+  { tools, toolChoice, model }: ChatRequest,
   warnings: Warnings,
 ): readonly JsonObject[] | undefined {
   const only = toolChoice?.only
+  const canBeStrict = createStrictness()
   const isAllowed = (tool: Tool) =>
     only === undefined || isNamed(toolChoice) || (tool.type !== 'vendor' && only.includes(tool.name))
   return tools?.filter(isAllowed).flatMap((tool, index) => {
@@ -134,13 +166,16 @@ function encodeTools(
     }
     warnings.foreign(`tools[${index}].`, tool)
     const { name, description, parameters, strict, cache } = tool
+    const schema = { type: 'object', ...parameters }
+    const isStrict = strict === true && takesSchemas(model) && canBeStrict(schema)
+    if (strict && !isStrict) warnings.lost(`tools[${index}].strict`, 'cannot be promised and was left out')
     return [
       bodyOf({
         ...ownExtras(FORMAT, tool),
         name,
         description,
-        input_schema: { type: 'object', ...parameters },
-        strict,
+        input_schema: isStrict ? heldSchema(schema, `tools[${index}].parameters`, warnings) : schema,
+        strict: isStrict || (takesSchemas(model) && strict === false ? false : undefined),
         ...cacheControl(cache),
       }),
     ]
@@ -171,17 +206,8 @@ function encodeToolChoice({ tools = [], toolChoice, parallelTools }: ChatRequest
 // --- Wishes -------------------------------------------------------------------------------------------------------
 
 function encodeSampling(request: ChatRequest, isThinking: boolean, warnings: Warnings): JsonObject {
-  const { temperature, topP, topK } = request
-  if (isThinking) {
-    if (temperature !== undefined && temperature !== 1) {
-      warnings.lost('temperature', 'cannot be set while the model thinks and was left out')
-    }
-    if (topK !== undefined) warnings.lost('top_k', 'cannot be set while the model thinks and was left out')
-    return { temperature: temperature === 1 ? 1 : undefined, top_p: topP }
-  }
-  if (temperature !== undefined && temperature > 1)
-    warnings.lost('temperature', 'was lowered to 1, the highest')
-  return { temperature: temperature && Math.min(temperature, 1), top_p: topP, top_k: topK }
+  const { temperature, topP, topK } = fitSampling(request, isThinking, warnings)
+  return { temperature, top_p: topP, top_k: topK }
 }
 
 function encodeStop(stop: readonly string[] | undefined, warnings: Warnings): readonly string[] | undefined {
@@ -202,9 +228,10 @@ function encodeTier(tier: string | undefined, warnings: Warnings): string | unde
   return TIERS[tier]
 }
 
-function encodeOutput({ output, model }: ChatRequest): JsonObject {
+function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject {
   if (output?.type !== 'schema' || !takesSchemas(model)) return {}
-  return { format: { type: 'json_schema', schema: output.schema } }
+  const schema = heldSchema(output.schema, 'response_format.schema', warnings)
+  return { format: { type: 'json_schema', schema } }
 }
 
 /** JSON of no schema cannot be asked for otherwise, and JSON of one only of newer models. */

@@ -31,3 +31,23 @@ export function maxOutputOf(model: string): number {
   if (version.major >= 4) return /opus-4(-[01])?([@-]\d{8}|$)/.test(model) ? 32_000 : 64_000
   return version.minor >= 7 ? 64_000 : version.minor >= 5 ? 8_192 : 4_096
 }
+
+/** The limit that a request may give: of generations whose most is known, no more than that. */
+export function allowedOutput(model: string, wish: number): number {
+  const version = versionOf(model)
+  if (version === undefined || version.major > 4 || (version.major === 4 && version.minor > 5)) return wish
+  return Math.min(wish, maxOutputOf(model))
+}
+
+/** From 4.1 on the two ways to narrow what is chosen from exclude each other. */
+export function takesOneSampling(model: string): boolean {
+  const version = versionOf(model)
+  return version !== undefined && (version.major > 4 || (version.major === 4 && version.minor >= 1))
+}
+
+/** From Opus 4.7 and the fifth generation on a model is told neither how to choose nor how many tokens to think with. */
+export function governsItself(model: string): boolean {
+  const version = versionOf(model)
+  if (version === undefined) return false
+  return version.major > 4 || (version.major === 4 && version.minor >= 7 && model.includes('opus'))
+}

@@ -1,12 +1,15 @@
 import type { ChatRequest, Part } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { budgetOf } from '../reasoning.ts'
+import { budgetOf, effortOf } from '../reasoning.ts'
 import { nativeSignature } from '../signature.ts'
 import type { Warnings } from '../warnings.ts'
-import { thinksAdaptively } from './model.ts'
+import { governsItself, thinksAdaptively } from './model.ts'
 
 /** The least that may be asked for. */
 const MIN_BUDGET = 1_024
+
+/** What a model may think with that cannot decide it itself, where the client leaves it to the model. */
+const FREE_EFFORT = 'high'
 
 /** Why the vendor would refuse to let the model think, where the client could not know. */
 function obstacleToThinking(
@@ -15,8 +18,8 @@ function obstacleToThinking(
 ): string | undefined {
   if (tools !== undefined && toolChoice?.mode === 'required')
     return 'a tool is forced, and no thought can precede it'
-  const isAdaptive = reasoning?.isAdaptive || (reasoning?.budget === undefined && thinksAdaptively(model))
-  if (isAdaptive) return undefined
+  const isAdaptive = thinksAdaptively(model) && (reasoning?.isAdaptive || reasoning?.budget === undefined)
+  if (isAdaptive || governsItself(model)) return undefined
   const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
   const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
   const isProven = calls.some(part => isOwnThought(part, home))
@@ -46,6 +49,14 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
   }
   const display = summary === undefined ? {} : { display: summary === 'none' ? 'omitted' : 'summarized' }
   const config = effort === undefined ? {} : { effort: effort === 'minimal' ? 'low' : effort }
+  if (budget !== undefined && governsItself(model)) {
+    const word = effort ?? effortOf(budget)
+    warnings.lost(
+      'reasoning.budget',
+      `the model takes none: ${budget} tokens are asked for as the effort ${word}`,
+    )
+    return { body: { type: 'adaptive', ...display }, config: { effort: word }, isOn: true }
+  }
   if (budget !== undefined) {
     // What the client asked for in this very form is the vendor's to judge.
     const own = effort !== undefined && thinksAdaptively(model) ? config : {}
@@ -55,10 +66,8 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
       isOn: true,
     }
   }
-  if (isAdaptive || thinksAdaptively(model)) {
-    return { body: { type: 'adaptive', ...display }, config, isOn: true }
-  }
-  const worth = effort === undefined ? undefined : budgetOf(effort)
+  if (thinksAdaptively(model)) return { body: { type: 'adaptive', ...display }, config, isOn: true }
+  const worth = budgetOf(effort ?? (isAdaptive ? FREE_EFFORT : ''))
   if (worth === undefined) return { isOn: false }
   // Thoughts are part of `max_tokens`, which is what the request was admitted for: they must fit in.
   const room = Math.min(worth, Math.floor(maxTokens / 2))

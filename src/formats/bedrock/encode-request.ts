@@ -1,4 +1,7 @@
-import { maxOutputOf } from '../anthropic/model.ts'
+import { beginWithUser } from '../anthropic/first-turn.ts'
+import { fitLimit } from '../anthropic/limit.ts'
+import { fitSampling, type Sampling } from '../anthropic/sampling.ts'
+import { heldSchema } from '../anthropic/schema.ts'
 import { encodeThinking } from '../anthropic/thinking.ts'
 import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
@@ -34,7 +37,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
     system: system.length === 0 ? undefined : system,
     inferenceConfig: Object.keys(wishes.inference).length === 0 ? undefined : wishes.inference,
     toolConfig: tools.config,
-    outputConfig: encodeOutput(request),
+    outputConfig: encodeOutput(request, warnings),
     serviceTier: encodeTier(request.serviceTier, warnings),
     additionalModelRequestFields: Object.keys(additional).length === 0 ? undefined : additional,
   })
@@ -68,7 +71,16 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
     warnings.lost('response_format', 'JSON is asked for in words')
   }
   trimLast(turns)
-  return { system, messages: turns }
+  const begun = beginWithUser(
+    {
+      system,
+      turns,
+      turnOf: (content): Turn => ({ role: 'user', content }),
+      textOf: text => ({ text }),
+    },
+    warnings,
+  )
+  return { system: begun.system, messages: begun.turns }
 }
 
 const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
@@ -166,27 +178,19 @@ type Wishing = Deciding & { readonly options: EncodeOptions }
 type Wishes = { readonly inference: JsonObject; readonly additional: JsonObject }
 
 function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishing): Wishes {
-  const maxTokens = family.isClaude
-    ? (request.maxTokens ?? options.maxOutputTokens ?? maxOutputOf(request.model))
-    : request.maxTokens
+  const maxTokens = family.isClaude ? fitLimit(request, options, warnings) : request.maxTokens
   const thinking = family.isClaude
     ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
     : { isOn: false }
-  const isOn = thinking.isOn
   const stop = request.stop?.filter(each => each.trim() !== '')
   if (stop?.length !== request.stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
-  const inference = bodyOf({
-    maxTokens,
-    temperature: encodeTemperature(request.temperature, isOn, warnings),
-    topP: request.topP,
-    stopSequences: stop,
-  })
-  if (isOn && request.topK !== undefined) {
-    warnings.lost('top_k', 'cannot be set while the model thinks and was left out')
-  }
+  const { temperature, topP, topK } = family.isClaude
+    ? fitSampling(request, thinking.isOn, warnings)
+    : coolest(request, warnings)
+  const inference = bodyOf({ maxTokens, temperature, topP, stopSequences: stop })
   const config = thinking.config ?? {}
   const additional = bodyOf({
-    ...(isOn ? {} : encodeTopK(request, family, warnings)),
+    ...encodeTopK(topK, family, warnings),
     ...(family.isClaude ? {} : encodeEffort(request, family, warnings)),
     thinking: thinking.body,
     output_config: Object.keys(config).length === 0 ? undefined : config,
@@ -194,21 +198,14 @@ function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishi
   return { inference, additional }
 }
 
-function encodeTemperature(
-  temperature: number | undefined,
-  isThinking: boolean,
-  warnings: Warnings,
-): number | undefined {
-  if (temperature === undefined) return undefined
-  if (isThinking && temperature !== 1) {
-    warnings.lost('temperature', 'cannot be set while the model thinks and was left out')
-    return undefined
-  }
-  if (temperature > 1) warnings.lost('temperature', 'was lowered to 1, the highest')
-  return Math.min(temperature, 1)
+/** The highest temperature that all makers take is 1. */
+function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
+  if (temperature !== undefined && temperature > 1)
+    warnings.lost('temperature', 'was lowered to 1, the highest')
+  return { temperature: temperature && Math.min(temperature, 1), topP, topK }
 }
 
-function encodeTopK({ topK }: ChatRequest, family: Family, warnings: Warnings): JsonObject {
+function encodeTopK(topK: number | undefined, family: Family, warnings: Warnings): JsonObject {
   if (topK === undefined) return {}
   if (family.topK !== undefined) return family.topK(topK)
   warnings.lost('top_k', 'has no counterpart and was left out')
@@ -230,9 +227,10 @@ function encodeEffort({ reasoning }: ChatRequest, family: Family, warnings: Warn
 }
 
 /** The schema is a text here. */
-function encodeOutput({ output, model }: ChatRequest): JsonObject | undefined {
+function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject | undefined {
   if (output?.type !== 'schema' || !holdsToSchemas(model)) return undefined
-  const jsonSchema = { schema: JSON.stringify(output.schema), name: output.name ?? 'answer' }
+  const schema = heldSchema(output.schema, 'response_format.schema', warnings)
+  const jsonSchema = { schema: JSON.stringify(schema), name: output.name ?? 'answer' }
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
 }
 

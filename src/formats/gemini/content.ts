@@ -203,12 +203,28 @@ export function encodeMedia(part: MediaPart, place: PartPlace): readonly JsonObj
   if (name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
   if (context !== undefined) warnings.lost(`${path}.context`, 'has no counterpart and was left out')
   if (isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
-  const held = holderOf(source, part.mediaType ?? LIKELY_TYPES[part.kind])
+  const held = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
   if (held === undefined) {
     warnings.lost(path, 'a file stored with another vendor cannot be sent and was left out')
     return []
   }
   return [{ ...ownExtras(FORMAT, part), ...held, ...encodeDetail(part, place) }]
+}
+
+const TYPES_BY_ENDING: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  heic: 'image/heic',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+}
+
+/** What the name of a picture at an address says of its type. */
+function typeInUrl(source: MediaSource): string | undefined {
+  if (!('url' in source)) return undefined
+  const ending = /\.(\w+)(?:[?#]|$)/.exec(source.url.toLowerCase())?.[1] ?? ''
+  return Object.hasOwn(TYPES_BY_ENDING, ending) ? TYPES_BY_ENDING[ending] : undefined
 }
 
 function holderOf(source: MediaSource, mimeType: string): JsonObject | undefined {

@@ -8,7 +8,7 @@ import { budgetOf } from '../reasoning.ts'
 import { toolNames } from '../tool-names.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { encodePart, FORMAT, signFirstCall } from './content.ts'
-import { budgetRange, canThink, isThirdGeneration, leastLevel } from './model.ts'
+import { budgetRange, canThink, isThirdGeneration, leastLevel, maxOutputOf } from './model.ts'
 import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
@@ -184,7 +184,7 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
   }
   const config = bodyOf({
     ...(isObject(own) ? own : {}),
-    maxOutputTokens: request.maxTokens,
+    maxOutputTokens: fitLimit(request, warnings),
     temperature: request.temperature,
     topP: request.topP,
     topK: request.topK,
@@ -200,6 +200,13 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
     thinkingConfig: reasoning && encodeThinking(reasoning, request, warnings),
   })
   return Object.keys(config).length === 0 ? undefined : config
+}
+
+function fitLimit({ model, maxTokens }: ChatRequest, warnings: Warnings): number | undefined {
+  const most = maxOutputOf(model)
+  if (maxTokens === undefined || most === undefined || maxTokens <= most) return maxTokens
+  warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  return most
 }
 
 function encodeOutput({ output }: ChatRequest, warnings: Warnings): JsonObject {
@@ -245,7 +252,7 @@ function encodeThinking(
   if (effort === 'none') return withoutThoughts(model, warnings)
   const told = { includeThoughts: summary !== 'none' }
   // A word and a budget together are refused; the budget is the more exact.
-  if (budget !== undefined) return { ...told, thinkingBudget: budget }
+  if (budget !== undefined) return { ...told, thinkingBudget: fitBudget(budget, model, warnings) }
   if (effort === undefined) return isAdaptive ? { ...told, thinkingBudget: -1 } : told
   if (isThirdGeneration(model)) return { ...told, thinkingLevel: levelOf(effort, model, warnings) }
   const worth = budgetOf(effort)
@@ -257,6 +264,15 @@ function encodeThinking(
   const { min, max } = budgetRange(model)
   const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
   return { ...told, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
+}
+
+/** Budgets beyond what a model takes are refused, and other vendors' models take more. */
+function fitBudget(budget: number, model: string, warnings: Warnings): number {
+  const { min, max } = budgetRange(model)
+  const fitted = Math.max(Math.min(budget, max), min)
+  if (fitted !== budget)
+    warnings.lost('reasoning.budget', `${fitted} tokens are asked for, which the model takes`)
+  return fitted
 }
 
 /** Some models cannot be kept from thinking; they get as little as they take. */

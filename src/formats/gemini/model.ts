@@ -22,3 +22,10 @@ export const budgetRange = (model: string): { readonly min: number; readonly max
 
 /** The least effort, for models that cannot be told to make none. */
 export const leastLevel = (model: string): string => (isPro(model) ? 'LOW' : 'MINIMAL')
+
+/** The most that a model writes; more is refused. */
+export function maxOutputOf(model: string): number | undefined {
+  const generation = generationOf(model)
+  if (generation === undefined || generation === Number.POSITIVE_INFINITY) return undefined
+  return generation < 2.5 ? 8_192 : 65_536
+}

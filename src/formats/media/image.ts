@@ -6,6 +6,7 @@ import type { StoredFile } from '../../wire/multipart.ts'
 import { readMediaUsage } from '../openai/media-usage.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { type JsonObject, member } from '../openai/value.ts'
+import { pictureTypeOf } from '../picture-type.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
 export type ImageTask = 'generations' | 'edits' | 'variations'
@@ -128,16 +129,8 @@ export const usageOfPictures = (count: number, n: number, told: Usage | undefine
   calls: n,
 })
 
-const MAGIC: readonly (readonly [string, string])[] = [
-  ['iVBORw0KGgo', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['UklGR', 'image/webp'],
-  ['R0lGOD', 'image/gif'],
-]
-
 /** An address that holds the picture itself, for clients that want one. */
-const dataUrl = (base64: string) =>
-  `data:${MAGIC.find(([magic]) => base64.startsWith(magic))?.[1] ?? 'image/png'};base64,${base64}`
+const dataUrl = (base64: string) => `data:${pictureTypeOf(base64) ?? 'image/png'};base64,${base64}`
 
 export function inAskedForm({ url, b64_json, revised_prompt }: Picture, format: ImageAsk['format']): Picture {
   const more = revised_prompt === undefined ? {} : { revised_prompt }

@@ -1,5 +1,6 @@
 import type { StoredFile } from '../../wire/multipart.ts'
 import { isObject, member } from '../openai/value.ts'
+import { pictureTypeOf } from '../picture-type.ts'
 
 /** A picture that came with a request: an address that is passed on and never fetched, or the picture itself. */
 export type Still =
@@ -18,13 +19,6 @@ const GLANCE = 1_024
 const BREAKS = /[\r\n]+/g
 const USUAL_TYPE = 'image/png'
 
-const MAGIC: readonly (readonly [start: string, type: string])[] = [
-  ['iVBORw0KGgo', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['R0lGOD', 'image/gif'],
-  ['UklGR', 'image/webp'],
-]
-
 /** An address, a data address, bare base64, or an object around one of them; undefined where it is none of these. */
 export function readStill(value: unknown): Still | undefined {
   if (isObject(value)) {
@@ -38,7 +32,7 @@ export function readStill(value: unknown): Still | undefined {
   const base64 = told.slice(0, GLANCE).includes('\n') ? told.replace(BREAKS, '') : told
   if (base64.length > (MAX_STILL_BYTES * 4) / 3 + 4 || base64.length % 4 !== 0) return undefined
   if (!BASE64.test(base64.slice(0, GLANCE))) return undefined
-  const type = data?.[1] ?? MAGIC.find(([start]) => base64.startsWith(start))?.[1] ?? USUAL_TYPE
+  const type = data?.[1] ?? pictureTypeOf(base64) ?? USUAL_TYPE
   return { kind: 'data', type, base64 }
 }
 

@@ -26,7 +26,7 @@ import {
 } from './content.ts'
 import { errorInside } from './error.ts'
 import { decodeLogprobs, encodeLogprobs } from './logprobs.ts'
-import { decodeStop, FAILED, FINISH_REASONS } from './stop.ts'
+import { decodeStop, FAILED, finishReason } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
 export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer | { error: ChatError } {
@@ -113,29 +113,30 @@ function decodeAudio(audio: Fields | undefined): readonly MediaPart[] {
   ]
 }
 
-export function encodeAnswer(answer: ChatAnswer, { ambience }: AnswerOptions): JsonObject {
+export function encodeAnswer(answer: ChatAnswer, { ambience, request }: AnswerOptions): JsonObject {
+  const isFirstForm = request?.isFirstForm === true
   return bodyOf({
     ...ownExtras(FORMAT, answer),
     id: answer.id || ambience.newId('chatcmpl-'),
     object: 'chat.completion',
     created: answer.createdS ?? ambience.nowS(),
     model: answer.model,
-    choices: answer.choices.map(encodeChoice),
+    choices: answer.choices.map((choice, index) => encodeChoice(choice, index, isFirstForm)),
     usage: answer.usage && encodeUsage(answer.usage),
   })
 }
 
-function encodeChoice({ parts, stop, logprobs }: Choice, index: number): JsonObject {
+function encodeChoice({ parts, stop, logprobs }: Choice, index: number, isFirstForm: boolean): JsonObject {
   return {
     ...ownExtras(FORMAT, stop),
     index,
-    message: encodeMessage(parts),
+    message: encodeMessage(parts, isFirstForm),
     logprobs: logprobs === undefined ? null : encodeLogprobs(logprobs),
-    finish_reason: FINISH_REASONS[stop.reason],
+    finish_reason: finishReason(stop.reason, isFirstForm),
   }
 }
 
-function encodeMessage(parts: readonly Part[]): JsonObject {
+function encodeMessage(parts: readonly Part[], isFirstForm: boolean): JsonObject {
   let text: string | null = null
   const annotations: JsonObject[] = []
   for (const part of parts) {
@@ -156,8 +157,16 @@ function encodeMessage(parts: readonly Part[]): JsonObject {
     ...(annotations.length > 0 && { annotations }),
     ...(images.length > 0 && { images }),
     ...(audio !== undefined && { audio: encodeAudio(audio) }),
-    ...(calls.length > 0 && { tool_calls: calls.map(encodeToolCall) }),
+    ...encodeCalls(calls, isFirstForm),
   }
+}
+
+/** A client that knows calls of functions only knows of one an answer. */
+function encodeCalls(calls: readonly ToolCallPart[], isFirstForm: boolean): JsonObject {
+  const [first] = calls
+  if (first === undefined) return {}
+  if (!isFirstForm) return { tool_calls: calls.map(encodeToolCall) }
+  return { function_call: { name: first.name, arguments: first.arguments } }
 }
 
 const isImage = (part: Part): part is MediaPart => part.type === 'media' && part.kind === 'image'

@@ -42,7 +42,7 @@ function decodePart(part: Fields): Part {
         type: 'media',
         kind: 'audio',
         source: { data: audio.needText('data') },
-        mediaType: AUDIO_TYPES[format] ?? `audio/${format}`,
+        mediaType: (Object.hasOwn(AUDIO_TYPES, format) && AUDIO_TYPES[format]) || `audio/${format}`,
       })
     }
     case 'file':

@@ -2,16 +2,18 @@ import { compact, decoding, extrasOf, type Fields, strictFields } from '../field
 import type { DecodedRequest } from '../format.ts'
 import type {
   ChatRequest,
+  FunctionTool,
   Message,
   Output,
   Part,
   Reasoning,
   Tool,
+  ToolCallPart,
   ToolChoice,
   ToolResultPart,
 } from '../hub.ts'
 import { modelIn } from '../model-name.ts'
-import { cacheIn, decodeContent, decodeReasoning, decodeToolCall, FORMAT } from './content.ts'
+import { argumentsText, cacheIn, decodeContent, decodeReasoning, decodeToolCall, FORMAT } from './content.ts'
 
 const MAX_CHOICES = 128
 
@@ -29,9 +31,7 @@ function decode(body: Fields): ChatRequest {
     model: modelIn(body),
     stream: body.flag('stream') ?? false,
     messages: decodeMessages(body),
-    tools: body.list('tools') && body.each('tools').map(decodeTool),
-    toolChoice: decodeToolChoice(body),
-    parallelTools: body.flag('parallel_tool_calls'),
+    ...decodeTools(body),
     maxTokens: body.count('max_completion_tokens') ?? maxTokens,
     temperature: body.number('temperature'),
     topP: body.number('top_p'),
@@ -55,12 +55,53 @@ function decode(body: Fields): ChatRequest {
   return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
 
+type Offer = Pick<ChatRequest, 'tools' | 'toolChoice' | 'parallelTools' | 'isFirstForm'>
+
+/** Tools, or what they were at first: functions, one call of which fits into an answer. */
+function decodeTools(body: Fields): Offer {
+  const parallelTools = body.flag('parallel_tool_calls')
+  const tools = body.list('tools') && body.each('tools').map(decodeTool)
+  const toolChoice = decodeToolChoice(body)
+  const functions = body.list('functions') && body.each('functions').map(decodeFunction)
+  const functionChoice = decodeFunctionChoice(body)
+  if (functions === undefined || functions.length === 0 || tools !== undefined)
+    return compact<Offer>({ tools, toolChoice, parallelTools })
+  return compact<Offer>({
+    tools: functions,
+    toolChoice: functionChoice ?? toolChoice,
+    parallelTools: false,
+    isFirstForm: true,
+  })
+}
+
+function decodeFunction(described: Fields): FunctionTool {
+  return compact<FunctionTool>({
+    type: 'function',
+    name: described.needText('name'),
+    description: described.text('description'),
+    parameters: described.object('parameters'),
+    extras: extrasOf(FORMAT, described.rest()),
+  })
+}
+
+function decodeFunctionChoice(body: Fields): ToolChoice | undefined {
+  const choice = body.any('function_call')
+  if (choice === undefined) return undefined
+  if (choice === 'auto' || choice === 'none') return { mode: choice }
+  if (typeof choice === 'string') return body.refuse('function_call', 'must be auto, none or a function')
+  return { mode: 'required', only: [body.needFields('function_call').needText('name')] }
+}
+
+/** Calls of functions had no ids: each is given one, by which its result is known. */
+type FunctionCalls = { readonly id: string; readonly name: string }[]
+
 function decodeMessages(body: Fields): readonly Message[] {
   if (body.needList('messages').length === 0)
     body.refuse('messages', 'must be a list of at least one message')
   const messages: Message[] = []
+  const calls: FunctionCalls = []
   for (const each of body.each('messages')) {
-    const message = decodeMessage(each)
+    const message = decodeMessage(each, calls)
     const last = messages.at(-1)
     // Results come one a message; all that answer one turn belong together.
     if (message.role === 'tool' && last?.role === 'tool') {
@@ -70,7 +111,7 @@ function decodeMessages(body: Fields): readonly Message[] {
   return messages
 }
 
-function decodeMessage(message: Fields): Message {
+function decodeMessage(message: Fields, calls: FunctionCalls): Message {
   const role = message.needText('role')
   switch (role) {
     case 'system':
@@ -85,22 +126,24 @@ function decodeMessage(message: Fields): Message {
       })
     }
     case 'assistant':
-      return decodeAssistant(message)
+      return decodeAssistant(message, calls)
     case 'tool':
     case 'function':
-      return { role: 'tool', content: [decodeResult(message)] }
+      return { role: 'tool', content: [decodeResult(message, calls)] }
     default:
       return message.refuse('role', 'must be one of system, developer, user, assistant, tool')
   }
 }
 
-function decodeAssistant(message: Fields): Message {
+function decodeAssistant(message: Fields, functionCalls: FunctionCalls): Message {
   const parts: Part[] = [...decodeReasoning(message), ...decodeContent(message)]
   const refusal = message.text('refusal')
   if (refusal) parts.push({ type: 'refusal', text: refusal })
   const calls = message.each('tool_calls')
   // An id that the client leaves out cannot be answered to, and is its own affair: no new one is made up.
   for (const call of calls) parts.push(decodeToolCall(call, () => ''))
+  const functionCall = message.fields('function_call')
+  if (functionCall !== undefined) parts.push(decodeFunctionCall(functionCall, functionCalls))
   return compact<Message>({
     role: 'assistant',
     content: parts,
@@ -109,13 +152,20 @@ function decodeAssistant(message: Fields): Message {
   })
 }
 
-function decodeResult(message: Fields): ToolResultPart {
+function decodeFunctionCall(call: Fields, calls: FunctionCalls): ToolCallPart {
+  const name = call.needText('name')
+  const id = `call_function_${calls.length + 1}`
+  calls.push({ id, name })
+  return { type: 'toolCall', id, name, arguments: argumentsText(call.any('arguments')) }
+}
+
+function decodeResult(message: Fields, calls: FunctionCalls): ToolResultPart {
   const name = message.text('name')
   const content = decodeContent(message)
   message.any('role')
   return compact<ToolResultPart>({
     type: 'toolResult',
-    callId: message.text('tool_call_id') ?? name ?? '',
+    callId: message.text('tool_call_id') ?? calls.findLast(call => call.name === name)?.id ?? name ?? '',
     name,
     content,
     ...cacheIn(message),
@@ -192,7 +242,12 @@ function decodeReasoningWish(body: Fields): Reasoning | undefined {
   const effort = body.text('reasoning_effort')
   const thinking = body.fields('thinking')
   const budget = thinking?.number('budget_tokens')
-  const isOff = thinking?.text('type') === 'disabled'
-  const wish = compact<Reasoning>({ effort: isOff ? 'none' : effort, budget })
+  const type = thinking?.text('type')
+  const isFree = type === 'adaptive' || (type === 'enabled' && budget === undefined)
+  const wish = compact<Reasoning>({
+    effort: type === 'disabled' ? 'none' : effort,
+    budget,
+    isAdaptive: isFree && effort === undefined ? true : undefined,
+  })
   return Object.keys(wish).length === 0 ? undefined : wish
 }

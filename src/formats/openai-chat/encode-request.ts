@@ -8,15 +8,14 @@ import type {
   Message,
   Output,
   Part,
-  Reasoning,
   ReasoningPart,
   Tool,
   ToolCallPart,
   ToolChoice,
   ToolResultPart,
 } from '../hub.ts'
+import { fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { effortOf } from '../reasoning.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
@@ -40,7 +39,11 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
   const warnings = createWarnings(FORMAT)
   const { dialect } = options
   const offered = dialect === undefined ? given : withoutCustomTools(given, warnings)
-  const request = options.keepCacheMarks ? offered : withoutCacheMarks(offered, warnings)
+  const marked = options.keepCacheMarks ? offered : withoutCacheMarks(offered, warnings)
+  if (marked.reasoning?.summary !== undefined)
+    warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+  const effort = fitEffort(marked, warnings)
+  const request = fitLimits(fitSampling(marked, effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'responses')
   warnings.foreign('', { extras })
   if (request.topK !== undefined) warnings.lost('top_k', 'has no counterpart and was left out')
@@ -67,7 +70,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
     logprobs: request.logprobs === undefined ? undefined : true,
     top_logprobs: request.logprobs || undefined,
     response_format: encodeOutput(request.output),
-    reasoning_effort: encodeEffort(request.reasoning, warnings),
+    reasoning_effort: effort,
     verbosity: request.verbosity,
     modalities: request.modalities,
     audio: request.audio,
@@ -225,14 +228,4 @@ function encodeOutput(output: Output | undefined): JsonObject | undefined {
   if (output.type === 'json') return { type: 'json_object' }
   const { schema, name = 'answer', description, strict } = output
   return { type: 'json_schema', json_schema: bodyOf({ name, description, schema, strict }) }
-}
-
-function encodeEffort(reasoning: Reasoning | undefined, warnings: Warnings): string | undefined {
-  if (reasoning === undefined) return undefined
-  const { effort, budget, summary } = reasoning
-  if (summary !== undefined) warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
-  if (budget !== undefined && effort === undefined) {
-    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${effortOf(budget)}`)
-  }
-  return effort ?? (budget === undefined ? undefined : effortOf(budget))
 }

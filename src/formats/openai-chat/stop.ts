@@ -20,7 +20,7 @@ export function decodeStop(word: string, hasCalls: boolean): StopReason {
   return hasCalls && reason === 'stop' ? 'tools' : reason
 }
 
-export const FINISH_REASONS = {
+const FINISH_REASONS = {
   stop: 'stop',
   sequence: 'stop',
   length: 'length',
@@ -29,3 +29,7 @@ export const FINISH_REASONS = {
   filter: 'content_filter',
   pause: 'stop',
 } as const satisfies Record<StopReason, string>
+
+/** `isFirstForm`: the client knows calls of functions only. */
+export const finishReason = (reason: StopReason, isFirstForm: boolean): string =>
+  reason === 'tools' && isFirstForm ? 'function_call' : FINISH_REASONS[reason]

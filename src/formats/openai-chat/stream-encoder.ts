@@ -9,7 +9,7 @@ import { encodeAudio, encodeImage } from './answer.ts'
 import { callSignature, encodeAnnotation, encodeDetail, FORMAT } from './content.ts'
 import { errorBody } from './error.ts'
 import { encodeLogprobs } from './logprobs.ts'
-import { FINISH_REASONS } from './stop.ts'
+import { finishReason } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
 const DONE = Buffer.from('data: [DONE]\n\n')
@@ -20,6 +20,7 @@ type ChoiceState = { readonly parts: Map<number, OpenPart>; tools: number; thoug
 
 export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
   const includeUsage = request?.includeUsage ?? false
+  const isFirstForm = request?.isFirstForm === true
   const choices = new Map<number, ChoiceState>()
   // Every chunk repeats it, so that it is written out once.
   let head: string | undefined
@@ -40,7 +41,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
       case 'logprobs':
         return [...begun(event.choice), chunk(event.choice, {}, { logprobs: encodeLogprobs(event.tokens) })]
       case 'finish': {
-        const finish_reason = FINISH_REASONS[event.stop.reason]
+        const finish_reason = finishReason(event.stop.reason, isFirstForm)
         return [
           ...begun(event.choice),
           chunk(event.choice, {}, { ...ownExtras(FORMAT, event.stop), finish_reason }),
@@ -99,6 +100,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     switch (content.type) {
       case 'toolCall': {
         const { id, name, isCustom, signature } = content
+        if (isFirstForm) return tool > 0 ? [] : [chunk(index, { function_call: { name, arguments: '' } })]
         const described = isCustom
           ? { type: 'custom', custom: { name, input: '' } }
           : { type: 'function', function: { name, arguments: '' } }
@@ -134,6 +136,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
         return think(index, { state, part, delta })
       case 'toolCall': {
         if (text === undefined) return []
+        if (isFirstForm) return part.tool > 0 ? [] : [chunk(index, { function_call: { arguments: text } })]
         const described = part.content.isCustom
           ? { custom: { input: text } }
           : { function: { arguments: text } }

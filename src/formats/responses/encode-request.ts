@@ -3,9 +3,9 @@ import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
 import type { ChatRequest, Message, Output, Part, ReasoningPart, TextPart, Tool, ToolChoice } from '../hub.ts'
+import { canThink, fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { sharedFields } from '../openai-chat/encode-request.ts'
-import { effortOf } from '../reasoning.ts'
 import { nativeSignature } from '../signature.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
@@ -28,7 +28,9 @@ const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
 export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCacheMarks(given, warnings)
+  const marked = withoutCacheMarks(given, warnings)
+  const effort = fitEffort(marked, warnings)
+  const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'openai-chat')
   warnings.foreign('', { extras })
   warnUnsayable(request, warnings)
@@ -40,7 +42,7 @@ export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}):
     ...(request.logprobs === undefined ? [] : [LOGPROBS]),
   ]
   const text = bodyOf({ format: encodeOutput(request.output), verbosity: request.verbosity })
-  const reasoning = encodeReasoning(request, warnings)
+  const reasoning = encodeReasoning(request, effort)
   const body = bodyOf({
     // Nothing is to be kept at the vendor's that nobody here could ask for again.
     store: false,
@@ -76,7 +78,14 @@ function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
   if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')
 }
 
-/** Models that do not think refuse to be asked for their thoughts. */
+/** Models that do not think refuse to be asked for anything about it. */
+function withoutIdleThoughts(request: ChatRequest): ChatRequest {
+  if (canThink(request.model)) return request
+  const { reasoning, ...rest } = request
+  return rest
+}
+
+/** So do those that are asked not to think. */
 function wantsThoughts({ reasoning }: ChatRequest): boolean {
   if (reasoning === undefined) return false
   const isThinking =
@@ -244,13 +253,7 @@ function encodeOutput(output: Output | undefined): JsonObject | undefined {
   return bodyOf({ type: 'json_schema', name, description, schema, strict })
 }
 
-function encodeReasoning({ reasoning = {} }: ChatRequest, warnings: Warnings): JsonObject {
-  const { effort, budget, summary } = reasoning
-  if (budget !== undefined && effort === undefined) {
-    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${effortOf(budget)}`)
-  }
-  return bodyOf({
-    effort: effort ?? (budget === undefined ? undefined : effortOf(budget)),
-    summary: summary === 'none' ? undefined : summary,
-  })
+function encodeReasoning({ reasoning = {} }: ChatRequest, effort: string | undefined): JsonObject {
+  const { summary } = reasoning
+  return bodyOf({ effort, summary: summary === 'none' ? undefined : summary })
 }

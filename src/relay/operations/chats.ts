@@ -132,6 +132,9 @@ const counting = (chat: ReturnType<typeof chatIn>, tell: (tokens: number) => obj
 
 export const countMessages = counting(messages, input_tokens => ({ input_tokens }))
 
+/** How those are told of an error who ask for no operation at all, by the format that they speak. */
+export const VOICES = { anthropic: MESSAGES.voice, gemini: voiceOf(gemini) } as const
+
 /** Gemini's methods stand behind the model's name. `isEvents`: the client reads server-sent events. */
 export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: boolean) => OperationSpec>> = {
   generateContent: model => generateContent({ model, stream: false }, true),

@@ -8,6 +8,8 @@ import { rerank } from './rerank.ts'
 import { speech } from './speech.ts'
 import { transcription, translation } from './transcription.ts'
 
+export { VOICES } from './chats.ts'
+
 /** What `/v1` takes, by path. */
 const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
   '/v1/chat/completions': chat,

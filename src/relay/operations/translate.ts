@@ -1,5 +1,6 @@
 import { eventsOf } from '../../formats/answer.ts'
 import { boundsOf } from '../../formats/facts.ts'
+import { fittedNames, restoringNames, withFittedNames, withOwnNames } from '../../formats/fitted-names.ts'
 import type { Address, DecodeOptions, Inbound, Outbound } from '../../formats/format.ts'
 import type { ChatAnswer, ChatRequest } from '../../formats/hub.ts'
 import { outboundOf } from '../../formats/index.ts'
@@ -77,9 +78,14 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
     return decoded
   }
 
+  /** Only where answers are translated as well can names be turned back. */
+  const namesFor = (upstream: Outbound, channel: RelayChannel) =>
+    foreign?.has(channel.id) ? fittedNames(request(), upstream.name) : undefined
+
   function encode(upstream: Outbound, channel: RelayChannel, sent: string, limits?: Limits): Dressed {
+    const named = withFittedNames(request(), namesFor(upstream, channel))
     const { body, warnings, headers } = upstream.encodeRequest(
-      { ...request(), model: sent },
+      { ...named, model: sent },
       { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
     )
     const special = channel.provider.bodies?.[upstream.name as FormatName]
@@ -111,7 +117,8 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       return reading(() => {
         const answer = decodeWhole(upstream, body, { ambience, ...usageOf(channel) })
         if ('fault' in answer) return answer
-        const encoded = client.encodeAnswer(answer.answer, { ambience, request: request() })
+        const named = withOwnNames(answer.answer, namesFor(upstream, channel))
+        const encoded = client.encodeAnswer(named, { ambience, request: request() })
         return { ...measured(answer.answer), answer: jsonAnswer(encoded) }
       })
     },
@@ -120,7 +127,10 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       if (upstream === undefined) return native.meter(channel, length)
       return createTranslatingMeter({
         decoder: upstream.createStreamDecoder({ ambience, choices: told.choices, ...usageOf(channel) }),
-        encoder: client.createStreamEncoder({ ambience, request: request() }),
+        encoder: restoringNames(
+          client.createStreamEncoder({ ambience, request: request() }),
+          namesFor(upstream, channel),
+        ),
       })
     },
   }
