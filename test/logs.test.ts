@@ -421,6 +421,10 @@ for (const engine of ENGINES) {
         ['min_cost=0.005', ['dear']],
         ['min_cost=0.005000001', []],
         ['min_attempts=2', ['retried']],
+        // More than a row could ever tell, and more than the smaller numbers of an engine hold.
+        ['min_attempts=999999999999999', []],
+        ['min_ms=999999999999999', []],
+        ['min_first_ms=999999999999999', []],
         ['min_first_ms=900', ['late']],
         ['source=counted', ['late']],
         ['stream=true', ['streamed']],

@@ -142,7 +142,7 @@ export const told = {
     engine === 'postgres' ? sql`(other::json ->> 'frt')::numeric` : sql`json_extract(other, '$.frt')`,
   attempts: (engine: Engine) =>
     engine === 'postgres'
-      ? sql`json_array_length(other::json #> '{trace,attempts}')`
+      ? sql`json_array_length(other::json #> '{trace,attempts}')::bigint`
       : sql`json_array_length(other, '$.trace.attempts')`,
   cached: (engine: Engine) =>
     engine === 'postgres'
