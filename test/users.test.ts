@@ -186,6 +186,9 @@ for (const engine of ENGINES) {
         assert.equal((await as(alice, 'PUT', '/api/user/self', { username: 'alice' })).status, 200)
         for (const username of ['🚰'.repeat(65), 'two words', 'a\u00a0b', 'a\tb', 'a\u0000b', 'a\ud800', 5])
           assertFault(await as(alice, 'PUT', '/api/user/self', { username }), 'username')
+        // Seen like somebody else's, though they are not the same.
+        for (const username of ['al\u200bice', '\u202eecila', 'alice\u00ad', 'al\u2060ice', 'alice\u{e0041}'])
+          assertFault(await as(alice, 'PUT', '/api/user/self', { username }), 'username')
         for (const username of ['', '  ', null, undefined])
           assertFault(
             await gateway.api('POST', '/api/user/', { username, password: 'long enough' }),

@@ -15,7 +15,11 @@ import {
 } from './fields.ts'
 import type { Contract } from './route.ts'
 
-const username = text({ min: 1, max: 64 }).refine(value => !/\s/u.test(value), 'must not contain spaces')
+/** What nobody sees makes one name look like another's, in lists and in the audit log. */
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Cf}]/u
+const username = text({ min: 1, max: 64 })
+  .refine(value => !/\s/u.test(value), 'must not contain spaces')
+  .refine(value => !INVISIBLE.test(value), 'must not contain invisible characters')
 const displayName = text({ max: 64 })
 const email = text({ max: 254 })
 /** Not trimmed: a space is a character of a password. */
