@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -19,6 +19,7 @@ import { createThrottle, type Throttle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
 import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
+import { makeDirectory } from './store/directory.ts'
 import { createFolding } from './store/folds.ts'
 import { sweepLeftovers } from './store/leftovers.ts'
 import { DirectoryInUseError, lockDirectory } from './store/lock.ts'
@@ -40,7 +41,7 @@ const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): St
 
 function takeDirectory(dataDir: string) {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    makeDirectory(dataDir)
     const lock = lockDirectory(dataDir)
     sweepLeftovers(dataDir)
     return lock

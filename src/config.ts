@@ -93,7 +93,8 @@ function trustedProxies(env: Env): readonly string[] {
 function basePath(env: Env): string {
   const text = (env.SLUICE_BASE_PATH ?? '').trim().replace(/\/+$/, '')
   if (text === '') return ''
-  if (!/^(\/[A-Za-z0-9._~-]+)+$/.test(text))
+  // Clients resolve `.` and `..` before they ask, so nothing would ever live below them.
+  if (!/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/.test(text))
     throw new SettingError('SLUICE_BASE_PATH', 'must look like /path or /path/deeper')
   return text
 }

@@ -44,6 +44,7 @@ const readIfThere = (file: string) => readFile(file, 'utf8').catch(() => undefin
  */
 export function createConsoleFiles(log: Logger) {
   let builder: ChildProcess | undefined
+  let isClosed = false
 
   const build = (digest: string) =>
     new Promise<void>((resolve, reject) => {
@@ -70,11 +71,13 @@ export function createConsoleFiles(log: Logger) {
         await build(digest)
         log.info({ ms: Date.now() - startedMs }, 'the console was built')
       } catch (error) {
+        if (isClosed) return
         log.warn({ err: error }, 'the console could not be built: install the development packages (npm ci)')
       }
     },
     /** A gateway that is told to stop does not wait for its console. */
     close(): void {
+      isClosed = true
       builder?.kill()
       builder?.unref()
       builder?.stderr?.destroy()

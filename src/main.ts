@@ -9,6 +9,7 @@ import type { Report } from './cli/command.ts'
 import { callControl, socketPath } from './cli/control.ts'
 import type { Operations } from './cli/operations.ts'
 import { type Config, readConfig, SettingError } from './config.ts'
+import { makeDirectory } from './store/directory.ts'
 import { version } from './version.ts'
 import { WorkerStartError } from './workers/supervisor.ts'
 
@@ -41,6 +42,12 @@ function configOf({ port, host, data }: Pick<StartOptions, 'port' | 'host' | 'da
  * workers, which read the variable, need no compiler in memory. An operator's own choice stands.
  */
 function keepCompiled(dataDir: string): void {
+  try {
+    makeDirectory(dataDir)
+  } catch {
+    // Whoever needs the directory says what is wrong with it.
+    return
+  }
   process.env.NODE_COMPILE_CACHE ??= join(dataDir, 'compiled')
   enableCompileCache(process.env.NODE_COMPILE_CACHE)
 }

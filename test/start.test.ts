@@ -241,7 +241,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   SLUICE_LOG: ['loud', 'INFO', 'warning'],
   SLUICE_DURABILITY: ['fsync', 'FULL'],
   SLUICE_DRAIN_S: ['2m', '-1', '3601'],
-  SLUICE_BASE_PATH: ['gateway', '/a b', '/a//b', '/a?b', 'https://host/a'],
+  SLUICE_BASE_PATH: ['gateway', '/a b', '/a//b', '/a?b', 'https://host/a', '/a/../b', '/.', '/a/..'],
   SLUICE_TRUSTED_PROXIES: ['10.0.0.0/33', 'proxy.local', '10.0.0.1,nonsense', '10', '1.2.3.4/x'],
   SLUICE_MAX_BODY_MB: ['64MB', '0', '1025'],
   SLUICE_VIDEO_DOUBT_S: ['0', '15min', '86401'],
@@ -304,6 +304,9 @@ describe('a wrong setting (contract 1 and 4)', { concurrency: 2 }, () => {
     for (const data of [join(file, 'below'), join(cwd, 'x'.repeat(300))])
       await assert.rejects(openGround(readConfig({ SLUICE_DATA: data })), /^SettingError: SLUICE_DATA: /)
     assert.deepEqual(readdirSync(cwd), ['file'])
+    // Where the system makes no directories, Node's own way to make several never returns.
+    if (process.platform === 'linux')
+      assertSettingRefused(await run(['start', '--data', '/proc/sluice/data']), 'SLUICE_DATA')
   })
 
   it('HOST is named when this machine has no such address', async () => {
@@ -648,7 +651,16 @@ describe('behind a proxy', () => {
       assert.equal(body.code, 'not_found')
     }
     for (const path of ['/healthz', '/readyz', '/gateway/one/healthz', '/gateway/one/readyz'])
-      assert.equal((await outside('GET', path)).status, 200, path)
+      for (const form of ['', '/', '?probe=1', '/?probe=1']) {
+        assert.equal((await outside('GET', path + form)).status, 200, path + form)
+        assert.equal((await fetch(server.origin + path + form, { method: 'HEAD' })).status, 200, path + form)
+        const refused = await outside('POST', path + form)
+        assert.equal(refused.status, 405, path + form)
+        assert.equal(refused.body.code, 'method_not_allowed')
+        assert.equal(refused.headers.get('allow'), 'GET, HEAD')
+      }
+    for (const path of ['/healthzz', '/healthz/deeper', '/gateway/one/healthz/deeper'])
+      assert.equal((await outside('GET', path)).status, 404, path)
   })
 
   const addressOf = async (headers: Env) => {

@@ -1,6 +1,7 @@
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { INSERT_RECORD, SEGMENT_SCHEMA, segmentPath, sumOf } from '../ledger/segments.ts'
+import { makeDirectory } from '../store/directory.ts'
 import { lockDirectory } from '../store/lock.ts'
 import { readMeta } from '../store/meta.ts'
 import { openStore } from '../store/store.ts'
@@ -133,7 +134,7 @@ export async function restore({
 }: RestoreOptions): Promise<Report> {
   const { version, time, engine } = examine(path)
   refuseUsed(dataDir)
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  makeDirectory(dataDir)
   const lock = lockDirectory(dataDir)
   const storePart = join(dataDir, 'sluice.db.part')
   const nodesPart = join(dataDir, 'nodes.part')

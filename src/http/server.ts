@@ -6,7 +6,7 @@ import {
   type ListenOptions,
   type Server as NetServer,
 } from 'node:net'
-import { Refusal } from '../domain/errors.ts'
+import { Refusal, wrongMethod } from '../domain/errors.ts'
 import type { Crowd } from './crowd.ts'
 import { managementError } from './errors.ts'
 
@@ -86,13 +86,32 @@ function continueWhenRead(request: IncomingMessage, response: ServerResponse): v
   })
 }
 
+/** With a slash or a query behind it too: balancers add either. */
+const HEALTH_PATH = /^\/(healthz|readyz)\/?(\?|$)/
+const HEALTH_METHODS = new Set(['GET', 'HEAD'])
+
+/** For whoever watches the process: the one path says that it lives, the other that it can serve. */
+function tellHealth(request: IncomingMessage, response: ServerResponse, isReady: Front['isReady']): void {
+  const { method = 'GET', url = '/' } = request
+  const isAlive = url.startsWith('/healthz')
+  if (!HEALTH_METHODS.has(method)) {
+    const refusal = wrongMethod(isAlive ? '/healthz' : '/readyz', HEALTH_METHODS, method)
+    const { status, headers, body } = managementError(refusal)
+    answer(response, status, JSON.stringify(body), headers)
+  } else if (isAlive) answer(response, 200, '{"status":"ok"}')
+  else
+    isReady().then(ready =>
+      answer(response, ready ? 200 : 503, `{"status":"${ready ? 'ready' : 'not ready'}"}`),
+    )
+}
+
 const RELAY_PATH = /^\/+(v1|v1beta|v2|dashboard)(\/|\?|$)/
 
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
 export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
   const serve: RequestListener = (request, response) => {
     stripOrigin(request)
-    const isHealth = request.url === '/healthz' || request.url === '/readyz'
+    const isHealth = HEALTH_PATH.test(request.url ?? '/')
     if (!isHealth && !stripBasePath(request, basePath)) {
       return answer(
         response,
@@ -101,13 +120,7 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
       )
     }
     const path = request.url ?? '/'
-    if (path === '/healthz') return answer(response, 200, '{"status":"ok"}')
-    if (path === '/readyz') {
-      isReady().then(ready =>
-        answer(response, ready ? 200 : 503, `{"status":"${ready ? 'ready' : 'not ready'}"}`),
-      )
-      return
-    }
+    if (HEALTH_PATH.test(path)) return tellHealth(request, response, isReady)
     const isBeyond = crowd.isBeyond(request)
     // Whoever is turned away makes room.
     if (isBeyond) response.shouldKeepAlive = false
