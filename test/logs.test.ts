@@ -195,12 +195,19 @@ for (const engine of ENGINES) {
         })
         .returning('id')
         .executeTakeFirstOrThrow()
-      const other = JSON.stringify({ frt: 120, admin_info: { use_channel: ['3'] } })
+      const trace = {
+        attempts: [
+          { channel: 3, status: 401, ms: 40 },
+          { channel: id, status: 200, ms: 80 },
+        ],
+        passed_over: [{ channel: 5, reason: 'resting' }],
+      }
+      const other = JSON.stringify({ frt: 120, admin_info: { use_channel: ['3'] }, trace })
       await write(person, { channel_id: id, other })
       const [own] = (await data('/api/log/self', person)).items
       assert.equal(own.channel, id)
       assert.equal(own.channel_name, '')
-      assert.deepEqual(JSON.parse(own.other), { frt: 120 })
+      assert.deepEqual(JSON.parse(own.other), { frt: 120, trace: { attempts: [{ ms: 40 }, { ms: 80 }] } })
       const [seen] = (await data(`/api/log/?username=${person.username}`, admin)).items
       assert.equal(seen.channel_name, 'secret supplier')
       assert.deepEqual(JSON.parse(seen.other), JSON.parse(other))

@@ -54,11 +54,17 @@ const tell = (row: LogWithNames) => ({
   other: row.other,
 })
 
-/** How a request was routed is the administrators' business. */
+/** How a request was routed is the administrators' business; that it was tried again, and for how long, its owner's too. */
 const tellOwner = (row: LogWithNames) => {
-  const { admin_info: _routed, audit_info: _audited, ...other } = JSON.parse(row.other)
-  return { ...tell(row), channel_name: '', other: JSON.stringify(other) }
+  const { admin_info: _routed, audit_info: _audited, trace, ...other } = JSON.parse(row.other) as Other
+  const attempts = trace?.attempts?.map(({ ms }) => ({ ms }))
+  return {
+    ...tell(row),
+    channel_name: '',
+    other: JSON.stringify(attempts ? { ...other, trace: { attempts } } : other),
+  }
 }
+type Other = Record<string, unknown> & { readonly trace?: { readonly attempts?: readonly { ms?: number }[] } }
 
 const tellerFor = ({ role }: Actor) => (role >= ROLE.admin ? tell : tellOwner)
 
