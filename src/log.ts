@@ -1,8 +1,11 @@
-import { stdout } from 'node:process'
+import { isatty } from 'node:tty'
 import pino from 'pino'
+import { createLogLines } from './log-lines.ts'
+
+const STDOUT = 1
 
 // Only a terminal needs it, and it takes its time to load.
-const pretty = stdout.isTTY ? (await import('pino-pretty')).default : undefined
+const pretty = isatty(STDOUT) ? (await import('pino-pretty')).default : undefined
 
 /** Credentials by their shape, wherever they turn up: in a message, an upstream's error, a stack. */
 const SECRETS =
@@ -17,6 +20,9 @@ export const scrub = (line: string) =>
     (_whole, shape?: string, query?: string, url?: string) =>
       `${shape ?? query ?? url ?? ''}[redacted]${url === undefined ? '' : '@'}`,
   )
+
+const tellDropped = (lines: number) =>
+  `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'lines of the log were dropped: nobody took them' })}\n`
 
 /** JSON lines on stdout, pretty on a terminal. No bodies, no headers; what slips through is scrubbed by shape. */
 export function createLog(level: string): pino.Logger {
@@ -43,6 +49,9 @@ export function createLog(level: string): pino.Logger {
       },
       hooks: { streamWrite: scrub },
     },
-    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : pino.destination(1),
+    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : createLogLines(STDOUT, tellDropped),
   )
 }
+
+/** Lets the last lines out; a reader that does not take them is not waited for. */
+export const endLog = (log: pino.Logger) => new Promise<void>(resolve => log.flush(() => resolve()))

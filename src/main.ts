@@ -19,7 +19,17 @@ const MAX_SOCKET_PATH = 103
 // Databases, journals and sockets are made by libraries that ask for nothing better than the process allows.
 process.umask(0o077)
 
-const print = (line: string) => void process.stdout.write(`${line}\n`)
+/** Whoever reads only the first lines (`sluice verify | head`) changes nothing of how a command ends. */
+function whenUnread(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') return
+  printError(`sluice: stdout: ${error.message}`)
+  process.exit(EXIT.failed)
+}
+
+function print(line: string): void {
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', whenUnread)
+  process.stdout.write(`${line}\n`)
+}
 const printError = (line: string) => void process.stderr.write(`${line}\n`)
 
 function configOf({ port, host, data }: Pick<StartOptions, 'port' | 'host' | 'data'>): Config {

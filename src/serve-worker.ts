@@ -1,7 +1,7 @@
 import { buildServer, openGround } from './build.ts'
 import { EXIT } from './cli/cli.ts'
 import type { Config } from './config.ts'
-import { createLog } from './log.ts'
+import { createLog, endLog } from './log.ts'
 import { joinSupervisor } from './workers/peers.ts'
 
 /** One of several workers: serves what its supervisor's port takes in, until it is told to stop. */
@@ -18,6 +18,7 @@ export async function serveAsWorker(config: Config): Promise<number> {
   await stopped.promise
   await server.stop()
   await ground.close()
+  await endLog(log)
   process.disconnect?.()
   return EXIT.ok
 }

@@ -6,7 +6,7 @@ import type { Config } from './config.ts'
 import { createConsoleFiles } from './console-files.ts'
 import { createDemo } from './demo.ts'
 import { claimPort } from './http/server.ts'
-import { createLog } from './log.ts'
+import { createLog, endLog } from './log.ts'
 import { startWorkers } from './supervise.ts'
 import { version } from './version.ts'
 
@@ -92,5 +92,6 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   await ground.close()
   demo?.close()
   log.info('stopped')
+  await endLog(log)
   return EXIT.ok
 }

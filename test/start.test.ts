@@ -1,5 +1,17 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, createServer, type Server as NetServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -587,6 +599,71 @@ describe('logs', () => {
     for (const { request_id } of requests) assert.match(String(request_id), /^req_[0-9A-Z]{26}$/)
     for (const secret of [ROOT_TOKEN, ROOT_PASSWORD, answers[1]?.body.data.key, 'a wrong password'])
       assert.ok(!stdout.includes(secret))
+  })
+
+  /** Takes nothing: a disk without room, or a pipe that nobody reads, or whose reader has left. */
+  function deafOutput(kind: 'full disk' | 'pipe that nobody reads' | 'pipe whose reader left') {
+    if (kind === 'full disk') return { fd: openSync('/dev/full', 'w'), path: '/dev/full' }
+    const path = join(newDirectory(), 'pipe')
+    execFileSync('mkfifo', [path])
+    const both = openSync(path, constants.O_RDWR)
+    if (kind === 'pipe that nobody reads') return { fd: both, path }
+    const fd = openSync(path, constants.O_WRONLY)
+    closeSync(both)
+    return { fd, path }
+  }
+
+  async function startDeaf(fd: number) {
+    const port = await freePort()
+    const env = { ...settingsOf(await newGround('sqlite')), PORT: String(port) }
+    const program = launch(['start'], { env, stdout: fd })
+    const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
+    await until('the gateway', async () => ((await ask('/readyz'))?.ok ? true : undefined))
+    // More than a pipe holds and more than waits for its reader, in long lines.
+    for (let index = 0; index < 170; index++)
+      assert.equal((await ask(`/api/${'long/'.repeat(2_500)}`))?.status, 404)
+    return { program, ask }
+  }
+
+  for (const kind of ['full disk', 'pipe that nobody reads', 'pipe whose reader left'] as const)
+    it(`are dropped where they go to a ${kind}, and nothing else suffers`, async () => {
+      const { fd } = deafOutput(kind)
+      const { program } = await startDeaf(fd)
+      program.signal('SIGTERM')
+      const { code, signal, stderr } = await program.ended
+      closeSync(fd)
+      assert.deepEqual({ code, signal, stderr }, { code: 0, signal: null, stderr: '' })
+    })
+
+  it('that were dropped are told of once somebody reads again', async () => {
+    const { fd, path } = deafOutput('pipe that nobody reads')
+    const { program, ask } = await startDeaf(fd)
+    const reader = createReadStream(path, 'utf8')
+    let read = ''
+    reader.on('data', text => {
+      read += text
+    })
+    const told = await until('the line that tells of them', async () => {
+      await ask('/api/status')
+      return logLines(read.slice(0, read.lastIndexOf('\n'))).find(({ lines }) => lines !== undefined)
+    })
+    assert.equal(told.level, 'warn')
+    assert.ok(Number(told.lines) > 0)
+    program.signal('SIGTERM')
+    assert.equal((await program.ended).code, 0)
+    closeSync(fd)
+    await once(reader, 'end')
+    assert.match(read, /"msg":"stopped"}\n$/)
+  })
+
+  it('of a command may have a reader that leaves: it ends as it would have', async () => {
+    const ground = await newGround('sqlite')
+    const env = settingsOf(ground)
+    assert.equal((await (await startServer(ground)).stop()).code, 0)
+    const { fd } = deafOutput('pipe whose reader left')
+    const { code, stderr } = await run(['verify'], { env, stdout: fd })
+    closeSync(fd)
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' })
   })
 
   it('are as quiet as SLUICE_LOG says', async () => {

@@ -42,20 +42,27 @@ function compiled(): string {
   return cache
 }
 
+type Launching = {
+  readonly env?: Env
+  readonly cwd?: string
+  /** A descriptor of the test's own instead of one that is read here. */
+  readonly stdout?: number
+}
+
 /** The program as a process of its own, with these settings and none of the machine's. */
-export function launch(args: readonly string[], { env = {}, cwd }: { env?: Env; cwd?: string } = {}) {
+export function launch(args: readonly string[], { env = {}, cwd, stdout: fd }: Launching = {}) {
   const child = spawn(process.execPath, [env.NODE_OPTIONS ? SOURCE : PROGRAM, ...args], {
     cwd: cwd ?? newDirectory(),
     env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), NODE_COMPILE_CACHE: compiled(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', fd ?? 'pipe', 'pipe'],
   })
   living.add(child)
   let stdout = ''
   let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
   })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
   })
   const ended = new Promise<Ended>((resolve, reject) => {
@@ -79,7 +86,7 @@ export function launch(args: readonly string[], { env = {}, cwd }: { env?: Env; 
 export type Launched = ReturnType<typeof launch>
 
 /** Runs a command to its end. */
-export const run = (args: readonly string[], options: { env?: Env; cwd?: string } = {}): Promise<Ended> =>
+export const run = (args: readonly string[], options: Launching = {}): Promise<Ended> =>
   launch(args, options).ended
 
 /** Looks again and again until something is there; says what was waited for when it never comes. */
