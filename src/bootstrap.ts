@@ -4,6 +4,7 @@ import { SYSTEM } from './domain/actor.ts'
 import { ROLE } from './domain/role.ts'
 import { mask } from './domain/text.ts'
 import { NEVER } from './domain/token.ts'
+import { sealHeaders } from './identity/channel-headers.ts'
 import { createDigest, newPassword } from './identity/credentials.ts'
 import { createKeyring, type Keyring, SealError } from './identity/keyring.ts'
 import type { Passwords } from './identity/passwords.ts'
@@ -12,6 +13,7 @@ import { insertAccessToken } from './store/access-tokens.ts'
 import { appendAudit } from './store/audit.ts'
 import { AUDIT_CHAIN, STORE_CHAIN, startChain } from './store/chains.ts'
 import { claimMeta, readMeta } from './store/meta.ts'
+import { listPlainHeaders, replaceHeaders } from './store/sealed.ts'
 import { type Db, transact } from './store/store.ts'
 
 export const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
@@ -28,6 +30,23 @@ export async function openDigest(db: Db, keyring: Keyring, source: string) {
   } catch (error) {
     if (error instanceof SealError) throw new SettingError(source, WRONG_SECRET)
     throw error
+  }
+}
+
+const HEADERS_AT_ONCE = 200
+
+/**
+ * Seals the headers of channels that are from before they were sealed. Several processes may start at once, and
+ * administrators change channels meanwhile: each text is replaced only while it is what was read.
+ */
+export async function sealPlainHeaders(db: Db, keyring: Keyring): Promise<void> {
+  for (;;) {
+    const rows = await listPlainHeaders(db, HEADERS_AT_ONCE)
+    if (rows.length === 0) return
+    await transact(db, async trx => {
+      for (const row of rows)
+        await replaceHeaders(trx, row, sealHeaders(keyring, row.id, row.header_override))
+    })
   }
 }
 

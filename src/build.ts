@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { firstStart, keyringOf, openDigest } from './bootstrap.ts'
+import { firstStart, keyringOf, openDigest, sealPlainHeaders } from './bootstrap.ts'
 import { buildRelay } from './build-relay.ts'
 import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
@@ -98,6 +98,7 @@ export async function openGround(config: Config, { mustExist = false, isLocked =
     const printed = await firstStart({ config, db: store.db, keyring, passwords, now })
     const digest = await openDigest(store.db, keyring, source)
     if (digest === undefined) throw new Error('the store has no digest key after its first start')
+    await sealPlainHeaders(store.db, keyring)
 
     const close = async () => {
       await store.close()

@@ -187,8 +187,9 @@ async function seal(gateway: Gateway) {
     type: 1,
     key: 'a provider key\nanother key',
     base_url: 'http://127.0.0.1:9',
+    header_override: { 'X-Secret': 'a secret in a header' },
   }
-  const { id: channelId } = await made('/api/channel/', { mode: 'multi_to_single', channel })
+  const { id: channelId, header_override } = await made('/api/channel/', { mode: 'multi_to_single', channel })
   const headers = { 'idempotency-key': 'repeatable' }
   const repeatable = await made('/api/token/', { name: 'repeatable' }, headers)
 
@@ -200,6 +201,9 @@ async function seal(gateway: Gateway) {
     }
     assert.equal((await ask('POST', `/api/token/${token.id}/key`)).key, token.key)
     assert.equal((await ask('POST', `/api/channel/${channelId}/key`)).key, channel.key)
+    // Told masked, which only somebody can who has opened it.
+    assert.match(header_override['X-Secret'], /^a.+…/)
+    assert.deepEqual((await ask('GET', `/api/channel/${channelId}`)).header_override, header_override)
     assert.deepEqual(await ask('POST', '/api/token/', { name: 'repeatable' }, { headers }), repeatable)
     // Tokens are found by digests, whose key is sealed as well.
     assert.equal((await ask('GET', '/api/usage/token/', undefined, { token: token.key })).name, 'sealed')
@@ -285,6 +289,27 @@ for (const engine of ENGINES) {
       const digestUnder = (secret: string) =>
         opening(ground, secret, async ({ digest }) => digest('sk-anything'))
       assert.equal(await digestUnder(`${WRONG},${OLD}`), await digestUnder(OLD))
+    })
+  })
+
+  describe(`headers of channels on ${engine} from before they were sealed`, () => {
+    after(dropDatabases)
+    it('are sealed by the next start, and still sent and told', async () => {
+      const ground = await newGround(engine)
+      const assertOpen = await serving(ground, OLD, seal)
+      const rows = ({ store }: Ground) =>
+        store.db.selectFrom('channels').select(['id', 'header_override']).execute()
+      await opening(ground, OLD, async opened => {
+        for (const { id } of await rows(opened))
+          await opened.store.db
+            .updateTable('channels')
+            .set({ header_override: JSON.stringify({ 'X-Secret': 'a secret in a header' }) })
+            .where('id', '=', id)
+            .execute()
+      })
+      await serving(ground, OLD, assertOpen)
+      for (const { header_override } of await opening(ground, OLD, rows))
+        assert.match(header_override, /^v1\.[0-9a-f]{8}\./)
     })
   })
 

@@ -135,6 +135,9 @@ for (const engine of ENGINES) {
         project_id: 'p',
         private_key: `-----BEGIN ${random(40)}\n${random(40)}`,
       }),
+      header: canary('in-a-header-'),
+      batchHeader: canary('in-headers-of-several-'),
+      tagHeader: canary('in-headers-of-a-tag-'),
       firstKey: canary('first-of-two-'),
       secondKey: canary('second-of-two-'),
       replacedKey: canary('replaced-'),
@@ -287,7 +290,16 @@ for (const engine of ENGINES) {
       }
       const { id } = (await make('POST', '/api/channel/', several)).body.data
       await make('PUT', '/api/channel/', { id, key: canaries.replacedKey, key_mode: 'append' })
-      await make('POST', `/api/channel/copy/${id}`)
+      await make('PUT', '/api/channel/', { id, header_override: { 'X-Secret': canaries.header } })
+      const copied = (await make('POST', `/api/channel/copy/${id}`)).body.data.id
+      await make('PUT', '/api/channel/batch', {
+        ids: [copied],
+        fields: { tag: 'visible-tag', header_override: { 'X-Secret': canaries.batchHeader } },
+      })
+      await make('PUT', '/api/channel/tag', {
+        tag: 'visible-tag',
+        header_override: { 'X-Other-Secret': canaries.tagHeader },
+      })
       await make('DELETE', `/api/channel/${id}/keys/0`)
       await make('POST', '/api/channel/multi_key/manage', { channel_id: id, action: 'get_key_status' })
 

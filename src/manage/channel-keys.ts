@@ -12,7 +12,7 @@ import {
 import type { ChannelRow } from '../store/schema.ts'
 import type { Db, Trx } from '../store/store.ts'
 import type { Changing, Handlers } from './call.ts'
-import { mustFindChannel, mustLockChannel } from './channel-rows.ts'
+import { createChannelRows, mustFindChannel } from './channel-rows.ts'
 import { type ChannelSeals, createChannelSeals } from './channel-seals.ts'
 import { difference, maskedKey, tellChannel } from './channel-told.ts'
 import type { channelContract } from './contract/channels.ts'
@@ -108,6 +108,7 @@ export function createChannelKeyHandlers(
 > {
   const { db, now } = deps
   const seals = createChannelSeals(deps)
+  const rows = createChannelRows(deps)
 
   const stateOf = (status: number): KeyState => ({
     status,
@@ -151,7 +152,7 @@ export function createChannelKeyHandlers(
     channelId: number,
     work: (keys: readonly ChannelKey[]) => Promise<void>,
   ) {
-    const row = await mustLockChannel(trx, channelId)
+    const row = await rows.mustLock(trx, channelId)
     const before = await keysOf(trx, row.id)
     await work(before)
     const told = tellChannel(row, await keysOf(trx, row.id))

@@ -1,22 +1,119 @@
 import { notFound } from '../domain/errors.ts'
+import { NO_HEADERS, openHeaders, sealHeaders } from '../identity/channel-headers.ts'
+import { SealError } from '../identity/keyring.ts'
 import { listKeys } from '../store/channel-keys.ts'
-import { findChannel, lockChannel } from '../store/channels.ts'
-import type { ChannelRow } from '../store/schema.ts'
+import {
+  type ChannelFilter,
+  type ChannelOrder,
+  listChannels,
+  listTagGroups,
+  type TagGroup,
+} from '../store/channel-lists.ts'
+import {
+  type ChannelChange,
+  type ChannelSelection,
+  findChannel,
+  findChannels,
+  insertChannels,
+  lockChannels,
+  updateChannel,
+  updateChannels,
+} from '../store/channels.ts'
+import type { Page, Paging } from '../store/page.ts'
+import type { ChannelRow, NewChannel } from '../store/schema.ts'
 import type { Db, Trx } from '../store/store.ts'
 import { type ChannelTold, tellChannel } from './channel-told.ts'
+import type { Deps } from './deps.ts'
 
+/** For whoever does not look at its headers: they are left sealed. */
 export async function mustFindChannel(db: Db, id: number): Promise<ChannelRow> {
   const row = await findChannel(db, id)
   if (!row) throw notFound('channel')
   return row
 }
 
-/** The same for a change: nobody else changes it until the transaction ends. */
-export async function mustLockChannel(trx: Trx, id: number): Promise<ChannelRow> {
-  const row = await lockChannel(trx, id)
-  if (!row) throw notFound('channel')
-  return row
+/** The rows of channels with their headers opened; sealed again on the way back into the store. */
+export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
+  function open(row: ChannelRow): ChannelRow {
+    try {
+      return { ...row, header_override: openHeaders(keyring, row) }
+    } catch (error) {
+      if (!(error instanceof SealError)) throw error
+      // Told as none, so that the channel can be seen and they can be entered anew; the relay leaves it out.
+      return { ...row, header_override: NO_HEADERS }
+    }
+  }
+
+  const lock = async (trx: Trx, selection: ChannelSelection) => (await lockChannels(trx, selection)).map(open)
+
+  const setHeaders = (trx: Trx, id: number, text: string) =>
+    updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
+
+  return {
+    lock,
+
+    mustFind: async (db: Db, id: number) => open(await mustFindChannel(db, id)),
+
+    /** The same for a change: nobody else changes it until the transaction ends. */
+    async mustLock(trx: Trx, id: number): Promise<ChannelRow> {
+      const [row] = await lock(trx, { ids: [id] })
+      if (!row) throw notFound('channel')
+      return row
+    },
+
+    find: async (trx: Trx, ids: readonly number[]) => (await findChannels(trx, ids)).map(open),
+
+    async list(
+      db: Db,
+      filter: ChannelFilter,
+      order: ChannelOrder,
+      paging: Paging,
+    ): Promise<Page<ChannelRow>> {
+      const { items, total } = await listChannels(db, filter, order, paging)
+      return { items: items.map(open), total }
+    },
+
+    async groups(
+      db: Db,
+      filter: ChannelFilter,
+      order: ChannelOrder,
+      paging: Paging,
+    ): Promise<Page<TagGroup>> {
+      const { items, total } = await listTagGroups(db, filter, order, paging)
+      return { items: items.map(group => ({ ...group, channels: group.channels.map(open) })), total }
+    },
+
+    async insert(trx: Trx, channels: readonly Omit<NewChannel, 'id' | 'search'>[]): Promise<number[]> {
+      // The seal is bound to the row, so the row comes first.
+      const ids = await insertChannels(
+        trx,
+        channels.map(channel => ({ ...channel, header_override: NO_HEADERS })),
+      )
+      for (const [index, id] of ids.entries()) {
+        const text = channels[index]?.header_override ?? NO_HEADERS
+        if (text !== NO_HEADERS) await setHeaders(trx, id, text)
+      }
+      return ids
+    },
+
+    update: (trx: Trx, current: ChannelRow, change: ChannelChange): Promise<void> => {
+      const { header_override: text } = change
+      const sealed = text === undefined ? {} : { header_override: sealHeaders(keyring, current.id, text) }
+      return updateChannel(trx, current, { ...change, ...sealed })
+    },
+
+    async updateTogether(
+      trx: Trx,
+      ids: readonly number[],
+      { header_override: text, ...change }: Omit<ChannelChange, 'name' | 'base_url'>,
+    ): Promise<void> {
+      await updateChannels(trx, ids, change)
+      if (text !== undefined) for (const id of ids) await setHeaders(trx, id, text)
+    },
+  }
 }
+
+export type ChannelRows = ReturnType<typeof createChannelRows>
 
 /** Channels with their keys, in one query for all of them. */
 export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelTold[]> {

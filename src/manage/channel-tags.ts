@@ -1,28 +1,24 @@
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { notFound } from '../domain/errors.ts'
-import {
-  type ChannelChange,
-  lockChannels,
-  modelsOfTag,
-  updateChannels,
-  writeModels,
-} from '../store/channels.ts'
+import { type ChannelChange, modelsOfTag, writeModels } from '../store/channels.ts'
 import type { ChannelRow } from '../store/schema.ts'
 import type { Trx } from '../store/store.ts'
 import type { Changing, Handlers } from './call.ts'
 import { DEFAULTS, readFields } from './channel-fields.ts'
+import { type ChannelRows, createChannelRows } from './channel-rows.ts'
 import { difference, tellChannel } from './channel-told.ts'
 import type { channelContract } from './contract/channels.ts'
 import type { Deps } from './deps.ts'
 
 /** One change to many channels, each of which has its line in the audit log. */
 export async function changeTogether(
+  { updateTogether }: Pick<ChannelRows, 'updateTogether'>,
   { trx, audit }: Changing,
   rows: readonly ChannelRow[],
   change: Omit<ChannelChange, 'name' | 'base_url'>,
 ): Promise<void> {
   const ids = rows.map(row => row.id)
-  await updateChannels(trx, ids, change)
+  await updateTogether(trx, ids, change)
   if (change.models !== undefined) await writeModels(trx, ids, JSON.parse(change.models) as string[])
   const columns = Object.keys(change) as (keyof typeof change)[]
   for (const row of rows) {
@@ -35,32 +31,35 @@ export async function changeTogether(
 
 /** Enables or disables; the ones that stood otherwise are counted. */
 export async function setStatus(
+  stored: ChannelRows,
   changing: Changing,
   rows: readonly ChannelRow[],
   status: number,
 ): Promise<number> {
   const others = rows.filter(row => row.status !== status)
-  await changeTogether(changing, others, { status, status_reason: '' })
+  await changeTogether(stored, changing, others, { status, status_reason: '' })
   return others.length
 }
 
 /** Channels by tag: enabled, disabled and changed together. */
-export function createChannelTagHandlers({
-  db,
-  allowPrivateUpstreams,
-}: Deps): Pick<
+export function createChannelTagHandlers(
+  deps: Deps,
+): Pick<
   Handlers<typeof channelContract>,
   'enableTag' | 'disableTag' | 'updateTag' | 'tagChannels' | 'listTagModels'
 > {
+  const { db, allowPrivateUpstreams } = deps
+  const stored = createChannelRows(deps)
+
   async function mustLockTag(trx: Trx, tag: string): Promise<ChannelRow[]> {
-    const rows = await lockChannels(trx, { tag })
+    const rows = await stored.lock(trx, { tag })
     if (rows.length === 0) throw notFound('tag')
     return rows
   }
 
   const setTagStatus = (changing: Changing, tag: string, status: number) =>
     mustLockTag(changing.trx, tag)
-      .then(rows => setStatus(changing, rows, status))
+      .then(rows => setStatus(stored, changing, rows, status))
       .then(() => undefined)
 
   return {
@@ -81,15 +80,15 @@ export function createChannelTagHandlers({
         },
       )
       return change(async changing => {
-        await changeTogether(changing, await mustLockTag(changing.trx, tag), fields)
+        await changeTogether(stored, changing, await mustLockTag(changing.trx, tag), fields)
         return undefined
       })
     },
 
     tagChannels: async ({ body, change }) =>
       change(async changing => {
-        const rows = await lockChannels(changing.trx, { ids: [...new Set(body.ids)] })
-        await changeTogether(changing, rows, { tag: body.tag || null })
+        const rows = await stored.lock(changing.trx, { ids: [...new Set(body.ids)] })
+        await changeTogether(stored, changing, rows, { tag: body.tag || null })
         return rows.length
       }),
 

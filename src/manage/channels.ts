@@ -1,24 +1,8 @@
 import { CHANNEL_NAME_LENGTH, CHANNEL_STATUS, suffixed } from '../domain/channel.ts'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { listKeys, listSealedKeys } from '../store/channel-keys.ts'
-import {
-  CHANNEL_ORDERS,
-  type ChannelFilter,
-  type ChannelOrder,
-  countTypes,
-  listChannels,
-  listTagGroups,
-} from '../store/channel-lists.ts'
-import {
-  type ChannelSelection,
-  countChannels,
-  deleteChannels,
-  findChannels,
-  insertChannels,
-  lockChannels,
-  updateChannel,
-  writeModels,
-} from '../store/channels.ts'
+import { CHANNEL_ORDERS, type ChannelFilter, type ChannelOrder, countTypes } from '../store/channel-lists.ts'
+import { type ChannelSelection, countChannels, deleteChannels, writeModels } from '../store/channels.ts'
 import type { Page } from '../store/page.ts'
 import type { ChannelRow } from '../store/schema.ts'
 import type { Trx } from '../store/store.ts'
@@ -26,7 +10,7 @@ import type { Changing, Handlers } from './call.ts'
 import { DEFAULTS, readFields, readProvider } from './channel-fields.ts'
 import { changeKeys, createChannelKeyHandlers, mustHaveKey, readNewKeys } from './channel-keys.ts'
 import { createChannelModelHandlers } from './channel-models.ts'
-import { mustFindChannel, mustLockChannel, tellChannels, tellOne } from './channel-rows.ts'
+import { createChannelRows, tellChannels, tellOne } from './channel-rows.ts'
 import { createChannelSeals } from './channel-seals.ts'
 import { createChannelTagHandlers, setStatus } from './channel-tags.ts'
 import { createChannelTestHandlers } from './channel-tests.ts'
@@ -71,6 +55,7 @@ function modelsAfter(before: readonly string[], { fields, add_models, remove_mod
 export function createChannelHandlers(deps: Deps): Handlers<typeof channelContract> {
   const { db, now, digest, allowPrivateUpstreams } = deps
   const seals = createChannelSeals(deps)
+  const stored = createChannelRows(deps)
   const policy = { allowPrivate: allowPrivateUpstreams }
 
   async function list({ query }: { query: ListQuery }) {
@@ -95,12 +80,12 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
   }
 
   async function channels(filter: ChannelFilter, query: ListQuery) {
-    const { items, total } = await listChannels(db, filter, orderOf(query), query.paging)
+    const { items, total } = await stored.list(db, filter, orderOf(query), query.paging)
     return { items: await tellChannels(db, items), total }
   }
 
   async function groups(filter: ChannelFilter, query: ListQuery) {
-    const { items, total } = await listTagGroups(db, filter, orderOf(query), query.paging)
+    const { items, total } = await stored.groups(db, filter, orderOf(query), query.paging)
     const told = await tellChannels(
       db,
       items.flatMap(group => group.channels),
@@ -121,7 +106,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
   }
 
   async function remove({ trx, audit }: Changing, selection: ChannelSelection): Promise<number> {
-    const rows = await lockChannels(trx, selection)
+    const rows = await stored.lock(trx, selection)
     const told = await tellChannels(trx, rows)
     await deleteChannels(
       trx,
@@ -139,7 +124,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
     listChannels: list,
     searchChannels: list,
-    getChannel: async ({ params }) => tellOne(db, await mustFindChannel(db, params.id)),
+    getChannel: async ({ params }) => tellOne(db, await stored.mustFind(db, params.id)),
 
     createChannel: async ({ body: { mode, channel: given, at }, change }) => {
       const { name } = given
@@ -159,7 +144,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
       return change(async ({ trx, audit }) => {
         await mustFit(trx, keySets.length)
-        const ids = await insertChannels(
+        const ids = await stored.insert(
           trx,
           keySets.map((_, index) => ({
             ...fields,
@@ -175,7 +160,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             (keySets[index] ?? []).map((key, position) => ({ channelId, position, key })),
           ),
         )
-        const told = await tellChannels(trx, await findChannels(trx, ids))
+        const told = await tellChannels(trx, await stored.find(trx, ids))
         for (const channel of told)
           audit({ action: 'channel.create', target: `channel:${channel.id}`, after: channel })
         const [first] = told
@@ -185,7 +170,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
     updateChannel: async ({ body, change }) =>
       change(async ({ trx, audit }) => {
-        const before = await mustLockChannel(trx, body.id)
+        const before = await stored.mustLock(trx, body.id)
         const toldBefore = await tellOne(trx, before)
         const fields = readFields(body, { current: before, at: '', policy })
         const { isMulti } = await changeKeys(trx, seals, before, {
@@ -193,7 +178,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           mode: body.key_mode === 'append' ? 'append' : 'replace',
         })
         const after: ChannelRow = { ...before, ...fields, is_multi: isMulti ? 1 : 0 }
-        await updateChannel(trx, before, { ...fields, is_multi: after.is_multi })
+        await stored.update(trx, before, { ...fields, is_multi: after.is_multi })
         if (after.models !== before.models) await writeModels(trx, [before.id], JSON.parse(after.models))
         const keys = (await listKeys(trx, [before.id])).get(before.id) ?? []
         if (after.type !== before.type) mustHaveKey(readProvider(after.type, 'type'), keys.length, 'key')
@@ -218,13 +203,13 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         const results = []
         for (const id of [...new Set(body.ids)]) {
           try {
-            const before = await mustLockChannel(trx, id)
+            const before = await stored.mustLock(trx, id)
             const toldBefore = await tellOne(trx, before)
             // Judged before anything is written, so that a channel that is refused stays as it was.
             const given = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }
             const fields = readFields(given, { current: before, at: 'fields.', policy })
             const after: ChannelRow = { ...before, ...fields }
-            await updateChannel(trx, before, fields)
+            await stored.update(trx, before, fields)
             if (after.models !== before.models) await writeModels(trx, [id], JSON.parse(after.models))
             const told = await tellOne(trx, after)
             audit({ action: 'channel.update', target: `channel:${id}`, before: toldBefore, after: told })
@@ -240,7 +225,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
     deleteChannel: async ({ params, change }) =>
       change(async changing => {
-        await mustLockChannel(changing.trx, params.id)
+        await stored.mustLock(changing.trx, params.id)
         await remove(changing, { ids: [params.id] })
         return undefined
       }),
@@ -256,8 +241,8 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
     copyChannel: async ({ params, query, change }) =>
       change(async ({ trx, audit }) => {
         await mustFit(trx, 1)
-        const { id: _id, search: _search, ...row } = await mustLockChannel(trx, params.id)
-        const [id = 0] = await insertChannels(trx, [
+        const { id: _id, search: _search, ...row } = await stored.mustLock(trx, params.id)
+        const [id = 0] = await stored.insert(trx, [
           {
             ...row,
             name: suffixed(row.name, query.suffix ?? '_copy', CHANNEL_NAME_LENGTH),
@@ -281,21 +266,21 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             state: { status: key.status, reason: key.reason, disabled_time: key.disabled_time },
           })),
         )
-        const told = await tellOne(trx, await mustFindChannel(trx, id))
+        const told = await tellOne(trx, await stored.mustFind(trx, id))
         audit({ action: 'channel.create', target: `channel:${id}`, after: told })
         return told
       }),
 
     setChannelStatus: async ({ params, body, change }) =>
       change(async changing => {
-        const row = await mustLockChannel(changing.trx, params.id)
-        return (await setStatus(changing, [row], body.status)) > 0
+        const row = await stored.mustLock(changing.trx, params.id)
+        return (await setStatus(stored, changing, [row], body.status)) > 0
       }),
 
     setChannelStatuses: async ({ body, change }) =>
       change(async changing => {
-        const rows = await lockChannels(changing.trx, { ids: [...new Set(body.ids)] })
-        return setStatus(changing, rows, body.status)
+        const rows = await stored.lock(changing.trx, { ids: [...new Set(body.ids)] })
+        return setStatus(stored, changing, rows, body.status)
       }),
 
     ...createChannelTestHandlers(deps),

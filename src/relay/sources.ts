@@ -3,6 +3,7 @@ import type { Price } from '../domain/price.ts'
 import type { Role } from '../domain/role.ts'
 import { NEVER, NO_TOKEN, NO_TOKEN_NAME } from '../domain/token.ts'
 import { brokenOverride, type Override, readOverride } from '../formats/override/override.ts'
+import { openHeaders } from '../identity/channel-headers.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import { providerOf, speakingOnly } from '../providers/index.ts'
@@ -114,9 +115,21 @@ export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadab
     })
   }
 
+  /** A channel whose headers cannot be read is left out: without them it would ask as somebody else. */
+  function readHeaders(row: ChannelRow): string | undefined {
+    try {
+      return openHeaders(keyring, row)
+    } catch (error) {
+      onUnreadable(row.id, error as Error)
+      return undefined
+    }
+  }
+
   function readChannel(row: ChannelRow, keys: readonly ChannelKeyRow[]): RelayChannel[] {
     const provider = providerOf(row.type)
     if (!provider) return []
+    const headers = readHeaders(row)
+    if (headers === undefined) return []
     const setting = { ...JSON.parse(row.setting), openai_organization: row.openai_organization }
     return [
       {
@@ -136,7 +149,7 @@ export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadab
         setting,
         timeouts: readTimeouts(setting),
         override: readStored(row),
-        headerOverride: readHeaderOverride(JSON.parse(row.header_override)),
+        headerOverride: readHeaderOverride(JSON.parse(headers)),
         statusMapping: new Map(
           Object.entries(JSON.parse(row.status_code_mapping)).map(([from, to]) => [Number(from), Number(to)]),
         ),

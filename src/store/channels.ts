@@ -60,11 +60,6 @@ export async function lockChannels(trx: Trx, selection: ChannelSelection): Promi
   return rows
 }
 
-export async function lockChannel(trx: Trx, id: number): Promise<ChannelRow | undefined> {
-  const [row] = await lockChannels(trx, { ids: [id] })
-  return row
-}
-
 /** The ids, in the order of the channels given. */
 export async function insertChannels(
   trx: Trx,

@@ -72,6 +72,20 @@ const SOURCES: readonly Source[] = [
   },
   async (db, prefix, limit) => {
     const rows = await db
+      .selectFrom('channels')
+      .select(['id', 'header_override'])
+      .where('header_override', 'not like', PLAIN_HEADERS)
+      .where('header_override', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'channels', row: row.id, field: 'header_override' },
+      sealed: row.header_override,
+      replace: (trx, sealed) => replaceHeaders(trx, row, sealed),
+    }))
+  },
+  async (db, prefix, limit) => {
+    const rows = await db
       .selectFrom('idempotency')
       .select(['user_id', 'path', 'key', 'answer_sealed'])
       .where('answer_sealed', 'not like', `${prefix}%`)
@@ -113,6 +127,32 @@ const SOURCES: readonly Source[] = [
   },
 ]
 
+/** What `channels.header_override` begins with while it is not sealed: that of a channel without headers never is. */
+const PLAIN_HEADERS = '{%'
+const NO_HEADERS = '{}'
+
+export type PlainHeaders = { readonly id: number; readonly header_override: string }
+
+/** Headers from before they were sealed. */
+export const listPlainHeaders = (db: Db, limit: number): Promise<PlainHeaders[]> =>
+  db
+    .selectFrom('channels')
+    .select(['id', 'header_override'])
+    .where('header_override', 'like', PLAIN_HEADERS)
+    .where('header_override', '<>', NO_HEADERS)
+    .limit(limit)
+    .execute()
+
+/** Replaced only while they are still what was read. */
+export async function replaceHeaders(trx: Trx, { id, header_override }: PlainHeaders, sealed: string) {
+  await trx
+    .updateTable('channels')
+    .set({ header_override: sealed })
+    .where('id', '=', id)
+    .where('header_override', '=', header_override)
+    .execute()
+}
+
 /** Some texts that are not yet sealed under the newest secret; none when rotation is done. */
 export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: number): Promise<Sealed[]> {
   for (const source of SOURCES) {
@@ -128,7 +168,7 @@ export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: numb
  */
 export async function holdSealing(trx: Trx, engine: Engine): Promise<void> {
   if (engine === 'sqlite') return
-  await sql`lock table meta, tokens, channel_keys, idempotency, videos in share row exclusive mode`.execute(
+  await sql`lock table meta, tokens, channels, channel_keys, idempotency, videos in share row exclusive mode`.execute(
     trx,
   )
 }
