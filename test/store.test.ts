@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { openGround } from '../src/build.ts'
 import { readConfig } from '../src/config.ts'
@@ -639,6 +640,29 @@ describe('the embedded database', () => {
     }
     assert.equal(await counted(), start + 20)
     assert.equal((await verifyAudit(store)).fault, undefined)
+  })
+
+  it('gets other threads for those that die, and loses no more than what was open', async () => {
+    const threads: Worker[] = []
+    const note = (thread: Worker) => threads.push(thread)
+    process.on('worker', note)
+    const mortal = place.open()
+    const countUsers = async () => (await mortal.db.selectFrom('users').select('id').execute()).length
+    const start = await countUsers()
+    process.off('worker', note)
+    assert.ok(threads.length >= 2)
+    const open = mortal.db.transaction().execute(async trx => {
+      await makeUser(trx)
+      await Promise.all(threads.map(thread => thread.terminate()))
+      await makeUser(trx)
+    })
+    await assert.rejects(open, /the store is closed/)
+    assert.equal(await countUsers(), start)
+    await mortal.db.transaction().execute(trx => makeUser(trx))
+    await makeUser(mortal.db as Trx)
+    assert.equal(await countUsers(), start + 2)
+    await mortal.close()
+    await assert.rejects(countUsers())
   })
 
   it('says so when its thread cannot open the file, and never hangs', async () => {

@@ -61,6 +61,8 @@ function startThread(options: ThreadOptions) {
         worker.postMessage({ id, sql, parameters } satisfies Statement)
       }),
     load: () => waiting.size,
+    /** It runs nothing any more: its memory ran out, or it was closed. */
+    isOver: () => failure !== undefined,
     close: () =>
       new Promise<void>(resolve => {
         if (failure) return resolve()
@@ -69,6 +71,8 @@ function startThread(options: ThreadOptions) {
       }),
   }
 }
+
+type Thread = ReturnType<typeof startThread>
 
 /** One holder at a time, in order of arrival. */
 function createMutex() {
@@ -103,20 +107,32 @@ export function createSqliteDialect({
 }: SqliteOptions): Dialect {
   function createDriver(): Driver {
     const turn = createMutex()
-    let writer: ReturnType<typeof startThread>
-    const readerThreads: ReturnType<typeof startThread>[] = []
+    let writer: Thread
+    let readerThreads: readonly Thread[] = []
+    let isClosed = false
+
+    const startWriter = () => startThread({ path, fullSync, readonly: false })
 
     const startReader = () => {
       const thread = startThread({ path, fullSync, readonly: true })
-      readerThreads.push(thread)
+      readerThreads = [...readerThreads, thread]
       return thread
     }
 
     /** Another reader is started when all are busy: each takes some megabytes, and an idle gateway needs one. */
     const leastBusy = () => {
+      // One that is over would be the idlest for ever.
+      if (!isClosed) readerThreads = readerThreads.filter(thread => !thread.isOver())
       const [first = startReader(), ...others] = readerThreads
       const idlest = others.reduce((a, b) => (b.load() < a.load() ? b : a), first)
       return idlest.load() > 0 && readerThreads.length < readers ? startReader() : idlest
+    }
+
+    /** Whose turn it is finds a writer that lives; what the last one had open died with its connection. */
+    async function takeTurn(): Promise<() => void> {
+      const done = await turn.acquire()
+      if (writer.isOver() && !isClosed) writer = startWriter()
+      return done
     }
 
     function createConnection(): Connection {
@@ -124,13 +140,13 @@ export function createSqliteDialect({
 
       async function write(sql: string, parameters: readonly unknown[]) {
         if (release) return writer.run(sql, parameters)
-        const done = await turn.acquire()
+        const done = await takeTurn()
         return writer.run(sql, parameters).finally(done)
       }
 
       return {
         async begin() {
-          release = await turn.acquire()
+          release = await takeTurn()
           await writer.run('BEGIN IMMEDIATE', []).catch(error => {
             release?.()
             release = undefined
@@ -166,7 +182,7 @@ export function createSqliteDialect({
 
     return {
       async init() {
-        writer = startThread({ path, fullSync, readonly: false })
+        writer = startWriter()
         // The writer creates the file and its WAL before a reader looks for them.
         await writer.run('SELECT 1', [])
         startReader()
@@ -177,6 +193,7 @@ export function createSqliteDialect({
       rollbackTransaction: connection => (connection as Connection).finish('ROLLBACK'),
       releaseConnection: async () => {},
       async destroy() {
+        isClosed = true
         await Promise.all(readerThreads.map(thread => thread.close()))
         await writer.close()
       },
