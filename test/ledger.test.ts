@@ -3,9 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Books } from '../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../src/ledger/ledger.ts'
+import { createPurses } from '../src/ledger/purses.ts'
 import type { Neighbours } from '../src/ledger/rounds.ts'
 import { createBooks } from '../src/store/books.ts'
 import { openDatabase } from '../src/store/sqlite-open.ts'
@@ -16,6 +18,57 @@ import { USAGE } from './support/usage.ts'
 const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
 
 const UNIT = 2_000
+
+describe('a lease', () => {
+  const account = { kind: 'user', ownerId: 1 } as const
+
+  /** A purse that has leased something, in front of a store that takes back when it is told to. */
+  async function leased() {
+    const returned: { amount: number; settle: PromiseWithResolvers<void> }[] = []
+    const purses = createPurses({
+      find: async () => ({ isUnlimited: false }),
+      lease: async (_account, want) => want,
+      giveBack: (_account, amount) => {
+        const settle = Promise.withResolvers<void>()
+        returned.push({ amount, settle })
+        return settle.promise
+      },
+      nowMs: () => 0,
+    })
+    const purse = await purses.open(account)
+    assert.ok(purse)
+    await purses.ask(purse, 5)
+    return { purses, purse, returned }
+  }
+
+  it('that is on its way back is waited for by everybody who recalls it', async () => {
+    const { purses, returned } = await leased()
+    const first = purses.recall(account)
+    let isBack = false
+    const second = purses.recall(account).then(() => {
+      isBack = true
+    })
+    await nextTurn()
+    assert.deepEqual([isBack, returned.length], [false, 1])
+    returned[0]?.settle.resolve()
+    await Promise.all([first, second])
+    assert.equal(returned.length, 1)
+  })
+
+  it('that the store did not take is given back by the next who recalls it', async () => {
+    const { purses, purse, returned } = await leased()
+    const first = assert.rejects(purses.recall(account), /unreachable/)
+    const second = purses.recall(account)
+    await nextTurn()
+    returned[0]?.settle.reject(new Error('unreachable'))
+    await first
+    await nextTurn()
+    assert.deepEqual([returned.length, returned[1]?.amount], [2, returned[0]?.amount])
+    returned[1]?.settle.resolve()
+    await second
+    assert.equal(purse.lease, 0)
+  })
+})
 
 for (const engine of ENGINES) {
   describe(`the ledger on ${engine}`, () => {

@@ -11,6 +11,8 @@ export type Purse = {
   held: number
   lastUsedMs: number
   asking: Promise<boolean> | undefined
+  /** On its way back into the store. */
+  returning: Promise<void> | undefined
   /** Counts changes of the account in the store. */
   edition: number
   /** Until then nothing is leased ahead: a neighbour needed what was free. */
@@ -48,6 +50,7 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
       held: 0,
       lastUsedMs: nowMs(),
       asking: undefined,
+      returning: undefined,
       edition: 0,
       lowUntilMs: 0,
     }
@@ -63,6 +66,7 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
     held: 0,
     lastUsedMs: 0,
     asking: undefined,
+    returning: undefined,
     edition: 0,
     lowUntilMs: 0,
   }
@@ -104,15 +108,20 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
 
   async function returnLease(purse: Purse): Promise<void> {
     await purse.asking?.catch(() => false)
+    // What somebody else gives back counts only once it is in the store; where that failed it is tried again here.
+    while (purse.returning) await purse.returning.catch(() => {})
     const amount = purse.lease
     if (amount === 0) return
     purse.lease = 0
-    try {
-      await giveBack(purse.account, amount)
-    } catch (error) {
-      purse.lease += amount
-      throw error
-    }
+    purse.returning = giveBack(purse.account, amount)
+      .catch(error => {
+        purse.lease += amount
+        throw error
+      })
+      .finally(() => {
+        purse.returning = undefined
+      })
+    await purse.returning
   }
 
   return {
