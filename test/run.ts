@@ -49,11 +49,14 @@ const rankOf = (file: string) => {
 const files =
   positionals.length > 0 ? positionals : all.sort((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
 
-// Once for all: every gateway that the tests start would begin to make it otherwise.
-await createConsoleFiles(createLog('warn')).prepare()
+const [program, postgres] = await Promise.all([
+  buildProgram(),
+  startPostgres(),
+  // Once for all: every gateway that the tests start would begin to make it otherwise.
+  createConsoleFiles(createLog('warn')).prepare(),
+])
 // Whatever is started as a process is the program as it is shipped.
-process.env[PROGRAM_VARIABLE] = await buildProgram()
-const postgres = await startPostgres()
+process.env[PROGRAM_VARIABLE] = program
 process.env[POSTGRES_VARIABLE] = postgres.url
 // The program is started a few hundred times: what was compiled once need not be compiled again.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')

@@ -295,7 +295,7 @@ const CREDENTIALS = [
 ]
 
 /** The fields of all queries are of a few kinds, so a part of the pairs tries each kind with each value. */
-const EVERY = isCampaign ? 1 : 3
+const EVERY = isCampaign ? 1 : 6
 
 /** The names a query of a route may hold. */
 function fieldsOf({ query }: Route): readonly string[] {
