@@ -65,14 +65,21 @@ function keepCompiled(dataDir: string): void {
 /**
  * What sockets read lies outside V8's heap, and by itself V8 walks the whole heap whenever 64 MiB of that have come since
  * the last walk: half of all work where files pass. Counted with the heap, such bytes go with the young garbage.
+ *
+ * And when little happens for some seconds, V8 collects twice to give memory back, forgets the shapes of objects of which
+ * none is alive, and with them the compiled code that relied on them: after each pause a gateway began as slow as after
+ * its start.
  */
-const countBuffersWithHeap = () => setFlagsFromString('--external-memory-accounted-in-global-limit')
+const tuneV8 = () => {
+  setFlagsFromString('--external-memory-accounted-in-global-limit')
+  setFlagsFromString('--memory-reducer-delay-ms=2000000000')
+}
 
 // The gateway itself is loaded only when it is needed: a wrong setting or a word of help should not wait for it.
 async function start(options: StartOptions): Promise<number> {
   const given = configOf(options)
   keepCompiled(given.dataDir)
-  countBuffersWithHeap()
+  tuneV8()
   if (cluster.isWorker) {
     const { serveAsWorker } = await import('./serve-worker.ts')
     return serveAsWorker(given)
