@@ -4,12 +4,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import { UnreachableError } from './domain/errors.ts'
 import type { ClientAddress } from './http/address.ts'
 import { createGuardedLookup, refuseUrl } from './http/upstream-address.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
 import type { AccountName } from './ledger/books.ts'
 import { openLedger } from './ledger/ledger.ts'
+import { patience } from './ledger/patience.ts'
 import { recover } from './ledger/recovery.ts'
 import { endpointTypes } from './manage/endpoint-types.ts'
 import { openNode } from './nodes.ts'
@@ -45,7 +47,9 @@ import type { Peers } from './workers/peers.ts'
 /** New work is refused while the event loop lags behind this much: what runs must not suffer. */
 const OVERLOAD_LAG_MS = 1_000
 const LAG_EVERY_MS = 500
-const PRICES_EVERY_MS = 1_000
+const LOOK_EVERY_MS = 1_000
+/** Whoever is not known yet waits so long for the store to say who it is. */
+const FIND_CALLER_MS = 5_000
 const RECOVERY_EVERY_MS = 15_000
 const RECOVERIES_AT_ONCE = 5
 /** A read of a balance waits so long for the other workers; then it is told with what is known. */
@@ -96,6 +100,15 @@ function createLagWatch() {
   }
 }
 
+/** A store that hangs must not keep a caller for as long as it hangs. */
+function soon<T>(asked: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const stop = patience(FIND_CALLER_MS, () =>
+    late.reject(new UnreachableError(new Error(`the store said nothing for ${FIND_CALLER_MS} ms`))),
+  )
+  return Promise.race([asked, late.promise]).finally(stop)
+}
+
 /** The relay with its books, and how news from the management side reaches it. */
 export async function buildRelay({
   config,
@@ -143,7 +156,8 @@ export async function buildRelay({
   await endLeases(db, nodeId)
   // Built on first use, which must not be somebody's request.
   shippedModels()
-  const directory = createDirectory({ find: findCaller({ db, digest }) })
+  const findInStore = findCaller({ db, digest })
+  const directory = createDirectory({ find: credential => soon(findInStore(credential)) })
   const catalog = await openCatalog(
     createCatalogSource({
       db,
@@ -198,12 +212,6 @@ export async function buildRelay({
   }, RECOVERY_EVERY_MS)
   recoveryTimer.unref()
   const lag = createLagWatch()
-  // A price may be set for a moment that has yet to come.
-  const priceTimer = setInterval(
-    () => catalog.refreshPrices().catch(error => log.error({ err: error }, 'prices could not be read')),
-    PRICES_EVERY_MS,
-  )
-  priceTimer.unref()
 
   const deps = {
     directory,
@@ -262,14 +270,49 @@ export async function buildRelay({
     settings: () => catalog.refreshSettings(),
   }
 
+  /** News that the store was not there to tell: it is asked again until it has. */
+  const untaken = new Set<string>()
+
   /** Takes the targets of audit records, such as `token:7`. */
   async function takeNews(targets: readonly string[]): Promise<void> {
+    try {
+      await readNews(targets)
+    } catch (error) {
+      for (const target of targets) untaken.add(target)
+      throw error
+    }
+  }
+
+  async function readNews(targets: readonly string[]): Promise<void> {
     const byKind = Map.groupBy(new Set(targets), target => target.split(':')[0] ?? '')
     for (const [kind, named] of byKind) {
       const ids = named.map(target => Number(target.split(':')[1])).filter(Number.isSafeInteger)
       await NEWS[kind]?.(ids)
     }
   }
+
+  async function takeUntaken(): Promise<void> {
+    const targets = [...untaken]
+    untaken.clear()
+    if (targets.length > 0) await takeNews(targets)
+  }
+
+  let isLooking = false
+  /** A price may be set for a moment that has yet to come. Never two looks at once: a store that hangs would gather them. */
+  async function look(): Promise<void> {
+    if (isLooking) return
+    isLooking = true
+    try {
+      await takeUntaken()
+      await catalog.refreshPrices()
+    } catch (error) {
+      log.error({ err: error }, 'news could not be read; the next second tries again')
+    } finally {
+      isLooking = false
+    }
+  }
+  const lookTimer = setInterval(look, LOOK_EVERY_MS)
+  lookTimer.unref()
 
   /** Done when every worker has taken it. */
   async function announce(targets: readonly string[]): Promise<void> {
@@ -348,7 +391,7 @@ export async function buildRelay({
           })),
     },
     async close(): Promise<void> {
-      clearInterval(priceTimer)
+      clearInterval(lookTimer)
       clearInterval(recoveryTimer)
       lag.close()
       await videos.close(upstream.close)

@@ -57,9 +57,7 @@ async function reachPostgres(store: Store): Promise<boolean> {
     return await store.isInitialised()
   } catch (error) {
     if (error instanceof NewerStoreError) throw error
-    // A name with several addresses fails once for each.
-    const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : (error as Error)
-    throw new SettingError('DATABASE_URL', `PostgreSQL cannot be used (${message})`)
+    throw new SettingError('DATABASE_URL', `PostgreSQL cannot be used (${(error as Error).message})`)
   }
 }
 
@@ -169,6 +167,14 @@ export async function buildServer(
     digest,
     now,
   })
+  const isStoreAnswering = () =>
+    store.ping().then(
+      () => true,
+      error => {
+        log.error({ err: error }, 'the store does not answer')
+        return false
+      },
+    )
   let isStopping = false
   const manage: RequestListener = (request, response) => app.routing(request, response)
   const clientAddress = createClientAddress(config.trustedProxies)
@@ -215,6 +221,7 @@ export async function buildServer(
     {
       db,
       engine,
+      isStoreAnswering,
       keyring,
       digest,
       identify,
@@ -244,16 +251,7 @@ export async function buildServer(
     manage,
     relay: relay.listener,
     crowd,
-    isReady: () =>
-      isStopping
-        ? Promise.resolve(false)
-        : store.ping().then(
-            () => true,
-            error => {
-              log.error({ err: error }, 'the store does not answer')
-              return false
-            },
-          ),
+    isReady: async () => !isStopping && (await isStoreAnswering()),
   })
 
   return {

@@ -8,6 +8,7 @@ import type { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { openGround } from '../src/build.ts'
 import { readConfig } from '../src/config.ts'
+import { UnreachableError } from '../src/domain/errors.ts'
 import { MAX_UNITS, nanosOf } from '../src/domain/money.ts'
 import type { Settled } from '../src/domain/settled.ts'
 import { verifyChain } from '../src/ledger/verify.ts'
@@ -791,8 +792,11 @@ describe('a PostgreSQL that is not there', () => {
   it('is an error to everyone who asks, and closing is quiet', async () => {
     const nowhere = openStore({ engine: 'postgres', url: 'postgres://sluice:x@127.0.0.1:1/none' })
     const outcomes = await Promise.allSettled([nowhere.ping(), nowhere.migrate(), nowhere.isInitialised()])
-    for (const outcome of outcomes)
-      assert.equal(outcome.status === 'rejected' && outcome.reason.code, 'ECONNREFUSED')
+    for (const outcome of outcomes) {
+      const reason = outcome.status === 'rejected' && outcome.reason
+      assert.ok(reason instanceof UnreachableError)
+      assert.equal((reason.cause as NodeJS.ErrnoException).code, 'ECONNREFUSED')
+    }
     await nowhere.close()
   })
 })

@@ -15,6 +15,7 @@ export const MANAGEMENT_STATUS = {
   internal_error: 500,
   upstream_error: 502,
   not_ready: 503,
+  store_unavailable: 503,
   overloaded: 503,
   shutting_down: 503,
 } as const
@@ -77,6 +78,18 @@ export class Refusal extends Error {
     this.errors = details.errors
     this.retryAfterS = details.retryAfterS
     this.headers = details.headers
+  }
+}
+
+/** The store is away, or does not answer: no fault of whoever asked, who may ask again. */
+export class UnreachableError extends Error {
+  /** It went away while it was told to keep a change. */
+  readonly isInDoubt: boolean
+
+  constructor(cause: Error, { isInDoubt = false } = {}) {
+    super(cause.message, { cause })
+    this.name = 'UnreachableError'
+    this.isInDoubt = isInDoubt
   }
 }
 

@@ -4,6 +4,7 @@ import {
   RELAY_STATUS,
   Refusal,
   type RelayCode,
+  UnreachableError,
 } from '../domain/errors.ts'
 
 export type ErrorAnswer = {
@@ -34,7 +35,10 @@ export function managementError(error: Refusal): ErrorAnswer {
 }
 
 /** What a code of the management table is called on the relay, where both can answer the same route. */
-const RELAY_NAME: Partial<Record<ManagementCode, RelayCode>> = { unauthorized: 'invalid_api_key' }
+const RELAY_NAME: Partial<Record<ManagementCode, RelayCode>> = {
+  unauthorized: 'invalid_api_key',
+  store_unavailable: 'ledger_unavailable',
+}
 
 /** The one exit of `/v1`. */
 export function relayError(error: Refusal): ErrorAnswer {
@@ -48,6 +52,24 @@ export function relayError(error: Refusal): ErrorAnswer {
   }
 }
 
+const STORE_RETRY_S = 5
+
+/** The store cannot be asked. It says nothing of where the store is, nor why: the log does. */
+export const storeUnavailable = ({ isInDoubt }: Pick<UnreachableError, 'isInDoubt'>) =>
+  new Refusal(
+    'store_unavailable',
+    isInDoubt
+      ? 'the database went away while a change was made: look whether it was kept before you repeat it'
+      : 'the database does not answer now; try again in a moment',
+    { retryAfterS: STORE_RETRY_S },
+  )
+
 /** Faults of ours say nothing of what happened inside; the log does, under the request's id. */
-export const internalError = (requestId: string) =>
+const internalError = (requestId: string) =>
   new Refusal('internal_error', `something went wrong on our side; the log has it under ${requestId}`)
+
+/** What is told of whatever was thrown. Everything but a refusal is for the log as well. */
+export function refusalOf(error: unknown, requestId: string): Refusal {
+  if (error instanceof Refusal) return error
+  return error instanceof UnreachableError ? storeUnavailable(error) : internalError(requestId)
+}

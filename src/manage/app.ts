@@ -7,8 +7,8 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
-import { invalidField, Refusal } from '../domain/errors.ts'
-import { type ErrorAnswer, internalError, managementError, relayError } from '../http/errors.ts'
+import { invalidField, Refusal, UnreachableError } from '../domain/errors.ts'
+import { type ErrorAnswer, managementError, refusalOf } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
 import { isPage, serveConsole } from './console.ts'
@@ -16,6 +16,7 @@ import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
 import { nothingAt, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
+import { createStoreWatch, shapeFor } from './store-watch.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
@@ -29,7 +30,8 @@ const SECURITY_HEADERS = {
 } as const
 
 /** Errors of the framework itself, in the words of our own table. */
-function refusalOf(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
+function frameworkRefusal(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
+  // The framework puts a status on our own errors of validation as well.
   if (error instanceof Refusal) return error
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE')
     return new Refusal('too_large', `the body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`)
@@ -85,7 +87,11 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     }
   })
 
-  app.addHook('onRequest', async (request, reply) => dress(request, reply))
+  const watchStore = createStoreWatch(deps.isStoreAnswering, send)
+  app.addHook('onRequest', async (request, reply) => {
+    dress(request, reply)
+    watchStore(request, reply)
+  })
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({
       method: request.method,
@@ -98,10 +104,10 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   })
 
   app.setErrorHandler((error: Error, request, reply) => {
-    const refusal = refusalOf(error)
-    if (!refusal) request.log.error({ err: error }, 'a request failed')
-    const shape = request.routeOptions.config.route?.relayErrors ? relayError : managementError
-    send(reply, shape(refusal ?? internalError(request.id)))
+    const refusal = frameworkRefusal(error) ?? refusalOf(error, request.id)
+    if (refusal.code === 'internal_error' || error instanceof UnreachableError)
+      request.log.error({ err: error }, 'a request failed')
+    send(reply, shapeFor(request)(refusal))
   })
 
   await app.register(cookie)

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { invalidField, Refusal } from '../domain/errors.ts'
+import { invalidField, Refusal, UnreachableError } from '../domain/errors.ts'
 import { answerPlace, findAnswer, saveAnswer } from '../store/idempotency.ts'
 import { isUniqueViolation, transact } from '../store/store.ts'
 import { auditRecord } from './audit.ts'
@@ -42,8 +42,10 @@ export function createChange({
   const changeOf =
     (request: FastifyRequest, repeat: ReturnType<typeof repeatOf>): Change =>
     async work => {
-      const { told, notes } = await transact(db, async trx => {
-        const notes: AuditNote[] = []
+      let notes: AuditNote[] = []
+      const announceNotes = () => announce(notes.map(({ target }) => target))
+      const told = await transact(db, async trx => {
+        notes = []
         const told = await work({
           trx,
           audit: note => {
@@ -59,10 +61,14 @@ export function createChange({
         }
         // Last, because the audit chain admits one writer at a time.
         for (const note of notes) await auditRecord(trx, request, note, now())
-        return { told, notes }
+        return told
+      }).catch(async error => {
+        // Nobody heard whether it was kept: the relay must look for itself, now or when the store is back.
+        if (error instanceof UnreachableError && error.isInDoubt) await announceNotes()
+        throw error
       })
       // Takes effect before the 200 is out: the next request on any connection sees it.
-      await announce(notes.map(({ target }) => target))
+      await announceNotes()
       return told
     }
 

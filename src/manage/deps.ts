@@ -38,6 +38,8 @@ export type TestResult = {
 export type Deps = {
   readonly db: Db
   readonly engine: Engine
+  /** Asks the store for a sign of life, and waits a few seconds for it. */
+  isStoreAnswering(): Promise<boolean>
   readonly keyring: Keyring
   readonly digest: Digest
   readonly identify: Identify

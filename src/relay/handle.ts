@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
-import { internalError } from '../http/errors.ts'
+import { refusalOf } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import { type Admitted, admit, credentialOf } from './admit.ts'
 import { answerJson, answerKept, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
@@ -168,7 +168,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     told: { voice?: Voice | undefined; requestId: string },
   ) => {
     const { requestId } = told
-    const refusal = error instanceof Refusal ? error : internalError(requestId)
+    const refusal = refusalOf(error, requestId)
     if (refusal !== error) deps.onFailure(error as Error, requestId)
     if (response.headersSent) response.destroy()
     else answerRefusal(response, refusal, told)

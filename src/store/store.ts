@@ -1,11 +1,11 @@
 import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
-import type { PoolConfig } from 'pg'
 import { foundation } from './migrations/0001-foundation.ts'
 import { books } from './migrations/0002-books.ts'
 import { videos } from './migrations/0003-videos.ts'
 import { folds } from './migrations/0004-folds.ts'
 import { tokenNames } from './migrations/0005-token-names.ts'
+import { createPing, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
 
@@ -36,35 +36,7 @@ const MIGRATIONS = {
   '0005-token-names': tokenNames,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
-const STATEMENT_TIMEOUT_MS = 30_000
-const CONNECT_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 3_000
-
-/** Amounts and ids stay below 2^53 (contract 4), so PostgreSQL's bigint is read as a number. */
-const INT8_OID = 20
-const NUMERIC_OID = 1700
-
-/** The driver is loaded with the first question: a gateway on the embedded database never needs it. */
-async function openPool(url: string, maxConnections: number) {
-  const { default: pg } = await import('pg')
-  const types = {
-    getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-      oid === INT8_OID || oid === NUMERIC_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
-  }
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: maxConnections,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
-    types: types as NonNullable<PoolConfig['types']>,
-  })
-  // An idle connection that breaks is replaced by the pool; the next query tells if the database is gone.
-  pool.on('error', () => {})
-  // One that breaks in somebody's hands, between two queries, fails the next one; unheard it would end the process.
-  pool.on('connect', client => client.on('error', () => {}))
-  return pool
-}
 
 const openPostgres = (url: string, maxConnections: number) =>
   new Kysely<Database>({ dialect: new PostgresDialect({ pool: () => openPool(url, maxConnections) }) })
@@ -79,6 +51,12 @@ export function openStore(options: StoreOptions) {
       ? openSqlite(options.path, options.fullSync)
       : openPostgres(options.url, options.maxConnections ?? 10)
   const { engine } = options
+  const postgres = options.engine === 'postgres' ? createPing(options.url) : undefined
+
+  async function pingSqlite(): Promise<void> {
+    const signal = AbortSignal.timeout(PING_TIMEOUT_MS)
+    await db.selectFrom('meta').select('key').limit(1).execute({ signal })
+  }
 
   return {
     db,
@@ -91,11 +69,11 @@ export function openStore(options: StoreOptions) {
       return tables.some(table => table.name === 'meta')
     },
     /** Fails when the store does not answer in time, whatever keeps it. */
-    async ping(): Promise<void> {
-      const signal = AbortSignal.timeout(PING_TIMEOUT_MS)
-      await db.selectFrom('meta').select('key').limit(1).execute({ signal })
+    ping: (): Promise<void> => (postgres ? postgres.ping() : pingSqlite()),
+    async close(): Promise<void> {
+      await postgres?.close()
+      await db.destroy()
     },
-    close: () => db.destroy(),
   }
 }
 

@@ -1,3 +1,5 @@
+import { UnreachableError } from '../domain/errors.ts'
+
 /** What one side can be asked: names, each with one input and one answer. Both travel as JSON. */
 export type Words = Readonly<Record<string, (input: never) => unknown>>
 type Input<W extends Words, Name extends keyof W> = Parameters<W[Name]>[0]
@@ -13,7 +15,7 @@ type Letter =
   | { readonly ask: number; readonly name: string; readonly input?: unknown }
   | { readonly tell: string; readonly input?: unknown }
   | { readonly answer: number; readonly output?: unknown }
-  | { readonly answer: number; readonly failure: string }
+  | { readonly answer: number; readonly failure: string; readonly isOfStore: boolean }
 
 /** The other side is gone, or could not do what it was asked. */
 export class PostError extends Error {
@@ -21,6 +23,12 @@ export class PostError extends Error {
     super(message)
     this.name = 'PostError'
   }
+}
+
+/** A store that one of them cannot reach is the same trouble to whoever asked. */
+function failureOf({ failure, isOfStore }: { failure: string; isOfStore: boolean }): Error {
+  const error = new PostError(failure)
+  return isOfStore ? new UnreachableError(error) : error
 }
 
 /** Questions and answers between two processes. `ours` are the words we are asked, `Theirs` those we ask. */
@@ -46,7 +54,7 @@ export function createPost<Theirs extends Words, Ours extends Words>(port: Port,
       if (!word) throw new PostError(`"${name}" is not known here`)
       send({ answer: id, output: await word(input) })
     } catch (error) {
-      send({ answer: id, failure: (error as Error).message })
+      send({ answer: id, failure: (error as Error).message, isOfStore: error instanceof UnreachableError })
     }
   }
 
@@ -57,7 +65,7 @@ export function createPost<Theirs extends Words, Ours extends Words>(port: Port,
       return void (ours[letter.tell] as ((input: unknown) => unknown) | undefined)?.(letter.input)
     const asked = waiting.get(letter.answer)
     waiting.delete(letter.answer)
-    if ('failure' in letter) asked?.reject(new PostError(letter.failure))
+    if ('failure' in letter) asked?.reject(failureOf(letter))
     else asked?.resolve(letter.output)
   })
 

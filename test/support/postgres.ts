@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,8 +25,9 @@ export const freePort = () =>
 export async function startPostgres(folder?: string) {
   const port = await freePort()
   const log: string[] = []
+  const databaseDir = folder ?? join(tmpdir(), `sluice-postgres-${randomUUID()}`)
   const server = new EmbeddedPostgres({
-    databaseDir: folder ?? join(tmpdir(), `sluice-postgres-${randomUUID()}`),
+    databaseDir,
     user: 'sluice',
     password: 'sluice-test',
     port,
@@ -43,7 +44,14 @@ export async function startPostgres(folder?: string) {
   } catch (error) {
     throw new Error(`PostgreSQL did not start: ${error}\n${log.slice(-20).join('\n')}`)
   }
-  return { url: `postgres://sluice:sluice-test@127.0.0.1:${port}/postgres`, stop: () => server.stop() }
+  return {
+    url: `postgres://sluice:sluice-test@127.0.0.1:${port}/postgres`,
+    stop: () => server.stop(),
+    /** Again, after a stop, where it was. */
+    start: () => server.start(),
+    /** Of its first process; the others are that one's children. */
+    pid: () => Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]),
+  }
 }
 
 let own: ReturnType<typeof startPostgres> | undefined
