@@ -5,9 +5,9 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import { PACKAGE } from './store/program-file.ts'
 
-/** One level above the source, and above the built program. */
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(PACKAGE)
 
 /** What the console is made of. Other files may change without making it stale. */
 const SOURCES = {

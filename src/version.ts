@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { PACKAGE } from './store/program-file.ts'
 
-/** `package.json` stands one level above the source, and above the built program. */
-const { version: given } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+const { version: given } = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8'))
 
 export const version: string = given

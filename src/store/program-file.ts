@@ -6,3 +6,6 @@ export const programFile = (path: string) =>
   import.meta.url.endsWith('.ts')
     ? new URL(`../${path}.ts`, import.meta.url)
     : new URL(`./${builtName(path)}.js`, import.meta.url)
+
+/** Where the package begins. A built file stands as deep in it as this one: in the folder of its build. */
+export const PACKAGE = new URL('../../', import.meta.url)
