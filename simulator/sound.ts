@@ -56,9 +56,9 @@ function pcm(seconds: number): Buffer[] {
   return rest === 0 ? whole : [...whole, second.subarray(0, rest)]
 }
 
-function wav(seconds: number): Buffer[] {
-  const pieces = pcm(seconds)
-  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+/** What stands before samples of one channel. */
+export function wavHead(rate: number, bits: 8 | 16, bytes: number): Buffer {
+  const frame = bits / 8
   const head = Buffer.alloc(44)
   head.write('RIFF', 0)
   head.writeUInt32LE(36 + bytes, 4)
@@ -66,13 +66,19 @@ function wav(seconds: number): Buffer[] {
   head.writeUInt32LE(16, 16)
   head.writeUInt16LE(1, 20)
   head.writeUInt16LE(1, 22)
-  head.writeUInt32LE(RATE, 24)
-  head.writeUInt32LE(RATE * 2, 28)
-  head.writeUInt16LE(2, 32)
-  head.writeUInt16LE(16, 34)
+  head.writeUInt32LE(rate, 24)
+  head.writeUInt32LE(rate * frame, 28)
+  head.writeUInt16LE(frame, 32)
+  head.writeUInt16LE(bits, 34)
   head.write('data', 36)
   head.writeUInt32LE(bytes, 40)
-  return [head, ...pieces]
+  return head
+}
+
+function wav(seconds: number): Buffer[] {
+  const pieces = pcm(seconds)
+  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  return [wavHead(RATE, 16, bytes), ...pieces]
 }
 
 function oggPage(granule: number, payload: Buffer): Buffer {

@@ -10,8 +10,8 @@ export function isTimeZone(name: string): boolean {
 
 const HOUR_S = 3600
 
-/** How far a zone is ahead of UTC at a moment, in seconds. */
-function createOffset(timeZone: string): (time: number) => number {
+/** What the clocks of a zone show at a moment, in seconds of a day that has no zone. */
+export function createClock(timeZone: string): (time: number) => number {
   const format = new Intl.DateTimeFormat('en', {
     timeZone,
     hourCycle: 'h23',
@@ -26,9 +26,14 @@ function createOffset(timeZone: string): (time: number) => number {
     const part = Object.fromEntries(
       format.formatToParts(time * 1000).map(({ type, value }) => [type, Number(value)]),
     ) as Record<'year' | 'month' | 'day' | 'hour' | 'minute' | 'second', number>
-    const local = Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second)
-    return local / 1000 - time
+    return Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second) / 1000
   }
+}
+
+/** How far a zone is ahead of UTC at a moment, in seconds. */
+function createOffset(timeZone: string): (time: number) => number {
+  const clock = createClock(timeZone)
+  return time => clock(time) - time
 }
 
 /**

@@ -3,6 +3,9 @@ export const CHANNEL_STATUS = { enabled: 1, disabled: 2, disabledByGateway: 3 } 
 
 export const CHANNEL_NAME_LENGTH = 100
 
+/** The headers of a channel that has none, as they are kept: nothing in it is nothing to seal. */
+export const NO_HEADERS = '{}'
+
 /** Time-outs an administrator may set in `setting.timeouts`, with their least and greatest (contract 4). */
 export const TIMEOUTS = {
   connect_ms: [1, 600_000],

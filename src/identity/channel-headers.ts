@@ -1,7 +1,5 @@
+import { NO_HEADERS } from '../domain/channel.ts'
 import type { Keyring } from './keyring.ts'
-
-/** Nothing in it is nothing to seal. */
-export const NO_HEADERS = '{}'
 
 const place = (channelId: number) => ({ table: 'channels', row: channelId, field: 'header_override' })
 

@@ -1,14 +1,9 @@
+import { NO_HEADERS } from '../domain/channel.ts'
 import { notFound } from '../domain/errors.ts'
-import { NO_HEADERS, openHeaders, sealHeaders } from '../identity/channel-headers.ts'
+import { openHeaders, sealHeaders } from '../identity/channel-headers.ts'
 import { SealError } from '../identity/keyring.ts'
 import { listKeys } from '../store/channel-keys.ts'
-import {
-  type ChannelFilter,
-  type ChannelOrder,
-  listChannels,
-  listTagGroups,
-  type TagGroup,
-} from '../store/channel-lists.ts'
+import { type ChannelFilter, type ChannelOrder, listChannels, listTagGroups } from '../store/channel-lists.ts'
 import {
   type ChannelChange,
   type ChannelSelection,
@@ -31,6 +26,20 @@ export async function mustFindChannel(db: Db, id: number): Promise<ChannelRow> {
   if (!row) throw notFound('channel')
   return row
 }
+
+type Listing<Item> = (
+  db: Db,
+  filter: ChannelFilter,
+  order: ChannelOrder,
+  paging: Paging,
+) => Promise<Page<Item>>
+
+const pagesOf =
+  <Item>(list: Listing<Item>, open: (item: Item) => Item): Listing<Item> =>
+  async (...asked) => {
+    const { items, total } = await list(...asked)
+    return { items: items.map(open), total }
+  }
 
 /** The rows of channels with their headers opened; sealed again on the way back into the store. */
 export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
@@ -63,25 +72,9 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
 
     find: async (trx: Trx, ids: readonly number[]) => (await findChannels(trx, ids)).map(open),
 
-    async list(
-      db: Db,
-      filter: ChannelFilter,
-      order: ChannelOrder,
-      paging: Paging,
-    ): Promise<Page<ChannelRow>> {
-      const { items, total } = await listChannels(db, filter, order, paging)
-      return { items: items.map(open), total }
-    },
+    list: pagesOf(listChannels, open),
 
-    async groups(
-      db: Db,
-      filter: ChannelFilter,
-      order: ChannelOrder,
-      paging: Paging,
-    ): Promise<Page<TagGroup>> {
-      const { items, total } = await listTagGroups(db, filter, order, paging)
-      return { items: items.map(group => ({ ...group, channels: group.channels.map(open) })), total }
-    },
+    groups: pagesOf(listTagGroups, group => ({ ...group, channels: group.channels.map(open) })),
 
     async insert(trx: Trx, channels: readonly Omit<NewChannel, 'id' | 'search'>[]): Promise<number[]> {
       // The seal is bound to the row, so the row comes first.

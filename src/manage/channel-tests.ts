@@ -1,3 +1,4 @@
+import { inTurns } from '../domain/in-turns.ts'
 import type { Handlers } from './call.ts'
 import { mustFindChannel } from './channel-rows.ts'
 import type { channelContract } from './contract/channels.ts'
@@ -14,18 +15,6 @@ const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error 
   data: { id, name, model, latency_ms: latencyMs, first_token_ms: firstTokenMs, status, error },
 })
 
-/** Several at a time, in order; a provider that hangs holds up its own place only. */
-async function inTurns<In, Out>(items: readonly In[], run: (item: In) => Promise<Out>): Promise<Out[]> {
-  const results: Out[] = []
-  let next = 0
-  const work = async () => {
-    for (let index = next++; index < items.length; index = next++)
-      results[index] = await run(items[index] as In)
-  }
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
-  return results
-}
-
 /** Test requests through channels (spec 4.2). They charge nobody; a failed test is an answer, not an error. */
 export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers {
   return {
@@ -35,7 +24,7 @@ export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers 
       return tell(await channels.test(params.id, { model, isStream, keyIndex }))
     },
     async testChannels() {
-      const results = await inTurns(channels.enabledIds(), id => channels.test(id, {}))
+      const results = await inTurns(channels.enabledIds(), AT_ONCE, id => channels.test(id, {}))
       return results.map(tell)
     },
   }

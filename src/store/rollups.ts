@@ -154,6 +154,45 @@ type Kept = {
   readonly stepS?: number
 }
 
+/** What is read of every piece. */
+type Reading = {
+  readonly by: Dimension | undefined
+  readonly tokenIds: readonly number[] | undefined
+  readonly owners: readonly number[] | undefined
+  readonly wanted: readonly Wanted[]
+  readonly stepS: number
+}
+
+const keptBy = (by: Dimension | undefined) => (by ? [sql.ref(by)] : [])
+const columnsOf = ({ by }: Reading) => sql.join([...keptBy(by), ...SUMMED.map(name => sql.ref(name))])
+const narrowedBy = ({ wanted }: Reading) =>
+  sql.join(
+    wanted.map(([name, values]) => sql`and ${sql.ref(name)} in (${sql.join(values)})`),
+    sql` `,
+  )
+
+/** A piece that was folded: its own sums, each found by where it begins. */
+const foldedRows = (
+  piece: Piece,
+  folded: NonNullable<Piece['folded']>,
+  reading: Reading,
+): RawBuilder<unknown> =>
+  sql`select start as bucket, ${columnsOf(reading)} from rollup_sums where kind = ${kindOf(folded)}
+    and ${reading.owners ? eachOf('start', piece, folded.step) : between('start', piece)} ${narrowedBy(reading)}`
+
+/** A piece that was not: its quarter hours, summed up at once where they come in the order that is asked for. */
+async function quarterRows(db: Db, piece: Piece, reading: Reading): Promise<RawBuilder<unknown>> {
+  const { by, owners, tokenIds, stepS } = reading
+  const within =
+    owners && tokenIds ? eachOf('bucket', await known(db, piece), ROLLUP_S) : between('bucket', piece)
+  const isInOrder = by === undefined || by === 'user_id'
+  if (stepS === 0 || !isInOrder)
+    return sql`select bucket, ${columnsOf(reading)} from rollups where ${within} ${narrowedBy(reading)}`
+  const kept = keptBy(by)
+  return sql`select bucket, ${sql.join([...kept, ...summed])} from rollups where ${within} ${narrowedBy(reading)}
+    group by ${sql.join([...kept, sql.ref('bucket')])}`
+}
+
 /** The rows of a stretch as one table `found`, each with where it begins. */
 async function found(db: Db, asked: RollupFilter, { by, keys, stepS = 0 }: Kept = {}) {
   const tokenIds = by === 'token_id' && keys ? keys.map(Number) : asked.tokenIds
@@ -161,26 +200,12 @@ async function found(db: Db, asked: RollupFilter, { by, keys, stepS = 0 }: Kept 
   const wanted = wantedOf({ ...asked, tokenIds }, owners)
   if (by && keys) wanted.push([by, keys])
   const dimensions = [...new Set([...(by ? [by] : []), ...wanted.map(([name]) => name)])]
+  const reading: Reading = { by, tokenIds, owners, wanted, stepS }
   const pieces = await piecesOf(db, asked, dimensions, stepS)
-  const kept = by ? [sql.ref(by)] : []
-  const columns = sql.join([...kept, ...SUMMED.map(name => sql.ref(name))])
-  const narrowed = sql.join(
-    wanted.map(([name, values]) => sql`and ${sql.ref(name)} in (${sql.join(values)})`),
-    sql` `,
-  )
   const arms = await Promise.all(
-    pieces.map(async ({ folded, ...piece }): Promise<RawBuilder<unknown>> => {
-      if (folded)
-        return sql`select start as bucket, ${columns} from rollup_sums where kind = ${kindOf(folded)}
-          and ${owners ? eachOf('start', piece, folded.step) : between('start', piece)} ${narrowed}`
-      const within =
-        owners && tokenIds ? eachOf('bucket', await known(db, piece), ROLLUP_S) : between('bucket', piece)
-      const isInOrder = by === undefined || by === 'user_id'
-      if (stepS === 0 || !isInOrder)
-        return sql`select bucket, ${columns} from rollups where ${within} ${narrowed}`
-      return sql`select bucket, ${sql.join([...kept, ...summed])} from rollups where ${within} ${narrowed}
-        group by ${sql.join([...kept, sql.ref('bucket')])}`
-    }),
+    pieces.map(piece =>
+      piece.folded ? foldedRows(piece, piece.folded, reading) : quarterRows(db, piece, reading),
+    ),
   )
   const rows = sql<
     Sums & { bucket: number } & Record<Dimension, string & number>

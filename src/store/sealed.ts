@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { NO_HEADERS } from '../domain/channel.ts'
 import type { Db, Engine, Trx } from './store.ts'
 
 /** A sealed text and the place it is bound to. It is replaced only while it is still what was read. */
@@ -129,7 +130,6 @@ const SOURCES: readonly Source[] = [
 
 /** What `channels.header_override` begins with while it is not sealed: that of a channel without headers never is. */
 const PLAIN_HEADERS = '{%'
-const NO_HEADERS = '{}'
 
 export type PlainHeaders = { readonly id: number; readonly header_override: string }
 

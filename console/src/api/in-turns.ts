@@ -1,16 +1,7 @@
+import { inTurns as runInTurns } from '../../../src/domain/in-turns.ts'
+
+/** So many calls are under way at once. */
 const AT_ONCE = 5
 
-/** Runs something for each, a few at a time, and answers in order. */
-export async function inTurns<In, Out>(
-  items: readonly In[],
-  run: (item: In) => Promise<Out>,
-): Promise<Out[]> {
-  const results: Out[] = []
-  let next = 0
-  const work = async () => {
-    for (let index = next++; index < items.length; index = next++)
-      results[index] = await run(items[index] as In)
-  }
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
-  return results
-}
+export const inTurns = <In, Out>(items: readonly In[], run: (item: In) => Promise<Out>): Promise<Out[]> =>
+  runInTurns(items, AT_ONCE, run)

@@ -1,16 +1,16 @@
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
-import type { ChatRequest, Message, Tool, ToolChoice } from '../hub.ts'
+import type { ChatRequest, Tool, ToolChoice } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
-import { beginWithUser } from './first-turn.ts'
 import { fitLimit } from './limit.ts'
 import { takesSchemas } from './model.ts'
 import { fitSampling } from './sampling.ts'
 import { createStrictness, heldSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
+import { gatherTurns } from './turns.ts'
 
 /** Wishes that no field of this format can say. */
 const UNSAYABLE = {
@@ -22,8 +22,6 @@ const UNSAYABLE = {
   audio: 'audio',
   safety: 'safety',
 } as const satisfies Partial<Record<keyof ChatRequest, string>>
-
-const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
 
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
@@ -68,70 +66,21 @@ function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
 
 // --- Messages -----------------------------------------------------------------------------------------------------
 
-type Turn = {
-  readonly role: 'user' | 'assistant'
-  readonly content: JsonObject[]
-  readonly extras: JsonObject
-}
-
-/**
- * Instructions before the first turn are the system's; later ones go into the user's turn beside them. Neighbours of one
- * role become one turn, and the results of tools lead the turn after the calls: so the vendor wants it.
- */
 function encodeMessages(request: ChatRequest, warnings: Warnings) {
-  const system: JsonObject[] = []
-  const turns: Turn[] = []
-  for (const [index, message] of request.messages.entries()) {
-    const path = `messages[${index}]`
-    warnings.foreign(`${path}.`, message)
-    if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
-    const blocks = encodeBlocks(message.content, path, warnings)
-    const isInstruction = message.role === 'system' || message.role === 'developer'
-    if (isInstruction && turns.length === 0) system.push(...blocks)
-    else addTurn(turns, message, blocks)
-    if (isInstruction && turns.length > 0) {
-      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
-    }
-  }
-  const wish = outputInWords(request)
-  if (wish !== undefined) {
-    system.push({ type: 'text', text: wish })
-    warnings.lost('response_format', 'JSON is asked for in words')
-  }
-  trimLast(turns)
-  const begun = beginWithUser(
-    {
-      system,
-      turns,
-      turnOf: (content): Turn => ({ role: 'user', content, extras: {} }),
-      textOf: text => ({ type: 'text', text }),
-    },
+  const { system, turns } = gatherTurns(request, {
     warnings,
-  )
+    blocksOf: ({ content }, path) => encodeBlocks(content, path, warnings),
+    textOf: text => ({ type: 'text', text }),
+    takesSchemas: takesSchemas(request.model),
+  })
   return {
-    system: begun.system.length === 0 ? undefined : plainOrList(begun.system),
-    messages: begun.turns.map(({ role, content, extras }) => ({
-      ...extras,
+    system: system.length === 0 ? undefined : plainOrList(system),
+    messages: turns.map(({ role, content, first }) => ({
+      ...(first && ownExtras(FORMAT, first)),
       role,
       content: plainOrList(content),
     })),
   }
-}
-
-function addTurn(turns: Turn[], message: Message, blocks: readonly JsonObject[]): void {
-  const role = message.role === 'assistant' ? 'assistant' : 'user'
-  if (blocks.length === 0) return
-  const last = turns.at(-1)
-  if (last?.role === role) last.content.push(...blocks)
-  else turns.push({ role, content: [...blocks], extras: ownExtras(FORMAT, message) })
-}
-
-/** The beginning of an answer that the client has written itself must not end with a blank. */
-function trimLast(turns: readonly Turn[]): void {
-  const last = turns.at(-1)
-  const block = last?.content.at(-1)
-  if (last?.role !== 'assistant' || block?.type !== 'text') return
-  last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
 }
 
 // --- Tools --------------------------------------------------------------------------------------------------------
@@ -232,13 +181,4 @@ function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonO
   if (output?.type !== 'schema' || !takesSchemas(model)) return {}
   const schema = heldSchema(output.schema, 'response_format.schema', warnings)
   return { format: { type: 'json_schema', schema } }
-}
-
-/** JSON of no schema cannot be asked for otherwise, and JSON of one only of newer models. */
-function outputInWords({ output, model }: ChatRequest): string | undefined {
-  if (output === undefined) return undefined
-  if (output.type === 'json') return `${ASK_FOR_JSON}.`
-  return takesSchemas(model)
-    ? undefined
-    : `${ASK_FOR_JSON}, and fits this schema: ${JSON.stringify(output.schema)}`
 }

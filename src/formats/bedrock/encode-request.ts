@@ -1,8 +1,8 @@
-import { beginWithUser } from '../anthropic/first-turn.ts'
 import { fitLimit } from '../anthropic/limit.ts'
 import { fitSampling, type Sampling } from '../anthropic/sampling.ts'
 import { heldSchema } from '../anthropic/schema.ts'
 import { encodeThinking } from '../anthropic/thinking.ts'
+import { gatherTurns } from '../anthropic/turns.ts'
 import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
@@ -15,8 +15,6 @@ import { warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
 import { type Family, familyOf, holdsToSchemas } from './model.ts'
-
-const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
 
 /** The model and whether to stream are told by the address. */
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
@@ -46,41 +44,17 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
 
 // --- Messages -----------------------------------------------------------------------------------------------------
 
-type Turn = { readonly role: 'user' | 'assistant'; readonly content: JsonObject[] }
-
-/** Roles must take turns: neighbours of one role are one turn, and instructions lead the conversation. */
+/** Roles must take turns, and instructions lead the conversation. */
 function encodeMessages(request: ChatRequest, warnings: Warnings) {
   const writing: Writing = { warnings, documents: new Set() }
-  const system: JsonObject[] = []
-  const turns: Turn[] = []
-  for (const [index, message] of request.messages.entries()) {
-    const path = `messages[${index}]`
-    warnings.foreign(`${path}.`, message)
-    if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
-    const blocks = encodeBlocks(message.content, path, writing)
-    const isInstruction = message.role === 'system' || message.role === 'developer'
-    if (isInstruction && turns.length === 0) system.push(...instructions(blocks, path, warnings))
-    else addTurn(turns, message, blocks)
-    if (isInstruction && turns.length > 0) {
-      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
-    }
-  }
-  const wish = outputInWords(request)
-  if (wish !== undefined) {
-    system.push({ text: wish })
-    warnings.lost('response_format', 'JSON is asked for in words')
-  }
-  trimLast(turns)
-  const begun = beginWithUser(
-    {
-      system,
-      turns,
-      turnOf: (content): Turn => ({ role: 'user', content }),
-      textOf: text => ({ text }),
-    },
+  const { system, turns } = gatherTurns(request, {
     warnings,
-  )
-  return { system: begun.system, messages: begun.turns }
+    blocksOf: ({ content }, path) => encodeBlocks(content, path, writing),
+    instructionsOf: (blocks, path) => instructions(blocks, path, warnings),
+    textOf: text => ({ text }),
+    takesSchemas: holdsToSchemas(request.model),
+  })
+  return { system, messages: turns.map(({ role, content }) => ({ role, content })) }
 }
 
 const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
@@ -89,22 +63,6 @@ function instructions(blocks: readonly JsonObject[], path: string, warnings: War
   const kept = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
   if (kept.length < blocks.length) warnings.lost(path, 'instructions are words: media were left out')
   return kept
-}
-
-function addTurn(turns: Turn[], message: Message, blocks: readonly JsonObject[]): void {
-  const role = message.role === 'assistant' ? 'assistant' : 'user'
-  if (blocks.length === 0) return
-  const last = turns.at(-1)
-  if (last?.role === role) last.content.push(...blocks)
-  else turns.push({ role, content: [...blocks] })
-}
-
-/** The beginning of an answer that the client has written itself must not end with a blank. */
-function trimLast(turns: readonly Turn[]): void {
-  const last = turns.at(-1)
-  const block = last?.content.at(-1)
-  if (last?.role !== 'assistant' || typeof block?.text !== 'string') return
-  last.content[last.content.length - 1] = { text: block.text.trimEnd() }
 }
 
 // --- Tools --------------------------------------------------------------------------------------------------------
@@ -232,15 +190,6 @@ function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonO
   const schema = heldSchema(output.schema, 'response_format.schema', warnings)
   const jsonSchema = { schema: JSON.stringify(schema), name: output.name ?? 'answer' }
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
-}
-
-/** JSON of no schema cannot be asked for otherwise, and JSON of one only of some models. */
-function outputInWords({ output, model }: ChatRequest): string | undefined {
-  if (output === undefined) return undefined
-  if (output.type === 'json') return `${ASK_FOR_JSON}.`
-  return holdsToSchemas(model)
-    ? undefined
-    : `${ASK_FOR_JSON}, and fits this schema: ${JSON.stringify(output.schema)}`
 }
 
 const TIERS: Readonly<Record<string, string>> = {

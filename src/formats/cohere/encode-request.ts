@@ -2,11 +2,12 @@ import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest } from '../format.ts'
-import type { ChatRequest, MediaPart, Message, Output, Part, ToolResultPart } from '../hub.ts'
+import type { ChatRequest, MediaPart, Message, Output, Part } from '../hub.ts'
 import { documentText, urlOf } from '../media.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { budgetOf } from '../reasoning.ts'
 import { allowedFunctions, describedFunction } from '../tool-choice.ts'
+import { encodeResultMessages } from '../tool-results.ts'
 import { warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { FORMAT } from './content.ts'
@@ -99,30 +100,18 @@ function encodeAssistant(message: Message, path: string, writing: Writing): Json
   return { ...ownExtras(FORMAT, message), role: 'assistant', content: plainOrList(blocks) }
 }
 
-/** A result is a message of its own and holds text only; media follow as the user's. */
-function encodeResults(message: Message, path: string, writing: Writing): readonly JsonObject[] {
-  const { warnings } = writing
-  const media: JsonObject[] = []
-  const results = message.content
-    .filter((part): part is ToolResultPart => part.type === 'toolResult')
-    .map((result, index) => {
-      const at = `${path}.content[${index}]`
-      warnings.foreign(`${at}.`, result)
-      if (result.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
-      const content = encodeParts(result.content, at, writing)
-      const others = content.filter(part => part.type !== 'text')
-      if (others.length > 0)
-        warnings.lost(`${at}.content`, 'media are sent as a message of the user after the results')
-      media.push(...others)
-      return {
-        ...ownExtras(FORMAT, result),
-        role: 'tool',
-        tool_call_id: result.callId,
-        content: content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n'),
-      }
-    })
-  return media.length === 0 ? results : [...results, { role: 'user', content: media }]
-}
+const encodeResults = (message: Message, path: string, writing: Writing): readonly JsonObject[] =>
+  encodeResultMessages(message, {
+    path,
+    warnings: writing.warnings,
+    encode: (parts, at) => encodeParts(parts, at, writing),
+    messageOf: (result, texts) => ({
+      ...ownExtras(FORMAT, result),
+      role: 'tool',
+      tool_call_id: result.callId,
+      content: texts.map(({ text }) => text).join('\n'),
+    }),
+  })
 
 /** Thoughts and calls have places of their own and are left to the caller. */
 function encodeParts(parts: readonly Part[], path: string, writing: Writing): readonly JsonObject[] {

@@ -12,10 +12,10 @@ import type {
   Tool,
   ToolCallPart,
   ToolChoice,
-  ToolResultPart,
 } from '../hub.ts'
 import { fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
+import { encodeResultMessages } from '../tool-results.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
@@ -164,32 +164,21 @@ function assistantContent(parts: readonly JsonObject[], hasCalls: boolean) {
   return parts.every(isPlainText) ? parts.map(part => part.text).join('') : parts
 }
 
-/** A result is a message of its own and holds text only; media follow as the user's. */
-function encodeResults(message: Message, { path, options, warnings }: Writing): readonly JsonObject[] {
-  const media: JsonObject[] = []
-  const results = message.content
-    .filter((part): part is ToolResultPart => part.type === 'toolResult')
-    .map((result, index) => {
-      const at = `${path}.content[${index}]`
-      warnings.foreign(`${at}.`, result)
-      if (result.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
-      const encoded = encodeParts(result.content, at, warnings)
-      const others = encoded.filter(part => part.type !== 'text')
-      if (others.length > 0)
-        warnings.lost(`${at}.content`, 'media are sent as a message of the user after the results')
-      media.push(...others)
-      const texts = encoded.filter(part => part.type === 'text')
-      return bodyOf({
+const encodeResults = (message: Message, { path, options, warnings }: Writing): readonly JsonObject[] =>
+  encodeResultMessages(message, {
+    path,
+    warnings,
+    encode: (parts, at) => encodeParts(parts, at, warnings),
+    messageOf: (result, texts) =>
+      bodyOf({
         ...ownExtras(FORMAT, result),
         role: 'tool',
         tool_call_id: fitId(result.callId, options.dialect?.ids ?? ID_RULE),
         name: result.name,
         content: plainOrList(texts),
         ...cacheControl(result.cache),
-      })
-    })
-  return media.length === 0 ? results : [...results, { role: 'user', content: media }]
-}
+      }),
+  })
 
 function encodeTools(
   tools: readonly Tool[] | undefined,
