@@ -190,11 +190,13 @@ export function Channels() {
               options={ORDERS.map(({ name }) => [name as string, t(`channels.by.${name}`)])}
               onChange={value => setFilters({ sort: value })}
             />
-            <Checkbox
-              label={t('channels.by_tag')}
-              checked={grouped ?? false}
-              onChange={event => setFilters({ grouped: event.target.checked || undefined })}
-            />
+            <div className="flex self-center">
+              <Checkbox
+                label={t('channels.by_tag')}
+                checked={grouped ?? false}
+                onChange={event => setFilters({ grouped: event.target.checked || undefined })}
+              />
+            </div>
             {tag ? (
               <Button onClick={() => setFilters({ tag: undefined })}>
                 {t('channels.drop_tag', { tag })}

@@ -10,8 +10,8 @@ import { CodeBlock } from '../../look/code-block.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { CopyButton } from '../../look/copy.tsx'
 import { Dialog } from '../../look/dialog.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Choice, Field, TextInput } from '../../look/field.tsx'
+import { FormDialog } from '../../look/form-dialog.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Secret } from '../../look/secret.tsx'
 import { Part } from '../../look/states.tsx'
@@ -55,32 +55,30 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   })
   if (made) return <Made value={made} onClose={onClose} />
   return (
-    <Dialog title={t('access.create')} isOpen onClose={onClose}>
-      <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
-        <Field label={t('tokens.name')} error={errorOf('name')} help={t('access.name_help')}>
-          {wiring => <TextInput {...wiring} {...form.register('name')} autoComplete="off" />}
-        </Field>
-        <Field label={t('tokens.expires')} error={errorOf('days')}>
-          {wiring => (
-            <Choice {...wiring} {...form.register('days')}>
-              <option value="">{t('common.never')}</option>
-              {DAYS.map(days => (
-                <option key={days} value={days}>
-                  {t('tokens.days', { count: days })}
-                </option>
-              ))}
-            </Choice>
-          )}
-        </Field>
-        <FormFault words={fault} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{t('common.cancel')}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy}>
-            {t('access.create')}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t('access.create')}
+      verb={t('access.create')}
+      isBusy={isBusy}
+      fault={fault}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Field label={t('tokens.name')} error={errorOf('name')} help={t('access.name_help')}>
+        {wiring => <TextInput {...wiring} {...form.register('name')} autoComplete="off" />}
+      </Field>
+      <Field label={t('tokens.expires')} error={errorOf('days')}>
+        {wiring => (
+          <Choice {...wiring} {...form.register('days')}>
+            <option value="">{t('common.never')}</option>
+            {DAYS.map(days => (
+              <option key={days} value={days}>
+                {t('tokens.days', { count: days })}
+              </option>
+            ))}
+          </Choice>
+        )}
+      </Field>
+    </FormDialog>
   )
 }
 

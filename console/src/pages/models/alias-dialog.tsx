@@ -3,10 +3,8 @@ import { useTranslation } from 'react-i18next'
 import type { Alias } from '../../api/contract.ts'
 import { judge, useSavingForm } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
-import { Button } from '../../look/button.tsx'
-import { Dialog } from '../../look/dialog.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Field, Switch, TextInput } from '../../look/field.tsx'
+import { FormDialog } from '../../look/form-dialog.tsx'
 import { toast } from '../../look/toast.tsx'
 
 type Values = { name: string; target: string; channel_ids: string; isOn: boolean }
@@ -52,55 +50,45 @@ export function AliasDialog({
   const name = form.watch('name')
   const isHiding = alias?.name !== name && models.data?.includes(name.trim())
   return (
-    <Dialog
+    <FormDialog
       title={alias ? t('editor.edit', { name: alias.name }) : t('aliases.add')}
-      isOpen
+      verb={t('common.save')}
+      isBusy={isBusy}
+      fault={fault}
+      onSubmit={submit}
       onClose={onClose}
     >
-      <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
-        <Field
-          label={t('aliases.name')}
-          error={errorOf('name')}
-          help={isHiding ? <span className="text-warn">{t('aliases.hides')}</span> : t('aliases.name_help')}
-        >
-          {wiring => (
-            <TextInput {...wiring} {...form.register('name')} className="font-mono" autoComplete="off" />
-          )}
-        </Field>
-        <Field label={t('aliases.target')} error={errorOf('target')} help={t('aliases.target_help')}>
-          {wiring => (
-            <TextInput
-              {...wiring}
-              {...form.register('target')}
-              list={list}
-              className="font-mono"
-              autoComplete="off"
-            />
-          )}
-        </Field>
-        <datalist id={list}>
-          {models.data?.map(model => (
-            <option key={model} value={model} />
-          ))}
-        </datalist>
-        <Field label={t('aliases.channels')} error={errorOf('channel_ids')} help={t('aliases.channels_help')}>
-          {wiring => (
-            <TextInput {...wiring} {...form.register('channel_ids')} placeholder={t('aliases.any_channel')} />
-          )}
-        </Field>
-        <Switch
-          label={t('gate.on')}
-          isOn={form.watch('isOn')}
-          onChange={isOn => form.setValue('isOn', isOn)}
-        />
-        <FormFault words={fault} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{t('common.cancel')}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy}>
-            {t('common.save')}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+      <Field
+        label={t('aliases.name')}
+        error={errorOf('name')}
+        help={isHiding ? <span className="text-warn">{t('aliases.hides')}</span> : t('aliases.name_help')}
+      >
+        {wiring => (
+          <TextInput {...wiring} {...form.register('name')} className="font-mono" autoComplete="off" />
+        )}
+      </Field>
+      <Field label={t('aliases.target')} error={errorOf('target')} help={t('aliases.target_help')}>
+        {wiring => (
+          <TextInput
+            {...wiring}
+            {...form.register('target')}
+            list={list}
+            className="font-mono"
+            autoComplete="off"
+          />
+        )}
+      </Field>
+      <datalist id={list}>
+        {models.data?.map(model => (
+          <option key={model} value={model} />
+        ))}
+      </datalist>
+      <Field label={t('aliases.channels')} error={errorOf('channel_ids')} help={t('aliases.channels_help')}>
+        {wiring => (
+          <TextInput {...wiring} {...form.register('channel_ids')} placeholder={t('aliases.any_channel')} />
+        )}
+      </Field>
+      <Switch label={t('gate.on')} isOn={form.watch('isOn')} onChange={isOn => form.setValue('isOn', isOn)} />
+    </FormDialog>
   )
 }

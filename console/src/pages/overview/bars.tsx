@@ -1,19 +1,8 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import {
-  Bar,
-  CartesianGrid,
-  Cell,
-  ComposedChart,
-  Line,
-  ReferenceArea,
-  ResponsiveContainer,
-  Tooltip,
-  XAxis,
-  YAxis,
-} from 'recharts'
-import { axisMoment } from '../../look/format.ts'
+import { Bar, Cell, ComposedChart, Line, ReferenceArea, ResponsiveContainer, Tooltip } from 'recharts'
+import { Axes } from './axes.tsx'
 import { ChartFrame, Tip, type Track } from './chart-frame.tsx'
 
 export type BarsProps = {
@@ -30,9 +19,6 @@ export type BarsProps = {
   readonly onPick?: (firstStart: number, lastStart: number) => void
 }
 
-const DAY_S = 86_400
-export const AXIS_TICK = { fill: 'var(--ink-3)', fontSize: 12 }
-export const isByDay = (stepS: number) => stepS >= DAY_S / 4
 type Told = { activeLabel?: string | number | undefined }
 
 /** Counts and money by equal pieces of time, from zero, stacked; a bar leads to the requests behind it. */
@@ -74,21 +60,7 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
             className: 'cursor-pointer select-none',
           })}
         >
-          <CartesianGrid vertical={false} stroke="var(--line)" />
-          <XAxis
-            dataKey="start"
-            tickFormatter={start => axisMoment(start, isByDay(stepS))}
-            tick={AXIS_TICK}
-            stroke="var(--line)"
-            minTickGap={32}
-          />
-          <YAxis
-            width="auto"
-            tickFormatter={isEmpty ? () => '' : onAxis}
-            tick={AXIS_TICK}
-            stroke="var(--line)"
-            tickCount={4}
-          />
+          <Axes stepS={stepS} onAxis={isEmpty ? () => '' : onAxis} />
           <Tooltip
             cursor={{ fill: 'var(--sunken)' }}
             content={({ active, payload }) => {

@@ -1,6 +1,5 @@
-import { CartesianGrid, Line, LineChart, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts'
-import { axisMoment } from '../../look/format.ts'
-import { AXIS_TICK, isByDay } from './bars.tsx'
+import { Line, LineChart, ResponsiveContainer, Tooltip } from 'recharts'
+import { Axes } from './axes.tsx'
 import { ChartFrame, Tip, type Track } from './chart-frame.tsx'
 
 type LinesProps = {
@@ -24,15 +23,7 @@ export function Lines({ starts, stepS, tracks, format, summary }: LinesProps) {
     <ChartFrame starts={starts} tracks={tracks} format={format} summary={summary} isLines>
       <ResponsiveContainer width="100%" height="100%">
         <LineChart data={data} accessibilityLayer={false} margin={{ top: 4, right: 4, bottom: 0, left: 0 }}>
-          <CartesianGrid vertical={false} stroke="var(--line)" />
-          <XAxis
-            dataKey="start"
-            tickFormatter={start => axisMoment(start, isByDay(stepS))}
-            tick={AXIS_TICK}
-            stroke="var(--line)"
-            minTickGap={32}
-          />
-          <YAxis width="auto" tickFormatter={format} tick={AXIS_TICK} stroke="var(--line)" tickCount={4} />
+          <Axes stepS={stepS} onAxis={format} />
           <Tooltip
             cursor={{ stroke: 'var(--edge)' }}
             content={({ active, payload }) => {

@@ -4,14 +4,14 @@ import { useTranslation } from 'react-i18next'
 import type { Price } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
-import { Dialog } from '../../look/dialog.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
+import { FormDialog } from '../../look/form-dialog.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { useFaultWords } from '../../look/states.tsx'
-import { toast } from '../../look/toast.tsx'
-import { PriceChanges, type PriceResult } from './price-changes.tsx'
+import { PriceChanges } from './price-changes.tsx'
 import { priceFile } from './price-file.ts'
+import { usePriceTrial } from './use-price-trial.ts'
 
 /** As many as one call takes. */
 const MOST = 500
@@ -22,59 +22,45 @@ function Multiply({ models, onClose }: { readonly models: readonly string[]; rea
   const words = useFaultWords()
   const act = useAct('multiplyPrices')
   const [factor, setFactor] = useState('1.1')
-  const [results, setResults] = useState<readonly PriceResult[]>()
-  const ask = async (isDry: boolean) => {
-    const body = { models: [...models], factor: Number(factor), dry_run: isDry }
-    const told = await act.mutateAsync({ body }).catch(() => undefined)
-    if (!told) return
-    if (isDry) return setResults(told)
-    toast(t('prices.set_several', { count: told.filter(({ is_changed }) => is_changed).length }))
-    onClose()
-  }
-  const changed = results?.filter(({ is_changed }) => is_changed).length ?? 0
+  const trial = usePriceTrial(
+    isDry =>
+      act
+        .mutateAsync({ body: { models: [...models], factor: Number(factor), dry_run: isDry } })
+        .catch(() => undefined),
+    onClose,
+  )
   return (
-    <Dialog title={t('prices.multiply_title', { count: models.length })} isOpen isWide onClose={onClose}>
-      <form
-        className="flex flex-col gap-4"
-        onSubmit={event => {
-          event.preventDefault()
-          void ask(results === undefined)
-        }}
+    <FormDialog
+      title={t('prices.multiply_title', { count: models.length })}
+      verb={trial.verb}
+      isWide
+      isReady={Number(factor) > 0 && trial.hasWork}
+      isBusy={act.isPending}
+      onSubmit={trial.submit}
+      onClose={onClose}
+    >
+      <Field
+        label={t('prices.factor')}
+        help={t('prices.factor_help')}
+        error={act.error ? words(act.error) : undefined}
+        className="max-w-40"
       >
-        <Field
-          label={t('prices.factor')}
-          help={t('prices.factor_help')}
-          error={act.error ? words(act.error) : undefined}
-          className="max-w-40"
-        >
-          {wiring => (
-            <TextInput
-              {...wiring}
-              type="number"
-              min={0}
-              step="any"
-              value={factor}
-              onChange={event => {
-                setFactor(event.target.value)
-                setResults(undefined)
-              }}
-            />
-          )}
-        </Field>
-        {results ? <PriceChanges results={results} /> : null}
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{t('common.cancel')}</Button>
-          <Button
-            type="submit"
-            kind="primary"
-            isBusy={act.isPending}
-            disabled={!(Number(factor) > 0) || (results !== undefined && changed === 0)}
-          >
-            {results ? t('prices.set_all', { count: changed }) : t('prices.show_changes')}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+        {wiring => (
+          <TextInput
+            {...wiring}
+            type="number"
+            min={0}
+            step="any"
+            value={factor}
+            onChange={event => {
+              setFactor(event.target.value)
+              trial.forget()
+            }}
+          />
+        )}
+      </Field>
+      {trial.results ? <PriceChanges results={trial.results} /> : null}
+    </FormDialog>
   )
 }
 

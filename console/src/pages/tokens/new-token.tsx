@@ -7,7 +7,7 @@ import { useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Dialog } from '../../look/dialog.tsx'
-import { FormFault } from '../../look/fault.tsx'
+import { FormDialog } from '../../look/form-dialog.tsx'
 import { Secret } from '../../look/secret.tsx'
 import { Snippets } from '../../look/snippets.tsx'
 import { TokenFields } from './token-fields.tsx'
@@ -46,17 +46,16 @@ export function NewToken() {
   })
   if (made) return <Made token={made} onClose={close} />
   return (
-    <Dialog title={t('tokens.create')} isOpen isWide onClose={close}>
-      <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
-        <TokenFields form={form} errorOf={errorOf} />
-        <FormFault words={fault} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{t('common.cancel')}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy}>
-            {t('tokens.create')}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t('tokens.create')}
+      isWide
+      verb={t('tokens.create')}
+      isBusy={isBusy}
+      fault={fault}
+      onSubmit={submit}
+      onClose={close}
+    >
+      <TokenFields form={form} errorOf={errorOf} />
+    </FormDialog>
   )
 }

@@ -7,8 +7,8 @@ import { useAct } from '../../api/query.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { csvFile } from '../../look/csv.ts'
-import { Dialog } from '../../look/dialog.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
+import { FormDialog } from '../../look/form-dialog.tsx'
 import { unitsOfUsd } from '../../look/format.ts'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
@@ -44,35 +44,29 @@ function Raise({ count, onRaise, onClose }: RaiseProps) {
   const [amount, setAmount] = useState('')
   const units = unitsOfUsd(Number(amount))
   return (
-    <Dialog title={t('tokens.raise_title', { count })} isOpen onClose={onClose}>
-      <form
-        className="flex flex-col gap-4"
-        onSubmit={event => {
-          event.preventDefault()
-          onRaise(units)
-          onClose()
-        }}
-      >
-        <Field label={t('tokens.amount')} help={t('tokens.raise_help')}>
-          {wiring => (
-            <TextInput
-              {...wiring}
-              type="number"
-              min={0}
-              step="any"
-              value={amount}
-              onChange={event => setAmount(event.target.value)}
-            />
-          )}
-        </Field>
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{t('common.cancel')}</Button>
-          <Button type="submit" kind="primary" disabled={!(units > 0)}>
-            {t('tokens.raise')}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t('tokens.raise_title', { count })}
+      verb={t('tokens.raise')}
+      isReady={units > 0}
+      onSubmit={() => {
+        onRaise(units)
+        onClose()
+      }}
+      onClose={onClose}
+    >
+      <Field label={t('tokens.amount')} help={t('tokens.raise_help')}>
+        {wiring => (
+          <TextInput
+            {...wiring}
+            type="number"
+            min={0}
+            step="any"
+            value={amount}
+            onChange={event => setAmount(event.target.value)}
+          />
+        )}
+      </Field>
+    </FormDialog>
   )
 }
 

@@ -5,8 +5,8 @@ import { useContractForm } from '../../api/form.ts'
 import { ROLE, useIsRoot } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Dialog } from '../../look/dialog.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Choice, Field, TextInput } from '../../look/field.tsx'
+import { FormDialog } from '../../look/form-dialog.tsx'
 import { unitsOfUsd } from '../../look/format.ts'
 import { Secret } from '../../look/secret.tsx'
 import { toast } from '../../look/toast.tsx'
@@ -63,69 +63,67 @@ export function NewUser() {
     )
   const balance = Number(form.watch('balance'))
   return (
-    <Dialog title={t('users.add')} isOpen onClose={close}>
-      <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
-        <Field label={t('users.username')} error={errorOf('username')}>
-          {wiring => <TextInput {...wiring} {...form.register('username')} autoComplete="off" />}
-        </Field>
-        <Field label={t('users.display_name')} error={errorOf('display_name')}>
-          {wiring => <TextInput {...wiring} {...form.register('display_name')} autoComplete="off" />}
-        </Field>
-        <Field label={t('sign_in.password')} error={errorOf('password')} help={t('users.password_help')}>
-          {wiring => (
-            <span className="flex gap-2">
-              <TextInput
-                {...wiring}
-                {...form.register('password')}
-                type="password"
-                autoComplete="new-password"
-              />
-              <Button
-                onClick={() => {
-                  const made = newPassword()
-                  setPassword(made)
-                  form.setValue('password', made)
-                }}
-              >
-                {t('users.generate')}
-              </Button>
-            </span>
-          )}
-        </Field>
-        <Field label={t('users.role')} error={errorOf('role')}>
-          {wiring => (
-            <Choice {...wiring} {...form.register('role')}>
-              <option value={ROLE.user}>{t('role.user')}</option>
-              <option value={ROLE.admin} disabled={!isRoot}>
-                {t('role.admin')}
-              </option>
-            </Choice>
-          )}
-        </Field>
-        <Field
-          label={t('users.start_balance')}
-          error={errorOf('balance')}
-          help={balance > 0 ? undefined : <span className="text-warn">{t('users.zero')}</span>}
-        >
-          {wiring => (
+    <FormDialog
+      title={t('users.add')}
+      verb={t('users.add')}
+      isBusy={isBusy}
+      fault={fault}
+      onSubmit={submit}
+      onClose={close}
+    >
+      <Field label={t('users.username')} error={errorOf('username')}>
+        {wiring => <TextInput {...wiring} {...form.register('username')} autoComplete="off" />}
+      </Field>
+      <Field label={t('users.display_name')} error={errorOf('display_name')}>
+        {wiring => <TextInput {...wiring} {...form.register('display_name')} autoComplete="off" />}
+      </Field>
+      <Field label={t('sign_in.password')} error={errorOf('password')} help={t('users.password_help')}>
+        {wiring => (
+          <span className="flex gap-2">
             <TextInput
               {...wiring}
-              {...form.register('balance')}
-              type="number"
-              min={0}
-              step="any"
-              placeholder="0"
+              {...form.register('password')}
+              type="password"
+              autoComplete="new-password"
             />
-          )}
-        </Field>
-        <FormFault words={fault} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{t('common.cancel')}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy}>
-            {t('users.add')}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+            <Button
+              onClick={() => {
+                const made = newPassword()
+                setPassword(made)
+                form.setValue('password', made)
+              }}
+            >
+              {t('users.generate')}
+            </Button>
+          </span>
+        )}
+      </Field>
+      <Field label={t('users.role')} error={errorOf('role')}>
+        {wiring => (
+          <Choice {...wiring} {...form.register('role')}>
+            <option value={ROLE.user}>{t('role.user')}</option>
+            <option value={ROLE.admin} disabled={!isRoot}>
+              {t('role.admin')}
+            </option>
+          </Choice>
+        )}
+      </Field>
+      <Field
+        label={t('users.start_balance')}
+        error={errorOf('balance')}
+        help={balance > 0 ? undefined : <span className="text-warn">{t('users.zero')}</span>}
+      >
+        {wiring => (
+          <TextInput
+            {...wiring}
+            {...form.register('balance')}
+            type="number"
+            min={0}
+            step="any"
+            placeholder="0"
+          />
+        )}
+      </Field>
+    </FormDialog>
   )
 }

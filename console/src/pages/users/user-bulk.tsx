@@ -1,12 +1,12 @@
 import { Coins, Download, Gauge, Power, PowerOff } from 'lucide-react'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { User } from '../../api/contract.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { csvFile } from '../../look/csv.ts'
-import { Dialog } from '../../look/dialog.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
+import { FormDialog } from '../../look/form-dialog.tsx'
 import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
@@ -19,40 +19,10 @@ const FIGURES = ['quota', 'used_quota', 'request_count', 'last_login_time'] as c
 
 type LayerProps = { readonly count: number; readonly onClose: () => void }
 
-/** Asks for what several users are given together. */
-function Layer({
-  title,
-  verb,
-  isReady,
-  onSubmit,
-  onClose,
-  children,
-}: Pick<LayerProps, 'onClose'> & {
-  readonly title: string
-  readonly verb: string
-  readonly isReady: boolean
-  readonly onSubmit: () => void
-  readonly children: ReactNode
-}) {
-  const { t } = useTranslation()
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    onSubmit()
-    onClose()
-  }
-  return (
-    <Dialog title={title} isOpen onClose={onClose}>
-      <form className="flex flex-col gap-4" onSubmit={submit}>
-        {children}
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{t('common.cancel')}</Button>
-          <Button type="submit" kind="primary" disabled={!isReady}>
-            {verb}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
-  )
+/** What is sent for each of several is under way when the layer closes. */
+const sending = (send: () => void, onClose: () => void) => () => {
+  send()
+  onClose()
 }
 
 type Gift = { readonly units: number; readonly reason: string }
@@ -64,11 +34,11 @@ function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (g
   const [reason, setReason] = useState('')
   const units = unitsOfUsd(Number(amount))
   return (
-    <Layer
+    <FormDialog
       title={t('users.add_balance_title', { count })}
       verb={t('users.add_balance')}
       isReady={units > 0 && reason.trim() !== ''}
-      onSubmit={() => onAdd({ units, reason })}
+      onSubmit={sending(() => onAdd({ units, reason }), onClose)}
       onClose={onClose}
     >
       <Field label={t('tokens.amount')}>
@@ -89,7 +59,7 @@ function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (g
       {units > 0 ? (
         <p role="status">{t('users.add_balance_each', { amount: moneyOfSpan(units), count })}</p>
       ) : null}
-    </Layer>
+    </FormDialog>
   )
 }
 
@@ -101,13 +71,15 @@ function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (li
   const [limits, setLimits] = useState<Partial<Record<Limit, string>>>({})
   const given = Object.entries(limits).filter(([, text]) => text !== undefined)
   return (
-    <Layer
+    <FormDialog
       title={t('users.limits_title', { count })}
       verb={t('common.save')}
       isReady={given.length > 0}
-      onSubmit={() =>
-        onSet(Object.fromEntries(given.map(([name, text]) => [name, text === '' ? null : Number(text)])))
-      }
+      onSubmit={sending(
+        () =>
+          onSet(Object.fromEntries(given.map(([name, text]) => [name, text === '' ? null : Number(text)]))),
+        onClose,
+      )}
       onClose={onClose}
     >
       <p className="text-ink-2">{t('users.limits_help')}</p>
@@ -132,7 +104,7 @@ function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (li
           />
         </div>
       ))}
-    </Layer>
+    </FormDialog>
   )
 }
 

@@ -1,0 +1,53 @@
+import type { FormEvent, ReactNode } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Button } from './button.tsx'
+import { Dialog } from './dialog.tsx'
+import { FormFault } from './fault.tsx'
+
+type FormDialogProps = {
+  readonly title: string
+  /** What sending it does. */
+  readonly verb: string
+  readonly isWide?: boolean
+  /** False while there is nothing to send yet. */
+  readonly isReady?: boolean
+  readonly isBusy?: boolean
+  /** What is wrong with the whole of it. */
+  readonly fault?: string | undefined
+  readonly onSubmit: (event: FormEvent) => unknown
+  readonly onClose: () => void
+  readonly children: ReactNode
+}
+
+/** A form in a layer of its own: its fields, and below them the two ways out. */
+export function FormDialog({
+  title,
+  verb,
+  isWide = false,
+  isReady = true,
+  isBusy = false,
+  fault,
+  onSubmit,
+  onClose,
+  children,
+}: FormDialogProps) {
+  const { t } = useTranslation()
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void onSubmit(event)
+  }
+  return (
+    <Dialog title={title} isOpen isWide={isWide} onClose={onClose}>
+      <form className="flex flex-col gap-4" onSubmit={submit}>
+        {children}
+        <FormFault words={fault} />
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>{t('common.cancel')}</Button>
+          <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isReady}>
+            {verb}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

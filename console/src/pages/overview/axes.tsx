@@ -1,0 +1,23 @@
+import { CartesianGrid, XAxis, YAxis } from 'recharts'
+import { axisMoment } from '../../look/format.ts'
+
+const DAY_S = 86_400
+const TICK = { fill: 'var(--ink-3)', fontSize: 12 }
+const isByDay = (stepS: number) => stepS >= DAY_S / 4
+
+type AxesProps = { readonly stepS: number; readonly onAxis: (value: number) => string }
+
+/** Time from left to right, figures from zero up, and lines to read them by. */
+export const Axes = ({ stepS, onAxis }: AxesProps) => (
+  <>
+    <CartesianGrid vertical={false} stroke="var(--line)" />
+    <XAxis
+      dataKey="start"
+      tickFormatter={start => axisMoment(start, isByDay(stepS))}
+      tick={TICK}
+      stroke="var(--line)"
+      minTickGap={32}
+    />
+    <YAxis width="auto" tickFormatter={onAxis} tick={TICK} stroke="var(--line)" tickCount={4} />
+  </>
+)

@@ -1,0 +1,33 @@
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { toast } from '../../look/toast.tsx'
+import type { PriceResult } from './price-changes.tsx'
+
+type Ask = (isDry: boolean) => Promise<readonly PriceResult[] | undefined>
+
+const countChanged = (results: readonly PriceResult[]) =>
+  results.filter(({ is_changed }) => is_changed).length
+
+/** Several prices at once are asked for twice: what would change, and then that it does. */
+export function usePriceTrial(ask: Ask, onClose: () => void) {
+  const { t } = useTranslation()
+  const [results, setResults] = useState<readonly PriceResult[]>()
+  const submit = async () => {
+    const isDry = results === undefined
+    const told = await ask(isDry)
+    if (!told) return
+    if (isDry) return setResults(told)
+    toast(t('prices.set_several', { count: countChanged(told) }))
+    onClose()
+  }
+  const changed = countChanged(results ?? [])
+  return {
+    results,
+    submit,
+    verb: results ? t('prices.set_all', { count: changed }) : t('prices.show_changes'),
+    /** Nothing to set is nothing to send. */
+    hasWork: results === undefined || changed > 0,
+    /** What was asked is no more what would be set. */
+    forget: () => setResults(undefined),
+  }
+}
