@@ -718,6 +718,7 @@ function describeConsole(): void {
         .getByLabel(/^Output/)
         .first()
         .fill('9')
+      await page.getByText(/1,000 tokens in and 500 tokens out cost \$0\.0075/).waitFor()
       await page.getByRole('complementary').getByRole('button', { name: 'Set price' }).click()
       await page.getByText('house-tiered has a new price from now on.').waitFor()
       assert.deepEqual((await inForce('house-tiered')).tiers, [{ input_over: 1000, input: 6 }])
@@ -811,6 +812,10 @@ function describeConsole(): void {
       )
       await page.getByRole('combobox').fill('gpt-4.1-mi')
       await page.getByRole('option', { name: /gpt-4.1-mini/ }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
+      await page.keyboard.press('Control+K')
+      await page.getByRole('option', { name: 'Recent gpt-4.1-mini' }).waitFor()
       await page.keyboard.press('Escape')
     })
 

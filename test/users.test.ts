@@ -293,6 +293,26 @@ for (const engine of ENGINES) {
         assert.deepEqual(await idsOf('role=&status=&group=&keyword='), await idsOf(''))
       })
 
+      it('is filtered by what is left, which is never little where it has no limit', async () => {
+        const [poor, rich, boundless] = [
+          await gateway.createUser({ quota: 9 }),
+          await gateway.createUser({ quota: 10 }),
+          await gateway.createUser(),
+        ]
+        await gateway.api('PUT', '/api/user/', { id: boundless.id, unlimited_quota: true })
+        const found = async (query: string) => {
+          const { body } = await as(admin, 'GET', `/api/user/?page_size=500&${query}`)
+          const ids: number[] = body.data.items.map((item: { id: number }) => item.id)
+          return [poor, rich, boundless].filter(({ id }) => ids.includes(id))
+        }
+        assert.deepEqual(await found('quota_below=10'), [poor])
+        assert.deepEqual(await found('quota_below=11'), [poor, rich])
+        assert.deepEqual(await found('quota_below=0'), [])
+        assert.deepEqual(await found('quota_below='), [poor, rich, boundless])
+        for (const wrong of ['-1', '4000000000001', '1.5'])
+          assertFault(await as(admin, 'GET', `/api/user/?quota_below=${wrong}`), 'quota_below')
+      })
+
       it('and one user of it are 403 for a User', async () => {
         for (const [method, path] of [
           ['GET', '/api/user/'],

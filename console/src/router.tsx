@@ -186,7 +186,12 @@ const users = createRoute({
   getParentRoute: () => shell,
   path: '/users',
   validateSearch: (raw: Raw) =>
-    optional({ ...listFields(raw), role: readWhole(raw.role), status: readWhole(raw.status) }),
+    optional({
+      ...listFields(raw),
+      role: readWhole(raw.role),
+      status: readWhole(raw.status),
+      below: readWhole(raw.below),
+    }),
   component: lazyRouteComponent(() => import('./pages/users/users.tsx'), 'Users'),
 })
 const newUser = createRoute({

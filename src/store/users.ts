@@ -1,3 +1,4 @@
+import { NANOS_PER_UNIT } from '../domain/money.ts'
 import { fold } from '../domain/text.ts'
 import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
 import type { AccountRow, UserRow } from './schema.ts'
@@ -41,7 +42,18 @@ export type UserFilter = {
   readonly group?: string | undefined
   readonly role?: number | undefined
   readonly status?: number | undefined
+  /** Units; whoever has no limit has no fewer. */
+  readonly quota_below?: number | undefined
 }
+
+/** Units are told rounded down: fewer of them are fewer than so many whole ones. */
+const withLess = (db: Db, units: number) =>
+  db
+    .selectFrom('accounts')
+    .select('owner_id')
+    .where('kind', '=', 'user')
+    .where('unlimited', '=', 0)
+    .where(row => row(row('credited', '-', row.ref('posted')), '<', units * NANOS_PER_UNIT))
 
 export async function listUsers(db: Db, filter: UserFilter, paging: Paging): Promise<Page<UserWithAccount>> {
   let ids = db.selectFrom('users').select('users.id').where('users.deleted_time', 'is', null)
@@ -57,6 +69,7 @@ export async function listUsers(db: Db, filter: UserFilter, paging: Paging): Pro
   if (filter.group !== undefined) ids = ids.where('users.user_group', '=', filter.group)
   if (filter.role !== undefined) ids = ids.where('users.role', '=', filter.role)
   if (filter.status !== undefined) ids = ids.where('users.status', '=', filter.status)
+  if (filter.quota_below !== undefined) ids = ids.where('users.id', 'in', withLess(db, filter.quota_below))
   const total = boundedCount(db, ids)
   // The page's ids come from the index alone; whole rows are read for the page only.
   const page = await pageOf(ids.orderBy('users.id', 'desc'), total, paging)

@@ -14,6 +14,7 @@ import { toast } from '../look/toast.tsx'
 import { tokenQuestion } from '../pages/tokens/token-search.ts'
 import { speak } from '../texts/index.ts'
 import { entriesFor } from './navigation.ts'
+import { type Kind, keepRecent, type Recent, readRecent } from './recent.ts'
 
 type Find = {
   readonly id: string
@@ -22,16 +23,27 @@ type Find = {
   readonly hint?: string
   /** What else it is known by. */
   readonly note?: string
+  /** Where it is something with a page of its own. */
+  readonly item?: Recent
   act(): void
 }
 
 const LEAST = 2
 const MOST_FOUND = 5
+/** The page on which things of a kind are. */
+const GROUPS = {
+  channel: 'channels',
+  token: 'tokens',
+  model: 'models',
+  user: 'users',
+  request: 'usage',
+  video: 'videos',
+} as const satisfies Record<Kind, string>
 
 /** Pages, acts and models by a part of their name; channels, tokens and users by what the gateway finds. */
 function useFinds(text: string): readonly Find[] {
   const { t } = useTranslation()
-  const { role } = useSelf()
+  const { id: selfId, role } = useSelf()
   const isAdmin = useIsAdmin()
   const navigate = useNavigate()
   const { language, theme } = usePreferences()
@@ -90,66 +102,45 @@ function useFinds(text: string): readonly Find[] {
     },
   ].map(each => ({ ...each, group: t('palette.do') }))
 
+  const goTo: Readonly<Record<Kind, (key: string) => void>> = {
+    channel: id => void navigate({ to: '/channels/$id', params: { id } }),
+    token: id => void navigate({ to: '/tokens/$id', params: { id } }),
+    model: name =>
+      void navigate({ to: '/models', search: isAdmin ? { tab: 'route', route: name } : { q: name } }),
+    user: id => void navigate({ to: '/users/$id', params: { id } }),
+    request: requestId => void navigate({ to: '/usage/$requestId', params: { requestId } }),
+    video: id => void navigate({ to: '/videos/$id', params: { id } }),
+  }
+  const findOf = (item: Recent, group = t(`nav.${GROUPS[item.kind]}`)): Find => ({
+    id: `${item.kind}-${item.key}`,
+    group,
+    words: item.words,
+    item,
+    act: () => goTo[item.kind](item.key),
+  })
+
   const wanted = text.toLowerCase()
   const fixed = [...pages, ...acts].filter(({ words }) => words.toLowerCase().includes(wanted))
-  if (!isAsking) return fixed
-  const request = /^req_\w+$/.test(text)
-    ? [
-        {
-          id: text,
-          group: t('nav.usage'),
-          words: text,
-          act: () => void navigate({ to: '/usage/$requestId', params: { requestId: text } }),
-        },
-      ]
-    : []
-  const video = /^video_\w+$/.test(text)
-    ? [
-        {
-          id: text,
-          group: t('nav.videos'),
-          words: text,
-          act: () => void navigate({ to: '/videos/$id', params: { id: text } }),
-        },
-      ]
-    : []
+  const recent = text === '' ? readRecent(selfId).map(item => findOf(item, t('palette.recent'))) : []
+  if (!isAsking) return [...recent, ...fixed]
   return [
-    ...request,
-    ...video,
+    ...(/^req_\w+$/.test(text) ? [findOf({ kind: 'request', key: text, words: text })] : []),
+    ...(/^video_\w+$/.test(text) ? [findOf({ kind: 'video', key: text, words: text })] : []),
     ...fixed,
     ...(isName ? (channels.data?.items ?? []) : []).flatMap(found =>
-      'id' in found
-        ? {
-            id: `channel-${found.id}`,
-            group: t('nav.channels'),
-            words: found.name,
-            act: () => void navigate({ to: '/channels/$id', params: { id: String(found.id) } }),
-          }
-        : [],
+      'id' in found ? findOf({ kind: 'channel', key: String(found.id), words: found.name }) : [],
     ),
-    ...(tokens.data?.items ?? []).map(found => ({
-      id: `token-${found.id}`,
-      group: t('nav.tokens'),
-      words: found.name,
-      note: found.key,
-      act: () => void navigate({ to: '/tokens/$id', params: { id: String(found.id) } }),
+    ...(tokens.data?.items ?? []).map(({ id, name, key }) => ({
+      ...findOf({ kind: 'token', key: String(id), words: name }),
+      note: key,
     })),
     ...(models.data ?? [])
       .filter(({ name }) => isName && name.toLowerCase().includes(wanted))
       .slice(0, MOST_FOUND)
-      .map(({ name }) => ({
-        id: `model-${name}`,
-        group: t('nav.models'),
-        words: name,
-        act: () =>
-          void navigate({ to: '/models', search: isAdmin ? { tab: 'route', route: name } : { q: name } }),
-      })),
-    ...(isName ? (users.data?.items ?? []) : []).map(found => ({
-      id: `user-${found.id}`,
-      group: t('nav.users'),
-      words: found.username,
-      act: () => void navigate({ to: '/users/$id', params: { id: String(found.id) } }),
-    })),
+      .map(({ name }) => findOf({ kind: 'model', key: name, words: name })),
+    ...(isName ? (users.data?.items ?? []) : []).map(({ id, username }) =>
+      findOf({ kind: 'user', key: String(id), words: username }),
+    ),
   ]
 }
 
@@ -157,11 +148,13 @@ function Finder({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
+  const self = useSelf()
   const finds = useFinds(useDeferredValue(text.trim()))
   const list = useId()
   const chosen = Math.min(at, finds.length - 1)
   const take = (find: Find | undefined) => {
     if (!find) return
+    if (find.item) keepRecent(self.id, find.item)
     onClose()
     find.act()
   }

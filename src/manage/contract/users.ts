@@ -81,7 +81,15 @@ const sessionTold = z
   })
   .meta({ id: 'Session' })
 
-const userFilters = { keyword: queryText, group: queryText, role: queryNumber, status: queryNumber }
+const userFilters = {
+  keyword: queryText,
+  group: queryText,
+  role: queryNumber,
+  status: queryNumber,
+  quota_below: queryNumber
+    .pipe(z.int().min(0).max(MAX_UNITS).optional())
+    .describe('Whoever has fewer units left; nobody without a limit'),
+}
 
 export const selfContract = {
   getSelf: {

@@ -13,6 +13,7 @@ import { Moment } from '../../look/moment.tsx'
 import { Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
+import { PriceExample } from './price-example.tsx'
 
 type Rate = (typeof RATES)[number]
 /** What is in force: rates and a bound to be changed, and what only goes along. */
@@ -28,6 +29,15 @@ const valuesOf = (model: string, known: Known | undefined): Values => ({
   ...(Object.fromEntries(RATES.map(rate => [rate, String(known?.[rate] ?? '')])) as Record<Rate, string>),
 })
 
+/** A new version is a whole one: what the form does not show is in it as it was. */
+const versionOf = (values: Values, known: Known | undefined) => ({
+  ...Object.fromEntries(RATES.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])])),
+  ...(values.max_output_tokens === '' ? {} : { max_output_tokens: Number(values.max_output_tokens) }),
+  tiers: known?.tiers && [...known.tiers],
+  variants: known?.variants && [...known.variants],
+  unit_note: known?.unit_note,
+})
+
 function PriceForm({
   model,
   known,
@@ -41,19 +51,7 @@ function PriceForm({
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createPrice', Values>({
     route: 'createPrice',
     defaults: valuesOf(model, known),
-    toInput: values => ({
-      body: {
-        model: values.model,
-        ...Object.fromEntries(
-          RATES.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])]),
-        ),
-        ...(values.max_output_tokens === '' ? {} : { max_output_tokens: Number(values.max_output_tokens) }),
-        // A new version is a whole one: what the form does not show is in it as it was.
-        tiers: known?.tiers && [...known.tiers],
-        variants: known?.variants && [...known.variants],
-        unit_note: known?.unit_note,
-      },
-    }),
+    toInput: values => ({ body: { model: values.model, ...versionOf(values, known) } }),
     onDone: saved => {
       toast(t('prices.saved', { model: saved.model }))
       onClose()
@@ -93,6 +91,7 @@ function PriceForm({
         </Field>
         <div className="grid grid-cols-2 gap-3">{OFTEN.map(rateField)}</div>
         <p className="text-label text-ink-3">{t('prices.zero')}</p>
+        <PriceExample given={versionOf(form.watch(), known)} />
         <details>
           <summary className="font-medium">{t('prices.more')}</summary>
           <div className="grid grid-cols-2 gap-3 pt-3">

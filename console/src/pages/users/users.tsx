@@ -7,6 +7,7 @@ import { useCall } from '../../api/query.ts'
 import { ROLE } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
+import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import { ListSheet } from '../../look/list-sheet.tsx'
 import { Page } from '../../look/page.tsx'
 import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
@@ -20,22 +21,31 @@ type Filters = {
   q?: string | undefined
   role?: number | undefined
   status?: number | undefined
+  /** Whole dollars. */
+  below?: number | undefined
 }
 
 const ROLES = ['user', 'admin', 'root'] as const
+const BALANCES_USD = [1, 5, 10, 50]
 
 export function Users() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const { id: openId } = useParams({ strict: false })
   const { pageSize } = usePreferences()
-  const [{ p = 1, q, role, status }, setFilters] = useFilters<Filters>()
-  const list = useCall('searchUsers', { query: { p, page_size: pageSize, keyword: q, role, status } })
+  const [{ p = 1, q, role, status, below }, setFilters] = useFilters<Filters>()
+  const filter = {
+    keyword: q,
+    role,
+    status,
+    quota_below: below === undefined ? undefined : unitsOfUsd(below),
+  }
+  const list = useCall('searchUsers', { query: { p, page_size: pageSize, ...filter } })
   const selection = useSelection({
     inSight: list.data?.items ?? [],
     idOf: ({ id }) => String(id),
     total: list.data?.total,
-    read: paging => call('searchUsers', { query: { ...paging, keyword: q, role, status } }),
+    read: paging => call('searchUsers', { query: { ...paging, ...filter } }),
   })
   usePageKeys({
     b: {
@@ -74,7 +84,7 @@ export function Users() {
         page={p}
         onPage={page => setFilters({ p: page })}
         // Whoever looks is a user, so an empty list is a filtered one.
-        onDrop={() => setFilters({ q: undefined, role: undefined, status: undefined })}
+        onDrop={() => setFilters({ q: undefined, role: undefined, status: undefined, below: undefined })}
         none={null}
         filters={
           <>
@@ -95,6 +105,16 @@ export function Users() {
                 [2, t('gate.off')],
               ]}
               onChange={value => setFilters({ status: value })}
+            />
+            <FilterChoice
+              label={t('users.balance')}
+              any={t('users.any_balance')}
+              value={below}
+              options={BALANCES_USD.map(usd => [
+                usd,
+                t('users.below', { amount: moneyOfSpan(unitsOfUsd(usd)) }),
+              ])}
+              onChange={value => setFilters({ below: value })}
             />
           </>
         }

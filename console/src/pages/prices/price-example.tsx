@@ -1,0 +1,26 @@
+import { useTranslation } from 'react-i18next'
+import { cost } from '../../../../src/domain/cost.ts'
+import { usdText } from '../../../../src/domain/money.ts'
+import { type PriceInput, readPrice } from '../../../../src/domain/price.ts'
+import { countedUsage } from '../../../../src/domain/usage.ts'
+import { count, moneyOfOne } from '../../look/format.ts'
+
+const INPUT = 1_000
+const OUTPUT = 500
+
+/** What a request of a usual size would be charged, by the gateway's own arithmetic. */
+export function PriceExample({ given }: { readonly given: PriceInput }) {
+  const { t } = useTranslation()
+  const reading = readPrice(given)
+  const isForTexts = given.input !== undefined || given.output !== undefined || given.per_call !== undefined
+  if (!isForTexts || 'faults' in reading) return null
+  return (
+    <p role="status" className="text-label text-ink-2">
+      {t('prices.example', {
+        input: count(INPUT),
+        output: count(OUTPUT),
+        amount: moneyOfOne(usdText(cost(reading.price, countedUsage(INPUT, OUTPUT)))),
+      })}
+    </p>
+  )
+}
