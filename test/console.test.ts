@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Dialog, Page } from 'playwright-core'
 import { browserPath, signIn, startBrowser, visit } from './support/browser.ts'
 import { type ConsoleServer, startConsole } from './support/console.ts'
 import { ROOT_PASSWORD } from './support/gateway.ts'
@@ -138,6 +138,29 @@ function describeConsole(): void {
       assert.ok(made.models.includes('our-model'))
       assert.equal(made.model_mapping['our-model'], 'sim-small')
       assert.ok(made.test_time > 0)
+    })
+
+    it('shows a channel’s form as it was when the page is loaded anew, without its key, and forgets it when it is left', async () => {
+      const edit = `${server.url}/channels/${room.channelId}/edit`
+      const name = page.getByLabel('Name', { exact: true })
+      await page.goto(edit)
+      const saved = await name.inputValue()
+      await name.fill('Typed, not saved')
+      await page.getByLabel('Key', { exact: true }).fill('sk-typed-not-saved')
+      const accept = (dialog: Dialog) => void dialog.accept()
+      page.on('dialog', accept)
+      await page.reload()
+      await page.getByText('What you typed is here again.').waitFor()
+      assert.equal(await name.inputValue(), 'Typed, not saved')
+      assert.equal(await page.getByLabel('Key', { exact: true }).inputValue(), '')
+      const kept = await page.evaluate(() => JSON.stringify(sessionStorage))
+      assert.ok(kept.includes('Typed, not saved') && !kept.includes('sk-typed-not-saved'))
+      await page.getByRole('button', { name: 'Cancel' }).click()
+      await page.getByRole('button', { name: 'Leave without saving' }).click()
+      await page.goto(edit)
+      await name.waitFor()
+      assert.equal(await name.inputValue(), saved)
+      page.off('dialog', accept)
     })
 
     it('sends only what was changed, and never a key that is masked', async () => {

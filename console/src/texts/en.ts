@@ -909,6 +909,7 @@ export const en = {
   unsaved: {
     effect: 'What you typed is not saved and will be lost.',
     leave: 'Leave without saving',
+    restored: 'What you typed is here again. Keys and headers are not kept.',
     title: 'Leave this form?',
   },
   usage: {

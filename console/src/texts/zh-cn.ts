@@ -888,7 +888,12 @@ export const zhCN: Texts = {
     nothing: '没有此名称的供应商。',
     search: '查找供应商',
   },
-  unsaved: { effect: '已输入的内容尚未保存，离开后将丢失。', leave: '不保存并离开', title: '离开此表单？' },
+  unsaved: {
+    effect: '已输入的内容尚未保存，离开后将丢失。',
+    leave: '不保存并离开',
+    restored: '已恢复您输入的内容，密钥和请求头不会保留。',
+    title: '离开此表单？',
+  },
   usage: {
     range_wrong: '必须晚于开始时间，且最多相隔 {{days}} 天',
     show_range: '查看',

@@ -6,6 +6,7 @@ import type { Channel, ChannelType } from '../../api/contract.ts'
 import { judge, useSavingForm } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
+import { useDraft } from '../../look/draft.ts'
 import { FormFault } from '../../look/fault.tsx'
 import { Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
@@ -21,6 +22,23 @@ import { NameTable } from './name-table.tsx'
 import { TypePicker } from './type-picker.tsx'
 
 type FormProps = { readonly type: ChannelType; readonly channel?: Channel; readonly onClose: () => void }
+
+/** Keys are typed again; so are headers, which often carry one. */
+const SECRETS: ReadonlySet<string> = new Set(['key', 'header_override'])
+
+/** What was changed here and may be kept for a while. */
+function draftOf(values: ChannelValues, before: ChannelValues, type: ChannelType): Partial<ChannelValues> {
+  const hidden = new Set(type.fields.filter(({ secret }) => secret).map(({ name }) => name))
+  const own = Object.fromEntries(
+    Object.entries(values.own).map(([name, text]) => [
+      name,
+      hidden.has(name) ? (before.own[name] ?? '') : text,
+    ]),
+  )
+  const open = { ...values, own }
+  const changed = changedFields(before, open).filter(name => !SECRETS.has(name))
+  return Object.fromEntries(changed.map(name => [name, open[name]]))
+}
 
 function ChannelForm({ type, channel, onClose }: FormProps) {
   const { t } = useTranslation()
@@ -63,6 +81,14 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
     for (const name of elsewhere) if (!(name in dirtyFields)) form.setValue(name, now[name])
     setBefore(now)
   }
+  useDraft({
+    name: channel ? `channel.${channel.id}` : `new-channel.${type.type}`,
+    typed: draftOf(values, before, type),
+    restore: typed => {
+      for (const [name, value] of Object.entries(typed))
+        if (name in before) form.setValue(name as keyof ChannelValues, value as never, { shouldDirty: true })
+    },
+  })
   const ask = () => {
     const { key, base_url, setting, ...rest } = bodyOf(values, channel)
     const { openai_organization } = rest as { openai_organization?: string }
