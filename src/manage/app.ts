@@ -14,7 +14,7 @@ import { JsonError, parseJson } from '../wire/json.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { nothingAt, refuseOtherMethod, serveEverything } from './routes.ts'
+import { nothingAt, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -85,7 +85,10 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     }
   })
 
-  app.addHook('onRequest', async (request, reply) => dress(request, reply))
+  app.addHook('onRequest', async (request, reply) => {
+    dress(request, reply)
+    if (request.routeOptions.config.route?.access === 'key') openToPages(reply)
+  })
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({
       method: request.method,
