@@ -276,11 +276,20 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('an answer leaves out citations where there are none, as the vendor does', async () => {
-      const { model } = await relay.serve('sim-small')
-      const asked = { model, max_tokens: 50, messages: user('Hi') }
-      const { body } = await relay.api('POST', '/v1/messages', asked, { token: key })
-      assert.deepEqual(Object.keys(body.content[0]), ['type', 'text'])
+    describe("an answer that was put into Anthropic's words", () => {
+      it('leaves out citations where there are none, as the vendor does', async () => {
+        const { model } = await relay.serve('sim-small')
+        const asked = { model, max_tokens: 50, messages: user('Hi') }
+        const { body } = await relay.api('POST', '/v1/messages', asked, { token: key })
+        assert.deepEqual(Object.keys(body.content[0]), ['type', 'text'])
+      })
+
+      it('is of the model that was asked for, so that its thoughts are handed back to it', async () => {
+        const { model } = await relay.serve('sim-small')
+        const asked = { model, max_tokens: 50, messages: user('Hi') }
+        assert.equal((await anthropic().messages.create(asked)).model, model)
+        assert.equal((await anthropic().messages.stream(asked).finalMessage()).model, model)
+      })
     })
 
     it('a wrong key is told in the words by which it is known', async () => {
