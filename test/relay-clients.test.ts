@@ -292,6 +292,13 @@ for (const engine of ENGINES) {
       })
     })
 
+    it('the tokens of a Responses request are counted without asking anybody', async () => {
+      const { model } = await relay.serve('sim-status-500')
+      const told = await openai().responses.inputTokens.count({ model, input: 'How many are these?' })
+      assert.equal(told.object, 'response.input_tokens')
+      assert.ok(told.input_tokens > 2 && told.input_tokens < 20, String(told.input_tokens))
+    })
+
     it('a wrong key is told in the words by which it is known', async () => {
       const { status, body } = await relay.api('GET', '/v1/models', undefined, { token: 'sk-wrong' })
       assert.equal(status, 401)

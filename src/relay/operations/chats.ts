@@ -158,6 +158,10 @@ const counting = (chat: ReturnType<typeof chatIn>, tell: (tokens: number) => obj
   }) satisfies OperationSpec
 
 export const countMessages = counting(messages, input_tokens => ({ input_tokens }))
+export const countResponses = counting(responses, input_tokens => ({
+  object: 'response.input_tokens',
+  input_tokens,
+}))
 
 /** How those are told of an error who ask for no operation at all, by the format that they speak. */
 export const VOICES = { anthropic: MESSAGES.voice, gemini: voiceOf(gemini) } as const
