@@ -58,6 +58,23 @@ async function startChatOnly() {
   return { url, seen, close: () => server.close() }
 }
 
+/** A vendor with one answer, which remembers what it was sent. */
+async function startVendor({ status, body }: { status: number; body: object }) {
+  const seen: unknown[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', chunk => chunks.push(chunk))
+    request.on('end', () => {
+      seen.push(JSON.parse(Buffer.concat(chunks).toString('utf8')))
+      response.writeHead(status, { 'content-type': 'application/json' })
+      response.end(JSON.stringify(body))
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, seen, close: () => server.close() }
+}
+
 const CHAT = '/v1/chat/completions'
 const user = (content: string) => [{ role: 'user' as const, content }]
 
@@ -208,23 +225,15 @@ for (const engine of ENGINES) {
         })
 
       it('is no field that the vendor is sent', async () => {
-        const replayed: unknown[] = []
-        const vendor = createServer((request, response) => {
-          const chunks: Buffer[] = []
-          request.on('data', chunk => chunks.push(chunk))
-          request.on('end', () => {
-            replayed.push(JSON.parse(Buffer.concat(chunks).toString('utf8')))
-            response.writeHead(400, { 'content-type': 'application/json' })
-            response.end('{"type":"error","error":{"type":"invalid_request_error","message":"seen"}}')
-          })
+        const vendor = await startVendor({
+          status: 400,
+          body: { type: 'error', error: { type: 'invalid_request_error', message: 'seen' } },
         })
-        await new Promise<void>(resolve => vendor.listen(0, '127.0.0.1', () => resolve()))
-        const base_url = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}`
-        const { model } = await relay.serve('claude', { type: 14, base_url })
+        const { model } = await relay.serve('claude', { type: 14, base_url: vendor.url })
         const asked = { model, max_tokens: 9, thread: { type: 'create' }, messages: user('Hi') }
         await relay.api('POST', '/v1/messages', asked, { token: key })
         vendor.close()
-        assert.deepEqual(replayed, [{ model: 'claude', max_tokens: 9, messages: user('Hi') }])
+        assert.deepEqual(vendor.seen, [{ model: 'claude', max_tokens: 9, messages: user('Hi') }])
       })
 
       it('that is gone on with is lost, in the words that SDKs go by', async () => {
@@ -235,6 +244,31 @@ for (const engine of ENGINES) {
         assert.equal(status, 404)
         assert.equal(body.error.type, 'not_found_error')
         assert.deepEqual(body.error.details, { error_code: 'thread_not_found' })
+      })
+    })
+
+    describe("a request that only fills the vendor's cache", () => {
+      const asked = (model: string) => ({ model, max_tokens: 0, messages: user('A long document') })
+
+      it('is passed on and paid for what was written there', async () => {
+        const usage = { input_tokens: 3, cache_creation_input_tokens: 100, output_tokens: 0 }
+        const body = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content: [], usage }
+        const vendor = await startVendor({ status: 200, body: { ...body, stop_reason: 'max_tokens' } })
+        const { model } = await relay.serve('claude', { type: 14, base_url: vendor.url })
+        const token = await relay.newToken()
+        const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: fetchPatiently })
+        assert.deepEqual((await sdk.messages.create(asked(model))).content, [])
+        vendor.close()
+        assert.deepEqual(vendor.seen, [{ ...asked(model), model: 'claude' }])
+        const row = await relay.rowOf(token.id)
+        assert.deepEqual([row.prompt_tokens, row.completion_tokens], [103, 0])
+      })
+
+      it('is refused where there is no such cache', async () => {
+        const { model } = await relay.serve('sim-small')
+        const { status, body } = await relay.api('POST', '/v1/messages', asked(model), { token: key })
+        assert.equal(status, 400)
+        assert.match(body.error.message, /^max_tokens /)
       })
     })
 

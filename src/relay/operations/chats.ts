@@ -100,7 +100,8 @@ const refuseThread = (thread: unknown) => {
 const MESSAGES: Dialect = {
   format: anthropic,
   kept: { name: 'thread', check: refuseThread },
-  facts: createFactsReader({ turns: 'messages', limit: 'max_tokens' }),
+  // Nothing is to be said where only the vendor's cache is to be filled.
+  facts: createFactsReader({ turns: 'messages', limit: 'max_tokens', leastLimit: 0 }),
   voice: voiceOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
