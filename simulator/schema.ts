@@ -60,7 +60,8 @@ const SAMPLERS: Record<string, (schema: JsonObject, name: string, depth: number,
 
 function typeOf(schema: JsonObject, depth: number): string {
   const { type } = schema
-  if (typeof type === 'string') return type
+  // Google's SDKs write them in capitals.
+  if (typeof type === 'string') return type.toLowerCase()
   if (Array.isArray(type)) {
     // Deep inside, a value that may be null is: that is how optional recursion ends in strict schemas.
     if (depth > DEPTH_OF_OPTIONAL && type.includes('null')) return 'null'

@@ -38,7 +38,8 @@ function decode(format: Outbound, bytes: Buffer, size = bytes.length || 1): read
 function encode(format: Inbound, events: readonly ChatEvent[]): Buffer {
   const options: AnswerOptions = {
     ambience: still(),
-    request: { ...HELLO, stream: true, includeUsage: true },
+    // Without a name of its own: some formats tell the one that was asked for.
+    request: { ...HELLO, model: '', stream: true, includeUsage: true },
   }
   const encoder = format.createStreamEncoder(options)
   return Buffer.concat([...events.flatMap(event => encoder.push(event)), ...encoder.end()])

@@ -576,7 +576,17 @@ describe('chats for Mistral', () => {
   it('are told from those that it would refuse', () => {
     const messages = [{ role: 'user', content: 'Hi' }]
     assert.ok(isInDialect({ model: 'm', messages }, encoding.dialect))
-    for (const more of [{ seed: 1 }, { user: 'me' }, { stream_options: {} }, { tool_choice: 'required' }])
-      assert.ok(!isInDialect({ model: 'm', messages, ...more }, encoding.dialect))
+    const called = { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }
+    for (const more of [
+      { seed: 1 },
+      { user: 'me' },
+      { stream_options: {} },
+      { tool_choice: 'required' },
+      { functions: [{ name: 'f' }] },
+      { function_call: 'auto' },
+      { messages: [...messages, called] },
+      { messages: [...messages, { role: 'function', name: 'f', content: 'x' }] },
+    ])
+      assert.ok(!isInDialect({ model: 'm', messages, ...more }, encoding.dialect), JSON.stringify(more))
   })
 })

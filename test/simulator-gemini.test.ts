@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type GenerateContentConfig, type GenerateContentResponse, GoogleGenAI } from '@google/genai'
+import { type GenerateContentConfig, type GenerateContentResponse, GoogleGenAI, Type } from '@google/genai'
 import type { CountLine } from '../simulator/count.ts'
 import { type Simulator, startSimulator } from '../simulator/server.ts'
 
@@ -66,6 +66,16 @@ function lastLine(): CountLine {
 }
 
 describe('the simulated Gemini', () => {
+  it('reads a schema whose types are in capitals', async () => {
+    const schema = { type: Type.OBJECT, properties: { size: { type: Type.INTEGER } }, required: ['size'] }
+    const { functionCalls } = await ask('weather', {
+      tools: [{ functionDeclarations: [{ name: 'weather', parameters: schema }] }],
+    })
+    assert.deepEqual(functionCalls?.[0]?.args, { size: 1 })
+    const { text } = await ask('Hi', { responseMimeType: 'application/json', responseSchema: schema })
+    assert.deepEqual(JSON.parse(text ?? ''), { size: 1 })
+  })
+
   it('says the same whole and streamed, and counts it alike', async () => {
     const whole = await ask('Hello')
     const line = lastLine()

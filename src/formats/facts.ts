@@ -12,6 +12,8 @@ export type FactNames = {
   readonly isTextTaken?: boolean
   /** The most tokens of an answer. */
   readonly limit: string
+  /** The least that this may be; 1 where nothing is said. */
+  readonly leastLimit?: number
   /** Fields that cannot be taken in any case, and why. */
   readonly refused?: Readonly<Record<string, string>>
 }
@@ -23,7 +25,7 @@ export const createFactsReader =
     readRequest(parsed, (fields, body) => {
       const model = address.model ?? fields.model()
       const stream = address.stream ?? fields.flag('stream')
-      const maxOutput = fields.integer(names.limit, MAX_LIMIT)
+      const maxOutput = fields.integer(names.limit, MAX_LIMIT, names.leastLimit)
       for (const [name, message] of Object.entries(names.refused ?? {}))
         if (isWanted(member(body, name))) fields.refuse(name, message)
       const turns = countTurns(fields, names)

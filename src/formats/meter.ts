@@ -1,3 +1,4 @@
+import type { Usage } from '../domain/usage.ts'
 import { createSseScanner, type Frame } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
 import type { StreamDecoder } from './format.ts'
@@ -105,14 +106,18 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
     return pieces.length > 1 ? [Buffer.concat(pieces)] : pieces
   }
 
+  /** What the provider did not tell of its usage was counted by now, and is told in its place. */
+  const toldAtLast = (usage: Usage | undefined): readonly Buffer[] =>
+    usage === undefined || meter.reading.usage !== undefined ? [] : encoder.push({ type: 'usage', usage })
+
   return {
     reading: meter.reading,
     sample: meter.sample,
     ending: meter.ending,
     push: chunk => take(decoder.push(chunk)),
     end: () => take(decoder.end()),
-    closing() {
-      closing ??= last === undefined ? [] : encoder.push(last)
+    closing(counted) {
+      closing ??= last === undefined ? [] : [...toldAtLast(counted), ...encoder.push(last)]
       return closing
     },
     breakOff: error => encoder.push({ type: 'error', error }),

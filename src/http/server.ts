@@ -9,6 +9,7 @@ import {
 import { Refusal, wrongMethod } from '../domain/errors.ts'
 import type { Crowd } from './crowd.ts'
 import { managementError } from './errors.ts'
+import { relayAddress } from './relay-address.ts'
 
 // An import of it would load the client of `fetch` as well, for its names: a twentieth of the start.
 const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
@@ -105,8 +106,6 @@ function tellHealth(request: IncomingMessage, response: ServerResponse, isReady:
     )
 }
 
-const RELAY_PATH = /^\/+(v1|v1beta|v2|dashboard)(\/|\?|$)/
-
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
 export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
   const serve: RequestListener = (request, response) => {
@@ -124,7 +123,11 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     const isBeyond = crowd.isBeyond(request)
     // Whoever is turned away makes room.
     if (isBeyond) response.shouldKeepAlive = false
-    if (RELAY_PATH.test(path)) return relay(request, response)
+    const address = relayAddress(request)
+    if (address !== undefined) {
+      request.url = address
+      return relay(request, response)
+    }
     if (isBeyond) return turnAway(response)
     manage(request, response)
   }

@@ -14,7 +14,7 @@ import { JsonError, parseJson } from '../wire/json.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { nothingAt, refuseOtherMethod, serveEverything } from './routes.ts'
+import { nothingAt, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 import { createStoreWatch, shapeFor } from './store-watch.ts'
 
@@ -90,6 +90,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   const watchStore = createStoreWatch(deps.isStoreAnswering, send)
   app.addHook('onRequest', async (request, reply) => {
     dress(request, reply)
+    if (request.routeOptions.config.route?.access === 'key') openToPages(reply)
     watchStore(request, reply)
   })
   app.addHook('onResponse', async (request, reply) => {

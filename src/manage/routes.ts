@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { createAliasHandlers } from './aliases.ts'
 import { createAuditHandlers } from './audit.ts'
@@ -54,6 +54,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
   app.get(DOCUMENT_PATH, { schema: { hide: true } }, async () => app.swagger())
   keepNamesApart(app)
   leaveOut(app)
+  servePreflights(app)
 }
 
 type KnownPath = { readonly path: string; readonly pattern: RegExp; readonly methods: ReadonlySet<string> }
@@ -119,6 +120,27 @@ function keepNamesApart(app: FastifyInstance): void {
 
 export const nothingAt = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
   new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
+
+/** What an `sk-` token may know of itself is read by pages of any origin, like the relay: no cookie counts there. */
+export function openToPages(reply: FastifyReply): void {
+  reply.header('access-control-allow-origin', '*')
+}
+
+/** Browsers ask first whether they may send a credential. */
+function servePreflights(app: FastifyInstance): void {
+  const routes: readonly Route[] = Object.values(contract)
+  for (const { path, method, access } of routes)
+    if (access === 'key')
+      app.options(path, { schema: { hide: true } }, async (request, reply) => {
+        openToPages(reply)
+        return reply
+          .code(204)
+          .header('access-control-allow-methods', `${method}, OPTIONS`)
+          .header('access-control-allow-headers', request.headers['access-control-request-headers'] ?? '*')
+          .header('access-control-max-age', '86400')
+          .send()
+      })
+}
 
 /** Names of this family of gateways that there is nothing at; beside `/api/user/:id` each would be taken for an id. */
 const LEFT_OUT = ['aff', 'aff_transfer', 'amount', 'checkin', 'pay', 'setting', 'topup'].map(

@@ -22,14 +22,8 @@ export function createUsageHandlers(deps: Deps): Handlers<typeof usageContract> 
 
   type BillingCall = Pick<Call, 'authorization' | 'address' | 'reply'>
 
-  /** These are paths of the relay API, which pages of any origin may read. */
-  function billed(call: BillingCall): Promise<TokenWithAccount> {
-    call.reply.header('access-control-allow-origin', '*')
-    return relayKeyHolder(call)
-  }
-
   async function subscription(call: BillingCall) {
-    const token = await billed(call)
+    const token = await relayKeyHolder(call)
     const limit = token.unlimited ? NO_LIMIT_USD : (token.posted + leftOf(token)) / NANOS_PER_USD
     return {
       object: 'billing_subscription' as const,
@@ -42,7 +36,7 @@ export function createUsageHandlers(deps: Deps): Handlers<typeof usageContract> 
   }
 
   async function total(call: BillingCall) {
-    const { posted } = await billed(call)
+    const { posted } = await relayKeyHolder(call)
     return { object: 'list' as const, total_usage: posted / (NANOS_PER_USD / CENTS_PER_USD) }
   }
 

@@ -21,6 +21,7 @@ import { errorAtOnce } from './first-event.ts'
 import { passedHeaders } from './header-override.ts'
 import type { WholeReading } from './operations/operation.ts'
 import { send } from './send.ts'
+import { createSpoken } from './spoken.ts'
 import type { Exchange, Outcome, Streamed, Whole } from './upstream.ts'
 
 type Begun = {
@@ -60,6 +61,7 @@ export type Answered =
     }
 
 const addressOf = createAddressBook()
+const spoken = createSpoken()
 
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 
@@ -120,7 +122,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
   response.on('close', onClose)
 
   try {
-    for (const step of steps) {
+    for (const step of spoken.walk({ steps, asked: errand, failures: trace.failures, nowMs: deps.nowMs })) {
       if (hasLeft) break
       const { channel } = step
       const beginning = begin(errand, step)
@@ -189,7 +191,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       note(failed.status === 0 ? failed.message : failed.status)
       begun.end(failed.health)
       trace.failures.push(failed)
-      if (!failed.isRetryable) break
+      if (!failed.isRetryable && !spoken.hasOther(failed, errand, step.sentModel)) break
     }
   } catch (error) {
     // The books could not note the attempt: nobody was asked, and nobody waits any more.

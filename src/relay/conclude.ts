@@ -280,7 +280,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   })
   if (response.destroyed) return
   if (fault === undefined) {
-    for (const bytes of meter.closing()) response.write(bytes)
+    for (const bytes of meter.closing(usage)) response.write(bytes)
     response.end()
     return
   }

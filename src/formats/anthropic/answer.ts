@@ -30,19 +30,25 @@ export function decodeAnswer(body: unknown, _options: DecodeOptions): ChatAnswer
 }
 
 /** Answers of this format are of one choice. */
-export function encodeAnswer(answer: ChatAnswer, { ambience }: AnswerOptions): JsonObject {
+export function encodeAnswer(answer: ChatAnswer, { ambience, request }: AnswerOptions): JsonObject {
   const [choice] = answer.choices
   return {
     ...ownExtras(FORMAT, answer),
     id: messageId(answer.id, ambience.newId),
     type: 'message',
     role: 'assistant',
-    model: answer.model,
+    model: toldModel(answer.model, request),
     content: choice?.parts.flatMap(answerBlocks) ?? [],
     ...encodeStop(choice?.stop ?? { reason: 'stop' }),
     usage: encodeUsage(answer.usage ?? EMPTY),
   }
 }
+
+/**
+ * The name that was asked for. Clients hand proofs of thoughts back only to the model that they think has made them, and
+ * know no name but theirs (Claude Code).
+ */
+export const toldModel = (model: string, request: AnswerOptions['request']): string => request?.model || model
 
 /** Ids of messages begin alike; what another vendor calls its own follows. */
 export function messageId(id: string, newId: (prefix: string) => string): string {

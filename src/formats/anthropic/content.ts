@@ -320,22 +320,23 @@ export function plainOrList(blocks: readonly JsonObject[]): string | readonly Js
 export function answerBlocks(part: Part): readonly JsonObject[] {
   switch (part.type) {
     case 'text':
+      // The vendor leaves out what was not cited, and some clients take no null in its place.
       return [
         {
           ...ownExtras(FORMAT, part),
           type: 'text',
           text: part.text,
-          citations: part.citations?.map(encodeCitation) ?? null,
+          ...(part.citations && { citations: part.citations.map(encodeCitation) }),
         },
       ]
     case 'refusal':
-      return [{ type: 'text', text: part.text, citations: null }]
+      return [{ type: 'text', text: part.text }]
     case 'reasoning':
       return answerThought(part)
     case 'toolCall':
       return [...callSignature(part), encodeCall(part, () => {})]
     case 'media':
-      return [{ type: 'text', text: mediaText(part), citations: null }]
+      return [{ type: 'text', text: mediaText(part) }]
     case 'vendor':
       return part.format === FORMAT ? [part.value] : []
     default:

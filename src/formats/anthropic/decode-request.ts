@@ -12,6 +12,8 @@ function decode(body: Fields): ChatRequest {
   const config = body.fields('output_config')
   const serial = choice?.flag('disable_parallel_tool_use')
   const reasoning = decodeReasoning(body, config?.text('effort'))
+  // Only the vendor itself holds a conversation.
+  body.any('thread')
   return compact<ChatRequest>({
     model: modelIn(body),
     stream: body.flag('stream') ?? false,

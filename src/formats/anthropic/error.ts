@@ -48,9 +48,16 @@ export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
-export const errorBody = ({ kind, message }: ChatError): JsonObject => ({
+/** Codes of the vendor's own, by which its SDKs tell what to do; all else is told apart by the type. */
+const CODES = new Set(['thread_not_found'])
+
+export const errorBody = ({ kind, message, code }: ChatError): JsonObject => ({
   type: 'error',
-  error: { type: TYPES[kind], message },
+  error: {
+    type: TYPES[kind],
+    message,
+    ...(code !== undefined && CODES.has(code) && { details: { error_code: code } }),
+  },
 })
 
 export const encodeError = (error: ChatError): EncodedError => ({

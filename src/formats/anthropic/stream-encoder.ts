@@ -6,7 +6,7 @@ import type { ChatEvent, Delta, Extras, Part, Stop, ToolCallPart } from '../hub.
 import type { JsonObject } from '../openai/value.ts'
 import { packCallSignature, packProof, packSignature } from '../signature.ts'
 import { createEncoder, sseEvent } from '../stream.ts'
-import { messageId } from './answer.ts'
+import { messageId, toldModel } from './answer.ts'
 import { answerBlocks, encodeCall, encodeCitation, FORMAT } from './content.ts'
 import { errorBody } from './error.ts'
 import { encodeStop } from './stop.ts'
@@ -61,7 +61,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     }
   })
 
-  function started(start: Start = { id: '', model: request?.model ?? '' }): readonly Buffer[] {
+  function started(start: Start = { id: '', model: '' }): readonly Buffer[] {
     if (isStarted) return []
     isStarted = true
     const message = {
@@ -69,7 +69,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
       id: messageId(start.id, ambience.newId),
       type: 'message',
       role: 'assistant',
-      model: start.model,
+      model: toldModel(start.model, request),
       content: [],
       stop_reason: null,
       stop_sequence: null,

@@ -36,6 +36,8 @@ export function isInDialect(body: JsonObject, dialect: ChatDialect): boolean {
     Object.hasOwn(renamed, name) || refused.includes(name) || needless.includes(name)
   if (Object.keys(body).some(isStrange)) return false
   if (body.tool_choice === 'required' || isAllowedTools(body.tool_choice)) return false
+  // The first form of tools is older than any such host.
+  if ('functions' in body || 'function_call' in body) return false
   const messages = Array.isArray(body.messages) ? body.messages.filter(isObject) : []
   const isFitting = (id: unknown) =>
     typeof id !== 'string' || (id.length <= ids.maxLength && ids.pattern.test(id))
@@ -43,6 +45,8 @@ export function isInDialect(body: JsonObject, dialect: ChatDialect): boolean {
     const calls = Array.isArray(message.tool_calls) ? message.tool_calls.filter(isObject) : []
     return (
       message.role !== 'developer' &&
+      message.role !== 'function' &&
+      !isObject(message.function_call) &&
       isFitting(message.tool_call_id) &&
       calls.every(({ id }) => isFitting(id))
     )

@@ -16,8 +16,8 @@ export type Fields = {
   required(name: string): unknown
   model(): string
   flag(name: string): boolean
-  /** A whole number from 1 on. */
-  integer(name: string, max?: number): number | undefined
+  /** A whole number, from 1 on where no other least is given. */
+  integer(name: string, max?: number, min?: number): number | undefined
   number(name: string, min: number, max: number): number | undefined
   text(name: string): string | undefined
   /** One of these words. */
@@ -106,11 +106,12 @@ function createFields(body: JsonObject): Fields {
       if (options !== undefined && !isObject(options)) fields.refuse('stream_options', 'must be an object')
       return isTrue(member(options, 'include_usage') ?? undefined, 'stream_options.include_usage')
     },
-    integer(name, max = Number.MAX_SAFE_INTEGER) {
+    integer(name, max = Number.MAX_SAFE_INTEGER, min = 1) {
       const value = given(name)
       if (value === undefined) return undefined
-      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= max) return value
-      const range = max === Number.MAX_SAFE_INTEGER ? '1 or more' : `from 1 to ${max}`
+      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max)
+        return value
+      const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`
       fields.refuse(name, `must be a whole number, ${range}`)
       return undefined
     },

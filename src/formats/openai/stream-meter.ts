@@ -40,8 +40,9 @@ export type StreamMeter = Stage<Buffer, Buffer> & {
   /**
    * `[DONE]`, or the event that tells an error, and all that came after: no last byte goes out before the settlement is
    * written. An error's events may then be sent on or told in other words; `[DONE]` must not follow an error.
+   * `counted` is told where the stream is put into other words and told no usage itself.
    */
-  closing(): readonly Buffer[]
+  closing(counted?: Usage): readonly Buffer[]
   /** Whether the stream, as far as it has come, is an answer from beginning to end. */
   ending(): Ending
 }

@@ -83,7 +83,10 @@ function decodeInputItem(item: Fields): Message {
     return { role: 'tool', content: [decodeResult(item, type === 'custom_tool_call_output')] }
   }
   if (type === 'item_reference')
-    item.refuse('id', 'cannot be taken: items are not stored, so send the item itself')
+    item.refuse(
+      'id',
+      'cannot be taken: items are not stored, so send the item itself, as SDKs do with store: false',
+    )
   // An id that the client leaves out cannot be answered to: no new one is made up.
   if (type !== 'message') return { role: 'assistant', content: decodeItem(item, () => '') }
   const role = item.needText('role')

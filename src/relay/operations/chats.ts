@@ -1,3 +1,4 @@
+import { Refusal } from '../../domain/errors.ts'
 import { anthropic } from '../../formats/anthropic/format.ts'
 import { createFactsReader, readContentFacts } from '../../formats/facts.ts'
 import type { Address, Ambience, Inbound, Outbound } from '../../formats/format.ts'
@@ -6,6 +7,7 @@ import { outboundOf } from '../../formats/index.ts'
 import { createPassingMeter } from '../../formats/meter.ts'
 import type { ChatFacts } from '../../formats/openai/chat-request.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
+import { member } from '../../formats/openai/value.ts'
 import { responses as responsesFormat } from '../../formats/responses/format.ts'
 import type { Format as FormatName } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
@@ -23,16 +25,21 @@ type Dialect = {
   readonly voice: Voice
   /** For formats whose address says what others say in the body. */
   readonly address?: Address
+  /** Members of a request that no provider is sent, and what is refused of them. */
+  readonly kept?: { readonly name: string; check(value: unknown): void }
 }
 
 /** Chats in a format of their own: for its vendors as they are, for all others through the hub. */
-function chatIn({ format, facts: readFacts, voice, address }: Dialect) {
+function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
   const read = (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]) => {
+    const held = kept && parsed[kept.name]
+    kept?.check(held)
     const facts = mustRead(readFacts(parsed, address))
     const told = { format, formatOf, bytes, members, parsed, address, choices: facts.n, goesOn: true }
-    const native = own ? passing(own, facts, { ...told, ambience: desk.ambience }) : NOBODY
+    const left = kept && held !== undefined ? { [kept.name]: undefined } : {}
+    const native = own ? passing(own, facts, { ...told, ambience: desk.ambience, left }) : NOBODY
     return { ...generation(facts, parsed, bytes), ...translating(told, native, desk) }
   }
   return {
@@ -45,12 +52,21 @@ function chatIn({ format, facts: readFacts, voice, address }: Dialect) {
   } as const satisfies OperationSpec
 }
 
-type Passing = Written & { readonly address?: Address | undefined; readonly ambience: Ambience }
+type Passing = Written & {
+  readonly address?: Address | undefined
+  readonly ambience: Ambience
+  /** Members that are left out. */
+  readonly left: Readonly<Record<string, undefined>>
+}
 
 /** The same format in and out: bytes pass, and are only read. */
-const passing = (own: Outbound, facts: ChatFacts, { address, ambience, ...written }: Passing): Native => ({
+const passing = (
+  own: Outbound,
+  facts: ChatFacts,
+  { address, ambience, left, ...written }: Passing,
+): Native => ({
   dress(channel, sent) {
-    const special = channel.provider.bodies?.[own.name as FormatName] ?? {}
+    const special = { ...left, ...channel.provider.bodies?.[own.name as FormatName] }
     // A model that stands in the address is no field of the body.
     const isTold = address?.model === undefined && !('model' in special)
     return dressed(written, isTold ? facts.model : sent, sent, channel, special)
@@ -71,9 +87,21 @@ const nobody = (): never => {
 }
 const NOBODY: Native = { dress: nobody, readWhole: nobody, meter: nobody }
 
+/**
+ * A thread is a conversation that the vendor holds for one of its own accounts. Here the next request may go anywhere, and
+ * its bound is made of what it brings: it must bring all. Beginning a thread promises nothing, so that is left out; who
+ * goes on with one is told in the vendor's words that it is lost, and sends the whole conversation.
+ */
+const refuseThread = (thread: unknown) => {
+  if (member(thread, 'type') !== 'continue') return
+  throw new Refusal('thread_not_found', 'threads are not held here: send the whole conversation')
+}
+
 const MESSAGES: Dialect = {
   format: anthropic,
-  facts: createFactsReader({ turns: 'messages', limit: 'max_tokens' }),
+  kept: { name: 'thread', check: refuseThread },
+  // Nothing is to be said where only the vendor's cache is to be filled.
+  facts: createFactsReader({ turns: 'messages', limit: 'max_tokens', leastLimit: 0 }),
   voice: voiceOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
@@ -131,6 +159,10 @@ const counting = (chat: ReturnType<typeof chatIn>, tell: (tokens: number) => obj
   }) satisfies OperationSpec
 
 export const countMessages = counting(messages, input_tokens => ({ input_tokens }))
+export const countResponses = counting(responses, input_tokens => ({
+  object: 'response.input_tokens',
+  input_tokens,
+}))
 
 /** How those are told of an error who ask for no operation at all, by the format that they speak. */
 export const VOICES = { anthropic: MESSAGES.voice, gemini: voiceOf(gemini) } as const

@@ -1,4 +1,4 @@
-import { countMessages, GEMINI_METHODS, messages, responses } from './chats.ts'
+import { countMessages, countResponses, GEMINI_METHODS, messages, responses } from './chats.ts'
 import { EMBEDDING_METHODS, embeddings } from './embeddings.ts'
 import { imageEdits, imageGenerations, imageVariations } from './images.ts'
 import { moderation } from './moderation.ts'
@@ -16,6 +16,7 @@ const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
   '/v1/messages': messages,
   '/v1/messages/count_tokens': countMessages,
   '/v1/responses': responses,
+  '/v1/responses/input_tokens': countResponses,
   '/v1/completions': completions,
   '/v1/embeddings': embeddings,
   '/v1/audio/speech': speech,

@@ -101,6 +101,8 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
     dress(channel, sent, limits) {
       const name = formatOf(channel.provider, sent)
       const isForeign = name !== client.name || isOfAnotherDialect(told, channel)
+      // A channel may be asked a second time, in another format.
+      foreign?.delete(channel.id)
       if (!isForeign && !bringsRefused(told, channel)) return native.dress(channel, sent, limits)
       const upstream = outboundOf(name ?? '')
       // Such a channel is passed over before anything goes there.
@@ -118,8 +120,14 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
         const answer = decodeWhole(upstream, body, { ambience, ...usageOf(channel) })
         if ('fault' in answer) return answer
         const named = withOwnNames(answer.answer, namesFor(upstream, channel))
-        const encoded = client.encodeAnswer(named, { ambience, request: request() })
-        return { ...measured(answer.answer), answer: jsonAnswer(encoded) }
+        const written = (told: ChatAnswer) =>
+          jsonAnswer(client.encodeAnswer(told, { ambience, request: request() }))
+        // Where the provider tells no usage, the client is told what was counted.
+        const isTold = named.usage !== undefined
+        return {
+          ...measured(answer.answer),
+          answer: isTold ? written(named) : usage => written({ ...named, usage }),
+        }
       })
     },
     meter(channel, length) {
