@@ -188,7 +188,8 @@ function readVariant(
   for (const name of CONDITIONS) {
     const wanted = input.when[name]
     if (wanted === '') fault(`${path}when.${name}`, 'must not be empty')
-    if (wanted != null) when[name] = wanted
+    // A class of resolution is written both ways, 720p and 720P, and means the same.
+    if (wanted != null) when[name] = name === 'resolution' ? wanted.toLowerCase() : wanted
   }
   if (Object.keys(when).length === 0) fault(`${path}when`, `needs at least one of ${CONDITIONS.join(', ')}`)
   return { when, rates }

@@ -141,7 +141,6 @@ export function createVideos(deps: VideoDeps) {
       metadata: {},
       user: undefined,
       responseFormat: undefined,
-      more: {},
     }
     await submit({
       request,
