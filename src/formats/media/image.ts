@@ -1,6 +1,6 @@
 import type { When } from '../../domain/price.ts'
 import { codePoints } from '../../domain/text.ts'
-import { EMPTY, type Usage } from '../../domain/usage.ts'
+import type { Usage } from '../../domain/usage.ts'
 import { elements, topLevel } from '../../wire/json-edit.ts'
 import type { StoredFile } from '../../wire/multipart.ts'
 import { readMediaUsage } from '../openai/media-usage.ts'
@@ -108,11 +108,16 @@ export function glanceAtImages(body: Buffer): ImageReading {
     topLevel(body.subarray(start, end)).some(({ key }) => key === 'url' || key === 'b64_json')
   const count = pictures.filter(isPicture).length
   if (count === 0) throw new AnswerError('the answer has no pictures')
+  return { count, usage: pictureUsage(memberNamed('usage')), made: madeOf(memberNamed) }
+}
+
+/** What a picture turned out to be, by what its answer says of it. */
+export function madeOf(memberNamed: (name: string) => unknown): When {
   const word = (name: 'size' | 'quality') => {
     const value = memberNamed(name)
     return typeof value === 'string' ? { [name]: value } : {}
   }
-  return { count, usage: pictureUsage(memberNamed('usage')), made: { ...word('size'), ...word('quality') } }
+  return { ...word('size'), ...word('quality') }
 }
 
 /** All that such a model puts out is pictures, unless it says otherwise. */
@@ -121,13 +126,6 @@ export function pictureUsage(told: unknown): Usage | undefined {
   if (usage === undefined || member(told, 'output_tokens_details') !== undefined) return usage
   return { ...usage, output: 0, imageOutput: usage.imageOutput + usage.output }
 }
-
-/** Tokens where they were told, and what was made in any case. */
-export const usageOfPictures = (count: number, n: number, told: Usage | undefined): Usage => ({
-  ...(told ?? EMPTY),
-  images: count,
-  calls: n,
-})
 
 /** An address that holds the picture itself, for clients that want one. */
 const dataUrl = (base64: string) => `data:${pictureTypeOf(base64) ?? 'image/png'};base64,${base64}`

@@ -22,6 +22,8 @@ const LEAST_SECONDS = 10
 const MOST_TOKENS_PER_SECOND = 50
 const TOKENS_PER_SECOND = 25
 const BYTES_PER_TOKEN = 4
+/** As people speak. */
+const CHARACTERS_PER_SECOND = 14
 /** Events carry sound as text, a few seconds each. */
 const EVENT_LIMITS = { maxLineBytes: 16 * 1_048_576, maxEventBytes: 16 * 1_048_576 }
 
@@ -93,17 +95,14 @@ export const speech = {
       Math.ceil((ask.characters * SECONDS_PER_CHARACTER) / Math.min(1, ask.speed)) + LEAST_SECONDS
     const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
     let heard: { seconds(): number } | undefined
-    const counted = (): Usage => {
-      const length = heard?.seconds() ?? 0
-      return {
-        ...EMPTY,
-        input: countedInput,
-        output: Math.ceil(length * TOKENS_PER_SECOND),
-        characters: ask.characters,
-        seconds: wholeSeconds(length),
-        calls: 1,
-      }
-    }
+    const usageOf = (length: number): Usage => ({
+      ...EMPTY,
+      input: countedInput,
+      output: Math.ceil(length * TOKENS_PER_SECOND),
+      characters: ask.characters,
+      seconds: wholeSeconds(length),
+      calls: 1,
+    })
     return {
       model: ask.model,
       isStream: ask.isEvents,
@@ -111,14 +110,15 @@ export const speech = {
       countedInput,
       outputTokens: () => seconds * MOST_TOKENS_PER_SECOND,
       units: { characters: ask.characters, seconds, calls: 1 },
-      counted,
+      counted: () => usageOf(heard?.seconds() ?? 0),
+      estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),
       unfit: (channel, sent) => unfit(ask, channel, sent),
       placeholders: channel => ({ voice: voiceOn(channel, ask.voice) }),
       dress: (channel, sent) => dress(ask, bytes, channel, sent),
       fileType: SPEECH_TYPES[ask.format ?? 'mp3'],
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),
       meter(_channel, length) {
-        const units = { characters: ask.characters }
+        const units = () => ({ characters: ask.characters })
         if (ask.isEvents) {
           const sound = createSoundMeter(SPEECH_TYPES[ask.format ?? 'mp3'])
           heard = sound

@@ -10,7 +10,7 @@ import type { Form, FormFile } from '../form.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { Desk, OperationSpec, Work } from '../operations/operation.ts'
 import { mustRead } from '../operations/written.ts'
-import { digestOfBytes, digestOfForm } from '../repeat.ts'
+import { digestOfBytes, digestOfForm, keyOf } from '../repeat.ts'
 import { videoDialect } from './vendor.ts'
 
 /** A request for a video, and what tells it from another one with the same `Idempotency-Key`. */
@@ -145,13 +145,8 @@ function remixPrompt({ prompt: given }: Readonly<Record<string, unknown>>): stri
   throw new Refusal('missing_parameter', `prompt ${message}`, { errors: [{ path: 'prompt', message }] })
 }
 
-const MAX_KEY = 255
-
 /** The `Idempotency-Key`, which belongs to its path; undefined where none was sent. */
-export function repeatKeyOf({ headers }: IncomingMessage, path: string): string | undefined {
-  const key = headers['idempotency-key']
-  if (key === undefined || key === '') return undefined
-  if (Array.isArray(key) || key.length > MAX_KEY || !/^[\x21-\x7e]+$/.test(key))
-    throw badParameter('Idempotency-Key', `must be 1 to ${MAX_KEY} printable characters without spaces`)
-  return `${path} ${key}`
+export function repeatKeyOf(request: IncomingMessage, path: string): string | undefined {
+  const key = keyOf(request)
+  return key === undefined ? undefined : `${path} ${key}`
 }
