@@ -92,7 +92,7 @@ for (const engine of ENGINES) {
         [{ input: '' }, 'input', 'missing_parameter'],
         [{ input: 7 }, 'input', 'invalid_parameter'],
         [{ input: [] }, 'input', 'invalid_parameter'],
-        [{ input: ['a', 7] }, 'input.0', 'invalid_parameter'],
+        [{ input: ['a', 7] }, 'input.1', 'invalid_parameter'],
         [{ input: Array(2049).fill('a') }, 'input', 'invalid_parameter'],
         [{ input: 'a', model: 7 }, 'model', 'invalid_parameter'],
       ]

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../simulator/formats/openai-images.ts'
 import { soundKind } from '../src/formats/audio/kind.ts'
 import { type Media, openMedia, soundForm, wavOf } from './support/media.ts'
+import { type Json, type Replay, startReplay } from './support/replay.ts'
 import { wavFile } from './support/wav.ts'
 
 const QUERY = 'capital of France'
@@ -382,5 +383,110 @@ describe('a vendor with a protocol of its own', () => {
     const row = await media.rowOf(id)
     assert.equal(row.other.image_output, 2 * 1290)
     assert.equal(row.cost, row.prompt_tokens * 1_000 + 2 * 1290 * 30_000)
+  })
+})
+
+describe('a server of one’s own that answers oddly', () => {
+  let media: Media
+  let replay: Replay
+  before(async () => {
+    media = await openMedia('sqlite')
+    replay = await startReplay()
+  })
+  after(async () => {
+    replay.close()
+    await media.gateway.close()
+  })
+
+  /** Asks a channel that gives these bodies, one after the other. */
+  async function asked(
+    { path, price }: { path: string; price: Readonly<Record<string, unknown>> },
+    answers: readonly { body: Json; type?: string }[],
+    ask: (key: string, model: string) => Promise<{ status: number; text: string }>,
+  ) {
+    let at = 0
+    replay.play([{ method: 'POST', path, answer: () => answers[at++] ?? { body: null } }])
+    const { model } = await media.offer('odd', price, { base_url: replay.url })
+    const { id, key } = await media.open()
+    const replies: [number, string, number][] = []
+    for (const _each of answers) {
+      const { status, text } = await ask(key, model)
+      const { cost = 0 } = (await media.rowsOf(id, replies.length + 1)).at(-1) ?? {}
+      replies.push([status, status === 200 ? text : '', cost])
+    }
+    return replies
+  }
+  const post = (path: string, body: object) => async (key: string, model: string) =>
+    media.api('POST', path, { model, ...body }, { token: key })
+  const hear = (response_format: string) => (key: string, model: string) =>
+    media.post('/v1/audio/transcriptions', key, soundForm({ model, response_format }, wavOf(6)))
+  const HEARING = { path: '/v1/audio/transcriptions', price: { per_second: 0.01 } }
+
+  it('sends a text in the quotes of JSON, or under its type: it is that text', async () => {
+    const [quoted] = await asked(HEARING, [{ body: 'two\nlines' }], hear('text'))
+    assert.deepEqual(quoted, [200, 'two\nlines', 60_000_000])
+    const [nothing] = await asked(HEARING, [{ body: [] }], hear('vtt'))
+    assert.equal(nothing?.[0], 502)
+  })
+
+  it('tells a length of nothing: nothing is paid', async () => {
+    const usage = { type: 'duration', seconds: 0 }
+    const [told] = await asked(HEARING, [{ body: { text: 'a', usage } }], hear('json'))
+    assert.deepEqual([told?.[0], told?.[2]], [200, 0])
+  })
+
+  it('gives fewer vectors than there are texts: that is no answer, and costs nothing', async () => {
+    const embedding = { path: '/v1/embeddings', price: { input: 1 } }
+    const vector = { object: 'embedding', index: 0, embedding: [1] }
+    const usage = { prompt_tokens: 2, total_tokens: 2 }
+    const bodies = [
+      { data: [], usage },
+      { data: [vector], usage },
+      { data: [vector, vector], usage },
+    ]
+    const replies = await asked(
+      embedding,
+      bodies.map(body => ({ body })),
+      post('/v1/embeddings', { input: ['a', 'b'] }),
+    )
+    assert.deepEqual(
+      replies.map(([status, , cost]) => [status, cost]),
+      [
+        [502, 0],
+        [502, 0],
+        [200, 2_000],
+      ],
+    )
+  })
+
+  it('gives null in the place of a picture: only those that are there are paid', async () => {
+    const drawing = { path: '/v1/images/generations', price: { image: 0.01 } }
+    const none = { url: null, b64_json: null }
+    const replies = await asked(
+      drawing,
+      [{ body: { data: [none] } }, { body: { data: [none, { url: 'https://a.example/b' }] } }],
+      post('/v1/images/generations', { prompt: 'p', n: 2 }),
+    )
+    assert.deepEqual(
+      replies.map(([status, , cost]) => [status, cost]),
+      [
+        [502, 0],
+        [200, 10_000_000],
+      ],
+    )
+  })
+
+  it('gives a document or a drawing in the place of sound: that is none', async () => {
+    const speaking = { path: '/v1/audio/speech', price: { per_character: 0.001 } }
+    const types = ['application/xml', 'application/problem+xml', 'image/svg+xml']
+    const replies = await asked(
+      speaking,
+      types.map(type => ({ type, body: 'x' })),
+      post('/v1/audio/speech', { input: 'Hello', voice: 'alloy' }),
+    )
+    assert.deepEqual(
+      replies.map(([status, , cost]) => [status, cost]),
+      types.map(() => [502, 0]),
+    )
   })
 })

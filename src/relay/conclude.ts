@@ -315,7 +315,14 @@ const isFile = ({ work }: Errand, { step, streamed }: Of<'stream'>): boolean =>
 /** Says nothing of what a file is. */
 const UNTYPED = /^(?:$|(?:application|binary)\/octet-stream)/i
 
-const FILE_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges'] as const
+/** Packed although nobody asked for that: then the client must know. */
+const FILE_HEADERS = [
+  'content-type',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  'accept-ranges',
+] as const
 
 function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> {
   const common = answerHeaders(errand, answered)

@@ -87,6 +87,9 @@ export const askedOf = ({ size, quality }: ImageAsk): When => ({
   ...(isOpen(quality) ? {} : { quality: quality as string }),
 })
 
+/** A picture or its address is a text; what there is none of may stand there as null. */
+const QUOTE = 0x22
+
 export type ImageReading = {
   readonly count: number
   readonly usage: Usage | undefined
@@ -105,7 +108,9 @@ export function glanceAtImages(body: Buffer): ImageReading {
   const data = members.get('data')
   const pictures = data === undefined ? [] : elements(body, data.valueStart)
   const isPicture = ({ start, end }: { start: number; end: number }) =>
-    topLevel(body.subarray(start, end)).some(({ key }) => key === 'url' || key === 'b64_json')
+    topLevel(body.subarray(start, end)).some(
+      ({ key, valueStart }) => (key === 'url' || key === 'b64_json') && body[start + valueStart] === QUOTE,
+    )
   const count = pictures.filter(isPicture).length
   if (count === 0) throw new AnswerError('the answer has no pictures')
   return { count, usage: pictureUsage(memberNamed('usage')), made: madeOf(memberNamed) }

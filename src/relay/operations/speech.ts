@@ -27,7 +27,7 @@ const CHARACTERS_PER_SECOND = 14
 /** Events carry sound as text, a few seconds each. */
 const EVENT_LIMITS = { maxLineBytes: 16 * 1_048_576, maxEventBytes: 16 * 1_048_576 }
 
-const isDocument = /^(application\/(?:[\w.+-]*\+)?json|text\/)/i
+const isDocument = /^(application\/(?:[\w.+-]*\+)?(?:json|xml)|text\/|image\/)/i
 
 const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 
