@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../simulator/formats/openai-images.ts'
 import { soundKind } from '../src/formats/audio/kind.ts'
+import { SPEECH_TYPES } from '../src/formats/openai/speech-request.ts'
 import { type Media, openMedia, soundForm, wavOf } from './support/media.ts'
 import { type Json, type Replay, startReplay } from './support/replay.ts'
 import { wavFile } from './support/wav.ts'
@@ -103,6 +104,29 @@ describe('a vendor with a protocol of its own', () => {
     const byLength = await at(17, 'dashscope', 'qwen-tts', { per_second: 0.001 })
     const timed = await speak(byLength.model)
     assert.equal((await media.rowOf(timed.id)).other.seconds, 2)
+  })
+
+  it('speaks: CosyVoice of DashScope, at an address of its own, in voices of its own', async () => {
+    const setting = { voices: { alloy: 'longanyang' } }
+    const { model } = await at(17, 'dashscope', 'cosyvoice-v3-flash', CHARACTERS, setting)
+    for (const format of ['mp3', 'wav', 'pcm', 'opus'] as const) {
+      const spoken = await speak(model, { response_format: format, input: '你好' })
+      assert.deepEqual([spoken.status, spoken.type], [200, SPEECH_TYPES[format]], spoken.bytes.toString())
+      if (format !== 'pcm') assert.equal(soundKind(spoken.bytes), format === 'opus' ? 'ogg' : format)
+      const row = await media.rowOf(spoken.id)
+      assert.deepEqual([row.other.characters, row.cost], [2, 30_000])
+    }
+    assert.equal((await speak(model, { speed: 4, instructions: 'softly' })).warnings, 'speed is 2')
+    assert.equal((await speak(model, { response_format: 'flac' })).status, 400)
+    const byLength = await at(17, 'dashscope', 'qwen-audio-3.0-tts-flash', { per_second: 0.001 })
+    const timed = await speak(byLength.model, { voice: 'longanlingxin' })
+    assert.equal((await media.rowOf(timed.id)).other.seconds, 2)
+    const cut = await at(17, 'dashscope', 'cosyvoice-v2', CHARACTERS)
+    await fetch(`${media.upstream}/sim/faults`, { method: 'POST', body: '{"fault":"eof-1"}' })
+    const broken = await speak(cut.model)
+    await fetch(`${media.upstream}/sim/faults`, { method: 'POST', body: '{"fault":null}' })
+    assert.equal(broken.status, 502)
+    assert.equal((await media.rowOf(broken.id)).cost, 0)
   })
 
   it('is not asked by a strict client for what it cannot take', async () => {

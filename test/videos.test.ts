@@ -97,6 +97,12 @@ for (const engine of ENGINES) {
       })
       assert.equal(beyond.status, 416)
       await beyond.arrayBuffer()
+      const head = await fetch(`${relay.gateway.url}/v1/videos/${id}/content`, {
+        method: 'HEAD',
+        headers: { authorization: `Bearer ${key}` },
+      })
+      assert.deepEqual([head.status, head.headers.get('content-length')], [200, '4096'])
+      assert.equal((await head.arrayBuffer()).byteLength, 0)
     })
 
     it('that fail say why, stay paid, and are given back once under 20 parallel refunds', async () => {
@@ -390,7 +396,8 @@ for (const engine of ENGINES) {
         assert.ok(good.length >= 1)
         assert.equal(new Set(good.map(({ body }) => body.id)).size, 1)
         assert.ok(conflicts.every(({ body }) => body.error.code === 'idempotency_conflict'))
-        assert.deepEqual((await ask('fifty at once')).body, good[0]?.body)
+        const again = await ask('fifty at once')
+        assert.deepEqual([again.body, again.headers.get('idempotency-replayed')], [good[0]?.body, 'true'])
         assert.equal((await ask('another body')).status, 409)
         assert.equal((await relay.jobsOf('fifty at once')).length, 1)
         assert.equal(await relay.usedBy(tokenId), 250_000)
@@ -402,6 +409,8 @@ for (const engine of ENGINES) {
         const ask = (path: string, body: object, token = key) =>
           relay.api('POST', path, body, { token, ...named('mine') })
         assert.equal((await ask('/v1/videos', { model, prompt: 'x', n: 0 })).status, 400)
+        const empty = { token: key, headers: { 'idempotency-key': '' } }
+        assert.equal((await relay.api('POST', '/v1/videos', { model, prompt: 'x' }, empty)).status, 400)
         const first = await ask('/v1/videos', { model, prompt: 'x' })
         assert.equal(first.status, 200)
         const task = await ask('/v1/video/generations', { model, prompt: 'x' })

@@ -1,6 +1,7 @@
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { createSoundMeter } from '../../formats/audio/sound-meter.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
+import type { Voices } from '../../formats/media/speech.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
 import {
   readSpeechRequest,
@@ -31,27 +32,31 @@ const isDocument = /^(application\/(?:[\w.+-]*\+)?(?:json|xml)|text\/|image\/)/i
 
 const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 
+const voicesOf = (channel: RelayChannel, sent: string) =>
+  dialectOf('speech', 'openai', channel, sent)?.voices ?? channel.provider.voices
+
 /** The voice's name on a channel: what its administrator says, else what its vendor's file does, else as it was asked. */
-function voiceOn({ setting, provider }: RelayChannel, voice: string): string {
+function voiceOn({ setting }: RelayChannel, voice: string, { standIns }: Voices = {}): string {
   const { voices } = setting
   const named = typeof voices === 'object' && voices !== null && Object.hasOwn(voices, voice)
   const told = named ? textOf((voices as Record<string, unknown>)[voice]) : undefined
-  return told ?? provider.voices?.standIns?.[voice] ?? voice
+  return told ?? standIns?.[voice] ?? voice
 }
 
-function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk): boolean {
+function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk, voices: Voices | undefined): boolean {
   // An object names a voice that belongs to the account behind the key.
   if (typeof body.voice === 'object') return true
-  const names = channel.provider.voices?.names
-  const name = voiceOn(channel, voice)
+  const names = voices?.names
+  const name = voiceOn(channel, voice, voices)
   // What an administrator has mapped is right by definition.
   if (name !== voice || names === undefined) return true
   return names.includes(voice) || (VOICES as readonly string[]).includes(voice)
 }
 
 function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
-  if (!isVoiceOf(channel, ask))
-    return badParameter('voice', `must be one of ${channel.provider.voices?.names?.join(', ')}`)
+  const voices = voicesOf(channel, sent)
+  if (!isVoiceOf(channel, ask, voices))
+    return badParameter('voice', `must be one of ${voices?.names?.join(', ')}`)
   const dialect = dialectOf('speech', 'openai', channel, sent)
   if (!dialect) return undefined
   if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider sends no events')
@@ -62,7 +67,7 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
 
 /** A vendor that has no mp3 gives what it has where the client did not say, and the client is told. */
 function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
-  const voice = voiceOn(channel, ask.voice)
+  const voice = voiceOn(channel, ask.voice, voicesOf(channel, sent))
   const dialect = dialectOf('speech', 'openai', channel, sent)
   if (!dialect) return dressed({ bytes }, ask.model, sent, channel, voice === ask.voice ? {} : { voice })
   const format = ask.format ?? dialect.formats[0]
@@ -113,7 +118,7 @@ export const speech = {
       counted: () => usageOf(heard?.seconds() ?? 0),
       estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),
       unfit: (channel, sent) => unfit(ask, channel, sent),
-      placeholders: channel => ({ voice: voiceOn(channel, ask.voice) }),
+      placeholders: channel => ({ voice: voiceOn(channel, ask.voice, channel.provider.voices) }),
       dress: (channel, sent) => dress(ask, bytes, channel, sent),
       fileType: SPEECH_TYPES[ask.format ?? 'mp3'],
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),

@@ -209,6 +209,11 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
         return
       }
       response.writeHead(answer.status, { ...common, ...told })
+      if (fetching.request.method === 'HEAD') {
+        exchange.abort()
+        response.end()
+        return
+      }
       const { flow } = answer
       const meter = passing()
       const delivery = await deliver({
