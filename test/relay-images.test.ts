@@ -42,6 +42,8 @@ for (const engine of ENGINES) {
         [{ size: '1024x1024' }, 0.04],
         [{ quality: 'hd', size: '1024x1024' }, 0.08],
         [{ quality: 'hd', size: '1792x1024' }, 0.12],
+        [{ quality: 'HD', size: ' 1792X1024' }, 0.12],
+        [{ quality: 'hd', size: '1792*1024' }, 0.12],
         [{ quality: 'standard', size: '1792x1024' }, 0.04],
         [{}, 0.04],
       ]

@@ -188,8 +188,7 @@ function readVariant(
   for (const name of CONDITIONS) {
     const wanted = input.when[name]
     if (wanted === '') fault(`${path}when.${name}`, 'must not be empty')
-    // A class of resolution is written both ways, 720p and 720P, and means the same.
-    if (wanted != null) when[name] = name === 'resolution' ? wanted.toLowerCase() : wanted
+    if (wanted != null) when[name] = wanted
   }
   if (Object.keys(when).length === 0) fault(`${path}when`, `needs at least one of ${CONDITIONS.join(', ')}`)
   return { when, rates }

@@ -372,7 +372,9 @@ export function whenOf(ask: VideoAsk): When {
   const size = sizeText(ask) ?? sizes[0]
   const resolution =
     (size === undefined ? undefined : classOf(size)) ?? resolutions.find(each => !isLeftOpen(each))
-  const quality = QUALITIES.map(name => ask.metadata[name]).find(each => typeof each === 'string')
+  const quality = QUALITIES.map(name => ask.metadata[name]).find(
+    (each): each is string => typeof each === 'string',
+  )
   return {
     ...(size !== undefined && { size }),
     ...(resolution !== undefined && { resolution }),
