@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../simulator/formats/openai-images.ts'
 import { soundKind } from '../src/formats/audio/kind.ts'
 import { SPEECH_TYPES } from '../src/formats/openai/speech-request.ts'
+import { send } from '../src/relay/send.ts'
 import { type Media, openMedia, soundForm, wavOf } from './support/media.ts'
 import { type Json, type Replay, startReplay } from './support/replay.ts'
 import { wavFile } from './support/wav.ts'
@@ -453,6 +454,18 @@ describe('a server of one’s own that answers oddly', () => {
     assert.equal(nothing?.[0], 502)
   })
 
+  it('writes paragraphs, arrows and scripts without spaces: its subtitles stay whole', async () => {
+    const text = 'One.\n\n  Two --> three.\r\n'
+    const words = [...'你好。', 'hi', 'you'].map((word, at) => ({ word, start: at, end: at + 1 }))
+    const bodies = [{ text }, { text: '你好。 hi you', words }].map(body => ({ body }))
+    const [paragraphs, spaced] = await asked(HEARING, bodies, hear('srt'))
+    assert.equal(paragraphs?.[1], '1\n00:00:00,000 --> 00:00:06,000\nOne.\nTwo -> three.\n\n')
+    assert.equal(
+      spaced?.[1],
+      '1\n00:00:00,000 --> 00:00:03,000\n你好。\n\n2\n00:00:03,000 --> 00:00:05,000\nhi you\n\n',
+    )
+  })
+
   it('tells a length of nothing: nothing is paid', async () => {
     const usage = { type: 'duration', seconds: 0 }
     const [told] = await asked(HEARING, [{ body: { text: 'a', usage } }], hear('json'))
@@ -513,4 +526,18 @@ describe('a server of one’s own that answers oddly', () => {
       types.map(() => [502, 0]),
     )
   })
+})
+
+it('several answers to one request are together no longer than one may be', async () => {
+  const answer = { kind: 'whole', status: 200, headers: {}, body: Buffer.from('12345') } as const
+  const upstream = { exchange: () => ({ outcome: Promise.resolve(answer), abort() {} }) }
+  const timeouts = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 }
+  const ask = { url: new URL('http://a.example'), headers: {}, timeouts, isStream: false }
+  const outcomeOf = (maxAnswerBytes: number) => {
+    const body = [Buffer.from('1'), Buffer.from('2')]
+    return send(upstream, { body }, { ...ask, maxAnswerBytes }).exchange.outcome
+  }
+  assert.deepEqual(await outcomeOf(10), { ...answer, body: Buffer.from('[12345,12345]') })
+  const { kind } = await outcomeOf(9)
+  assert.equal(kind, 'failure')
 })
