@@ -165,6 +165,26 @@ for (const engine of ENGINES) {
       const body = { model, prompt: 'a hat', images: [{ image_url: 'https://example.com/a.png' }] }
       const reply = await media.api('POST', '/v1/images/edits', body, { token: key })
       assert.equal(reply.status, 200, reply.text)
+      const many = { ...body, images: Array(17).fill('https://example.com/a.png') }
+      const refused = await media.api('POST', '/v1/images/edits', many, { token: key })
+      assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
+    })
+
+    it('in a request are held for as pictures, not by their bytes', async () => {
+      const { model } = await media.offer('gpt-image-1', {
+        image_input: 10,
+        input: 10,
+        max_output_tokens: 100,
+      })
+      const inside = `data:image/png;base64,${PICTURE}${'A'.repeat(400_000)}`
+      const edit = async (remain_quota: number, images: readonly string[]) => {
+        const { key } = await media.open({ remain_quota })
+        const body = { model, prompt: 'a hat', images: images.map(image_url => ({ image_url })) }
+        return (await media.api('POST', '/v1/images/edits', body, { token: key })).status
+      }
+      // A picture is held for at 16,384 tokens of 0.00001 USD, which are 81,920 units.
+      assert.equal(await edit(90_000, [inside]), 200)
+      assert.equal(await edit(90_000, ['https://example.com/a.png', 'https://example.com/b.png']), 429)
     })
 
     it('refuse what makes no sense, before anything is sent or held', async () => {

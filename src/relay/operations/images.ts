@@ -61,9 +61,18 @@ function rewritten(body: Buffer, { format }: ImageAsk): Pick<WholeReading, 'answ
   return { answer: jsonAnswer({ ...parsed, data: parsed.data.map(each => inAskedForm(each, format)) }) }
 }
 
+/** Members that hold pictures or their addresses: what they come to does not follow from their bytes. */
+const PICTURES = ['image', 'images', 'mask']
+
+const isGiven = (value: unknown) => value !== undefined && value !== null && value !== ''
+
+/** How many of them there are, beside those that came as files. */
+const picturesIn = (body: JsonObject): number =>
+  PICTURES.flatMap(name => [body[name]].flat()).filter(isGiven).length
+
 function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<string>): Work {
-  const pictures = ask.images.length + (ask.mask ? 1 : 0)
-  const size = sizeOf(ask.body, ['model'])
+  const pictures = ask.images.length + (ask.mask ? 1 : 0) + picturesIn(ask.body)
+  const size = sizeOf(ask.body, ['model', ...PICTURES])
   const inputTokens = inputBound(size) + pictures * MEDIA_TOKENS.images
   const countedInput = Math.ceil(inputBound(size) / BYTES_PER_TOKEN)
   let countMade = () => 0
@@ -181,10 +190,11 @@ const readForm =
   }
 
 /** A picture to work on: a file, or in JSON an address or the picture itself. */
-function mustHaveImage(body: JsonObject): void {
-  const image = body.image ?? body.images
-  if (image === undefined || image === null || image === '' || (Array.isArray(image) && image.length === 0))
+function mustHaveImage({ image, images }: JsonObject): void {
+  const count = [image, images].flat().filter(isGiven).length
+  if (count === 0)
     mustRead({ fault: { param: 'image', code: 'missing_parameter', message: 'image is missing' } })
+  if (count > MAX_IMAGES) throw badParameter('image', `must be at most ${MAX_IMAGES}`)
 }
 
 const specOf = (task: ImageTask) => ({
