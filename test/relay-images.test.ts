@@ -42,6 +42,8 @@ for (const engine of ENGINES) {
         [{ size: '1024x1024' }, 0.04],
         [{ quality: 'hd', size: '1024x1024' }, 0.08],
         [{ quality: 'hd', size: '1792x1024' }, 0.12],
+        [{ quality: 'HD', size: ' 1792X1024' }, 0.12],
+        [{ quality: 'hd', size: '1792*1024' }, 0.12],
         [{ quality: 'standard', size: '1792x1024' }, 0.04],
         [{}, 0.04],
       ]
@@ -106,6 +108,40 @@ for (const engine of ENGINES) {
       assert.equal(row.other.images, 1)
     })
 
+    it('that stream are paid by what the events say was made, and by their number where no usage is told', async () => {
+      const drawn = async (sent: string, price: object) => {
+        const { model } = await media.offer(sent, { ...price })
+        const { id, sdk } = await media.open()
+        for await (const _event of await sdk.images.generate({ model, prompt: 'a cat', stream: true }));
+        return (await media.rowOf(id)).cost
+      }
+      const variants = [{ when: { quality: 'high', size: '1024x1024' }, image: 0.16 }]
+      assert.equal(await drawn('gpt-image-1', { image: 0.01, variants }), 160_000_000)
+      assert.equal(await drawn('dall-e-3', { image: 0.01 }), 10_000_000)
+    })
+
+    it('whose provider tells no tokens are counted where the price is by the token', async () => {
+      const { model } = await media.offer('dall-e-3', { input: 5, image_output: 40 })
+      const { id, key } = await media.open()
+      assert.equal((await draw(key, { model, n: 2 })).status, 200)
+      const row = await media.rowOf(id)
+      assert.deepEqual([row.other.source, row.other.images, row.other.image_output], ['counted', 2, 2_112])
+      assert.ok(row.cost >= 2_112 * 40_000, String(row.cost))
+    })
+
+    it('that nobody answered in time stand in doubt at the price of all of them', async () => {
+      const setting = { timeouts: { first_byte_ms: 200 } }
+      const { model } = await media.offer('sim-hang', { image: 0.01 }, { setting })
+      const { id, key } = await media.open()
+      assert.equal((await draw(key, { model, n: 3 })).status, 504)
+      await media.rowOf(id)
+      const doubts = await media.suspenseOf(id)
+      assert.deepEqual(
+        doubts.map(({ amount }) => Number(amount)),
+        [30_000_000],
+      )
+    })
+
     it('can be edited and varied, from files', async () => {
       const { model } = await media.offer('gpt-image-1', { input: 5, image_input: 10, image_output: 40 })
       const { id, sdk } = await media.open()
@@ -129,6 +165,26 @@ for (const engine of ENGINES) {
       const body = { model, prompt: 'a hat', images: [{ image_url: 'https://example.com/a.png' }] }
       const reply = await media.api('POST', '/v1/images/edits', body, { token: key })
       assert.equal(reply.status, 200, reply.text)
+      const many = { ...body, images: Array(17).fill('https://example.com/a.png') }
+      const refused = await media.api('POST', '/v1/images/edits', many, { token: key })
+      assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
+    })
+
+    it('in a request are held for as pictures, not by their bytes', async () => {
+      const { model } = await media.offer('gpt-image-1', {
+        image_input: 10,
+        input: 10,
+        max_output_tokens: 100,
+      })
+      const inside = `data:image/png;base64,${PICTURE}${'A'.repeat(400_000)}`
+      const edit = async (remain_quota: number, images: readonly string[]) => {
+        const { key } = await media.open({ remain_quota })
+        const body = { model, prompt: 'a hat', images: images.map(image_url => ({ image_url })) }
+        return (await media.api('POST', '/v1/images/edits', body, { token: key })).status
+      }
+      // A picture is held for at 16,384 tokens of 0.00001 USD, which are 81,920 units.
+      assert.equal(await edit(90_000, [inside]), 200)
+      assert.equal(await edit(90_000, ['https://example.com/a.png', 'https://example.com/b.png']), 429)
     })
 
     it('refuse what makes no sense, before anything is sent or held', async () => {
@@ -186,6 +242,27 @@ for (const engine of ENGINES) {
         assert.notEqual(other.text, first.text)
       })
 
+      it('that stream are made and paid once too, and come again as they went', async () => {
+        const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const key = newKey()
+        const first = await ask(token, key, { model, stream: true })
+        const second = await ask(token, key, { model, stream: true })
+        assert.deepEqual(
+          [second.status, second.text, second.headers.get('content-type')],
+          [200, first.text, first.headers.get('content-type')],
+        )
+        assert.match(first.text, /image_generation\.completed/)
+        assert.equal(second.headers.get('idempotency-replayed'), 'true')
+        assert.equal((await media.rowsOf(id)).length, 1)
+        const cut = await media.offer('sim-eof-1', { image: 0.01 })
+        const other = newKey()
+        for (let turn = 0; turn < 2; turn += 1) {
+          const broken = await ask(token, other, { model: cut.model, stream: true })
+          assert.equal(broken.headers.get('idempotency-replayed'), null, broken.text)
+        }
+      })
+
       it('of a form are made once, whatever stands between its parts', async () => {
         const { model } = await media.offer('gpt-image-1', { image: 0.01 })
         const { id, key: token } = await media.open()
@@ -219,6 +296,7 @@ for (const engine of ENGINES) {
         assert.equal(replies.find(({ status }) => status === 409)?.body.error.code, 'idempotency_conflict')
         assert.equal((await ask(token, key, { model, n: 2 })).status, 409)
         assert.equal((await ask(token, 'k'.repeat(256), { model })).status, 400)
+        assert.equal((await ask(token, 'a key', { model })).status, 400)
         assert.equal((await media.rowsOf(id)).length, 1)
       })
 

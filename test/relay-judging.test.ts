@@ -92,7 +92,7 @@ for (const engine of ENGINES) {
         [{ input: '' }, 'input', 'missing_parameter'],
         [{ input: 7 }, 'input', 'invalid_parameter'],
         [{ input: [] }, 'input', 'invalid_parameter'],
-        [{ input: ['a', 7] }, 'input.0', 'invalid_parameter'],
+        [{ input: ['a', 7] }, 'input.1', 'invalid_parameter'],
         [{ input: Array(2049).fill('a') }, 'input', 'invalid_parameter'],
         [{ input: 'a', model: 7 }, 'model', 'invalid_parameter'],
       ]
@@ -165,6 +165,10 @@ for (const engine of ENGINES) {
       assert.deepEqual(reply.body.meta.billed_units, { search_units: 2 })
       const row = await media.rowOf(id)
       assert.deepEqual([row.cost, row.other.searches], [4_000_000, 2])
+      const byToken = await media.offer('rerank-v3.5', { input: 1 }, { type: 34 })
+      const other = await media.open()
+      assert.equal((await ranked(other.key, { model: byToken.model })).status, 200)
+      assert.ok((await media.rowOf(other.id)).cost > 0, 'its tokens are counted where it tells only searches')
     })
 
     it('refuses what the specification does not allow, before anything is sent', async () => {

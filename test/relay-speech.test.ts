@@ -155,6 +155,8 @@ for (const engine of ENGINES) {
         [{ voice: undefined }, 'voice', 'missing_parameter'],
         [{ voice: 'nobody' }, 'voice', 'invalid_parameter'],
         [{ voice: 7 }, 'voice', 'invalid_parameter'],
+        [{ voice: {} }, 'voice', 'invalid_parameter'],
+        [{ voice: { id: '' } }, 'voice', 'invalid_parameter'],
         [{ voice: 'v'.repeat(300) }, 'voice', 'invalid_parameter'],
         [{ response_format: 'midi' }, 'response_format', 'invalid_parameter'],
         [{ response_format: 7 }, 'response_format', 'invalid_parameter'],

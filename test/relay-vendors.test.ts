@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { PICTURE } from '../simulator/formats/openai-images.ts'
 import { soundKind } from '../src/formats/audio/kind.ts'
+import { SPEECH_TYPES } from '../src/formats/openai/speech-request.ts'
+import { send } from '../src/relay/send.ts'
 import { type Media, openMedia, soundForm, wavOf } from './support/media.ts'
+import { type Json, type Replay, startReplay } from './support/replay.ts'
 import { wavFile } from './support/wav.ts'
 
 const QUERY = 'capital of France'
@@ -102,6 +105,29 @@ describe('a vendor with a protocol of its own', () => {
     const byLength = await at(17, 'dashscope', 'qwen-tts', { per_second: 0.001 })
     const timed = await speak(byLength.model)
     assert.equal((await media.rowOf(timed.id)).other.seconds, 2)
+  })
+
+  it('speaks: CosyVoice of DashScope, at an address of its own, in voices of its own', async () => {
+    const setting = { voices: { alloy: 'longanyang' } }
+    const { model } = await at(17, 'dashscope', 'cosyvoice-v3-flash', CHARACTERS, setting)
+    for (const format of ['mp3', 'wav', 'pcm', 'opus'] as const) {
+      const spoken = await speak(model, { response_format: format, input: '你好' })
+      assert.deepEqual([spoken.status, spoken.type], [200, SPEECH_TYPES[format]], spoken.bytes.toString())
+      if (format !== 'pcm') assert.equal(soundKind(spoken.bytes), format === 'opus' ? 'ogg' : format)
+      const row = await media.rowOf(spoken.id)
+      assert.deepEqual([row.other.characters, row.cost], [2, 30_000])
+    }
+    assert.equal((await speak(model, { speed: 4, instructions: 'softly' })).warnings, 'speed is 2')
+    assert.equal((await speak(model, { response_format: 'flac' })).status, 400)
+    const byLength = await at(17, 'dashscope', 'qwen-audio-3.0-tts-flash', { per_second: 0.001 })
+    const timed = await speak(byLength.model, { voice: 'longanlingxin' })
+    assert.equal((await media.rowOf(timed.id)).other.seconds, 2)
+    const cut = await at(17, 'dashscope', 'cosyvoice-v2', CHARACTERS)
+    await fetch(`${media.upstream}/sim/faults`, { method: 'POST', body: '{"fault":"eof-1"}' })
+    const broken = await speak(cut.model)
+    await fetch(`${media.upstream}/sim/faults`, { method: 'POST', body: '{"fault":null}' })
+    assert.equal(broken.status, 502)
+    assert.equal((await media.rowOf(broken.id)).cost, 0)
   })
 
   it('is not asked by a strict client for what it cannot take', async () => {
@@ -383,4 +409,135 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal(row.other.image_output, 2 * 1290)
     assert.equal(row.cost, row.prompt_tokens * 1_000 + 2 * 1290 * 30_000)
   })
+})
+
+describe('a server of one’s own that answers oddly', () => {
+  let media: Media
+  let replay: Replay
+  before(async () => {
+    media = await openMedia('sqlite')
+    replay = await startReplay()
+  })
+  after(async () => {
+    replay.close()
+    await media.gateway.close()
+  })
+
+  /** Asks a channel that gives these bodies, one after the other. */
+  async function asked(
+    { path, price }: { path: string; price: Readonly<Record<string, unknown>> },
+    answers: readonly { body: Json; type?: string }[],
+    ask: (key: string, model: string) => Promise<{ status: number; text: string }>,
+  ) {
+    let at = 0
+    replay.play([{ method: 'POST', path, answer: () => answers[at++] ?? { body: null } }])
+    const { model } = await media.offer('odd', price, { base_url: replay.url })
+    const { id, key } = await media.open()
+    const replies: [number, string, number][] = []
+    for (const _each of answers) {
+      const { status, text } = await ask(key, model)
+      const { cost = 0 } = (await media.rowsOf(id, replies.length + 1)).at(-1) ?? {}
+      replies.push([status, status === 200 ? text : '', cost])
+    }
+    return replies
+  }
+  const post = (path: string, body: object) => async (key: string, model: string) =>
+    media.api('POST', path, { model, ...body }, { token: key })
+  const hear = (response_format: string) => (key: string, model: string) =>
+    media.post('/v1/audio/transcriptions', key, soundForm({ model, response_format }, wavOf(6)))
+  const HEARING = { path: '/v1/audio/transcriptions', price: { per_second: 0.01 } }
+
+  it('sends a text in the quotes of JSON, or under its type: it is that text', async () => {
+    const [quoted] = await asked(HEARING, [{ body: 'two\nlines' }], hear('text'))
+    assert.deepEqual(quoted, [200, 'two\nlines', 60_000_000])
+    const [nothing] = await asked(HEARING, [{ body: [] }], hear('vtt'))
+    assert.equal(nothing?.[0], 502)
+  })
+
+  it('writes paragraphs, arrows and scripts without spaces: its subtitles stay whole', async () => {
+    const text = 'One.\n\n  Two --> three.\r\n'
+    const words = [...'你好。', 'hi', 'you'].map((word, at) => ({ word, start: at, end: at + 1 }))
+    const bodies = [{ text }, { text: '你好。 hi you', words }].map(body => ({ body }))
+    const [paragraphs, spaced] = await asked(HEARING, bodies, hear('srt'))
+    assert.equal(paragraphs?.[1], '1\n00:00:00,000 --> 00:00:06,000\nOne.\nTwo -> three.\n\n')
+    assert.equal(
+      spaced?.[1],
+      '1\n00:00:00,000 --> 00:00:03,000\n你好。\n\n2\n00:00:03,000 --> 00:00:05,000\nhi you\n\n',
+    )
+  })
+
+  it('tells a length of nothing: nothing is paid', async () => {
+    const usage = { type: 'duration', seconds: 0 }
+    const [told] = await asked(HEARING, [{ body: { text: 'a', usage } }], hear('json'))
+    assert.deepEqual([told?.[0], told?.[2]], [200, 0])
+  })
+
+  it('gives fewer vectors than there are texts: that is no answer, and costs nothing', async () => {
+    const embedding = { path: '/v1/embeddings', price: { input: 1 } }
+    const vector = { object: 'embedding', index: 0, embedding: [1] }
+    const usage = { prompt_tokens: 2, total_tokens: 2 }
+    const bodies = [
+      { data: [], usage },
+      { data: [vector], usage },
+      { data: [vector, vector], usage },
+    ]
+    const replies = await asked(
+      embedding,
+      bodies.map(body => ({ body })),
+      post('/v1/embeddings', { input: ['a', 'b'] }),
+    )
+    assert.deepEqual(
+      replies.map(([status, , cost]) => [status, cost]),
+      [
+        [502, 0],
+        [502, 0],
+        [200, 2_000],
+      ],
+    )
+  })
+
+  it('gives null in the place of a picture: only those that are there are paid', async () => {
+    const drawing = { path: '/v1/images/generations', price: { image: 0.01 } }
+    const none = { url: null, b64_json: null }
+    const replies = await asked(
+      drawing,
+      [{ body: { data: [none] } }, { body: { data: [none, { url: 'https://a.example/b' }] } }],
+      post('/v1/images/generations', { prompt: 'p', n: 2 }),
+    )
+    assert.deepEqual(
+      replies.map(([status, , cost]) => [status, cost]),
+      [
+        [502, 0],
+        [200, 10_000_000],
+      ],
+    )
+  })
+
+  it('gives a document or a drawing in the place of sound: that is none', async () => {
+    const speaking = { path: '/v1/audio/speech', price: { per_character: 0.001 } }
+    const types = ['application/xml', 'application/problem+xml', 'image/svg+xml']
+    const replies = await asked(
+      speaking,
+      types.map(type => ({ type, body: 'x' })),
+      post('/v1/audio/speech', { input: 'Hello', voice: 'alloy' }),
+    )
+    assert.deepEqual(
+      replies.map(([status, , cost]) => [status, cost]),
+      types.map(() => [502, 0]),
+    )
+  })
+})
+
+it('several answers to one request are together no longer than one may be', async () => {
+  const answer = { kind: 'whole', status: 200, headers: {}, body: Buffer.from('12345') } as const
+  const upstream = { exchange: () => ({ outcome: Promise.resolve(answer), abort() {} }) }
+  const timeouts = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 }
+  const ask = { url: new URL('http://a.example'), headers: {}, timeouts, isStream: false }
+  const outcomeOf = (maxAnswerBytes: number) => {
+    const body = [Buffer.from('1'), Buffer.from('2')]
+    return send(upstream, { body }, { ...ask, maxAnswerBytes }).exchange.outcome
+  }
+  assert.deepEqual(await outcomeOf(10), { ...answer, body: Buffer.from('[12345,12345]') })
+  const { kind } = await outcomeOf(9)
+  assert.equal(kind, 'failure')
 })

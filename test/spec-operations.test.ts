@@ -192,7 +192,7 @@ const TABLES: Readonly<Record<string, Table>> = {
     bad: [
       ...needed('input'),
       ...wrong('input', [5, true, { text: 'a' }, [], Array(2_049).fill('a')]),
-      [{ input: ['a', 5] }, 'input.0'],
+      [{ input: ['a', 5] }, 'input.1'],
       [{ input: [5] }, 'input.0'],
       [{ input: [['a']] }, 'input.0'],
       ...wrong('model', [5, ['text-moderation-latest']]),

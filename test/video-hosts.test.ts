@@ -185,4 +185,53 @@ describe('hosts of video models, by their documents', () => {
     assert.equal(unnamed.reply.body.error.param, 'seconds')
     assert.equal(replay.seen.length, 0)
   })
+
+  it('a film is never a page: documents in its place are refused, and drawings come as mere files', async () => {
+    const typed = (path: string, type: string) => ({
+      method: 'GET',
+      path,
+      answer: () => ({ type, body: '<script>alert(1)</script>' }),
+    })
+    const paths = ['/page', '/told', '/drawing', '/film.mp4']
+    replay.play([
+      {
+        method: 'POST',
+        path: '/v1/models/owner/film/predictions',
+        answer: () => ({ status: 201, body: { id: 'p1', status: 'starting' } }),
+      },
+      {
+        method: 'GET',
+        path: '/v1/predictions/p1',
+        answer: () => ({
+          body: { id: 'p1', status: 'succeeded', output: paths.map(path => `${replay.url}${path}`) },
+        }),
+      },
+      typed('/page', 'text/html; charset=utf-8'),
+      typed('/told', 'application/problem+json'),
+      typed('/drawing', 'image/svg+xml'),
+    ])
+    const { model } = await relay.offer('owner/film', { per_call: 0.5 }, { type: 56, base_url: replay.url })
+    const { key, sdk } = await relay.open({ unlimited_quota: true })
+    const { id } = await sdk.videos.create({ model, prompt: 'p' })
+    await relay.untilEnded(sdk, id)
+    for (const [address, asking] of [
+      [`/v1/videos/${id}/content`, { token: key }],
+      [`/api/video/${id}/content`, {}],
+    ] as const) {
+      const got = await Promise.all(
+        paths.map(async (_path, index) => {
+          const { status, headers } = await relay.api('GET', `${address}?index=${index}`, undefined, asking)
+          return [status, headers.get('content-type'), headers.get('x-content-type-options')]
+        }),
+      )
+      assert.deepEqual(
+        got.map(([status]) => status),
+        [502, 502, 200, 200],
+      )
+      assert.deepEqual(got.slice(2), [
+        [200, 'application/octet-stream', 'nosniff'],
+        [200, 'video/mp4', 'nosniff'],
+      ])
+    }
+  })
 })

@@ -17,7 +17,19 @@ describe('what a channel overrides in a video job', () => {
     replay = await startReplay()
     const answer = () => ({ body: { id: `job-${replay.seen.length}`, status: 'queued' } })
     const paths = ['/v1/videos', '/api/v3/contents/generations/tasks']
-    replay.play(paths.map(path => ({ method: 'POST', path, answer })))
+    replay.play([
+      ...paths.map(path => ({ method: 'POST', path, answer })),
+      {
+        method: 'POST',
+        path: '/v1/videos/text2video',
+        answer: () => ({ body: { code: 0, data: { task_id: 'k-1' } } }),
+      },
+      {
+        method: 'POST',
+        path: '/?Action=CVSync2AsyncSubmitTask&Version=2022-08-31',
+        answer: () => ({ body: { code: 10_000, data: { task_id: 'j-1' } } }),
+      },
+    ])
   })
   after(async () => {
     await relay.gateway.close()
@@ -110,6 +122,7 @@ describe('what a channel overrides in a video job', () => {
     for (const body of [
       { duration: 5, metadata: { duration: 10 } },
       { duration: 5, prompt: 'A lake --duration 10' },
+      { duration: 5, metadata: { content: [{ type: 'text', text: 'A lake --dur 10' }] } },
       { metadata: { n: 3 } },
     ]) {
       const { reply, sent } = await submit({ type: SEEDANCE }, body)
@@ -118,5 +131,76 @@ describe('what a channel overrides in a video job', () => {
     }
     const own = await submit({ type: SEEDANCE }, { metadata: { duration: 8 } })
     assert.equal((await relay.rowOf(own.tokenId)).cost, 8 * SECOND_NANOS)
+  })
+
+  it('leaves no way to a dearer look than is paid for, whoever names it', async () => {
+    const price = {
+      ...PER_SECOND,
+      variants: [
+        { when: { resolution: '1080P' }, per_second: 0.05 },
+        { when: { size: '1792x1024' }, per_second: 0.03 },
+      ],
+    }
+    for (const [type, body] of [
+      [1, { size: '1280x720', metadata: { size: '1792x1024' } }],
+      [1, { width: 1280, height: 720, size_hint: 'x', resolution: '1080p' }],
+      [SEEDANCE, { width: 1280, height: 720, metadata: { resolution: '1080p' } }],
+      [SEEDANCE, { prompt: 'A lake --resolution 1080p' }],
+      [SEEDANCE, { metadata: { resolution: '480p', size: '1920*1080' } }],
+      [SEEDANCE, { metadata: { quality_level: 'low', quality: 'high' } }],
+    ] as const) {
+      const { reply, sent } = await submit({ type }, { duration: 5, ...body }, price)
+      assert.equal(reply.status, 400, `${JSON.stringify(body)}: ${reply.text}`)
+      assert.deepEqual(sent, [])
+    }
+    for (const [type, body, nanos] of [
+      [1, { metadata: { size: '1792x1024' } }, 30_000_000],
+      [1, { resolution: '1080p' }, 50_000_000],
+      [SEEDANCE, { resolution: '1080P' }, 50_000_000],
+      [SEEDANCE, { metadata: { resolution: 1080 } }, 50_000_000],
+      [SEEDANCE, { width: 1280, height: 720, metadata: { resolution: '720P' } }, SECOND_NANOS],
+    ] as const) {
+      const { reply, tokenId } = await submit({ type }, { duration: 5, ...body }, price)
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal((await relay.rowOf(tokenId)).cost, 5 * nanos, JSON.stringify(body))
+    }
+  })
+
+  it('carries fields that nobody here knows to every vendor, in a form as the numbers and flags that they are', async () => {
+    const { sent } = await submit({ type: SEEDANCE }, { duration: 5, watermark: false })
+    assert.equal(sent[0]?.body.watermark, false)
+    const { model } = await relay.offer('seen-as', PER_SECOND, { base_url: replay.url, type: SEEDANCE })
+    const { key } = await relay.open()
+    const form = new FormData()
+    const fields = {
+      model,
+      prompt: 'A lake',
+      duration: '5',
+      generate_audio: 'true',
+      motion: '0.5',
+      code: '007',
+    }
+    for (const [name, value] of Object.entries(fields)) form.append(name, value)
+    form.append('metadata[serial]', '0042')
+    assert.equal((await relay.post('/v1/videos', key, form)).status, 200)
+    const { generate_audio, motion, code, serial } = submitted().at(-1)?.body ?? {}
+    assert.deepEqual(
+      { generate_audio, motion, code, serial },
+      { generate_audio: true, motion: 0.5, code: '007', serial: '0042' },
+    )
+  })
+
+  it('lets nobody choose another model, or the name of another job, in the words of a vendor', async () => {
+    const metadata = { model: 'dear', model_name: 'dear', req_key: 'dear', external_task_id: 'video_another' }
+    for (const [type, key] of [
+      [50, 'a-key'],
+      [51, 'access|secret'],
+    ] as const) {
+      const { reply, sent } = await submit({ type, key }, { duration: 5, metadata })
+      assert.equal(reply.status, 200, reply.text)
+      const { model_name, req_key, external_task_id } = sent[0]?.body ?? {}
+      assert.equal(type === 50 ? model_name : req_key, 'seen-as')
+      if (type === 50) assert.equal(external_task_id, reply.body.id)
+    }
   })
 })

@@ -49,7 +49,7 @@ describe('a request for a video (spec 4.6)', () => {
     ['a length deep in them', { metadata: { settings: { duration: '10s' } } }, { seconds: 10 }],
     ['frames as a length', { fps: 24, metadata: { num_frames: 121 } }, { seconds: 5 }],
     ['a length said twice', { duration: 6, metadata: { duration: '6' } }, { seconds: 6 }],
-    ['fields that nobody knows', { style_preset: 'x' }, { more: { style_preset: 'x' } }],
+    ['fields that nobody knows', { style_preset: 'x' }, { metadata: { style_preset: 'x' } }],
   ]
   for (const [name, body, expected] of good)
     it(`takes ${name}`, () => {
@@ -130,5 +130,13 @@ describe('a request for a video (spec 4.6)', () => {
     assert.equal(resolutionOf(request), '1080p')
     assert.equal(resolutionOf({ width: 3840, height: 2160 }), '4k')
     assert.deepEqual(whenOf(request), { size: '1920x1080', resolution: '1080p', quality: 'high' })
+    const told = taken({
+      metadata: { input: { width: 3840, height: 2160, resolution: '2160P' }, ratio: '16:9' },
+    })
+    assert.deepEqual(whenOf(told), { size: '3840x2160', resolution: '4k' })
+    assert.deepEqual(whenOf(taken({ size: '1280x720', resolution: 'auto' })), {
+      size: '1280x720',
+      resolution: '720p',
+    })
   })
 })

@@ -106,7 +106,11 @@ const CASES: readonly Case[] = [
         path: '/v1/videos/video_1',
         answer: () => ({ body: { ...poll(), expires_at: null } }),
       },
-      { method: 'GET', path: '/v1/videos/video_1/content', answer: () => ({ body: 'a film' }) },
+      {
+        method: 'GET',
+        path: '/v1/videos/video_1/content',
+        answer: () => ({ type: 'video/mp4', body: 'a film' }),
+      },
     ],
   },
 ]
@@ -273,7 +277,11 @@ if (!hasRecordings) {
           answer: () => ({ body: { name } }),
         },
         { method: 'GET', path: `/v1beta/${name}`, answer: () => ({ body: done }) },
-        { method: 'GET', path: '/v1beta/files/f:download?alt=media', answer: () => ({ body: 'the film' }) },
+        {
+          method: 'GET',
+          path: '/v1beta/files/f:download?alt=media',
+          answer: () => ({ type: 'video/mp4', body: 'the film' }),
+        },
       ])
       const model = await channelFor({ type: 24, model: 'veo-3.1-lite-generate-preview' })
       const { key, sdk } = await relay.open({ unlimited_quota: true })

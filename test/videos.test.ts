@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ENGINES } from './support/gateway.ts'
+import { until } from './support/process.ts'
 import { openVideos, type VideoRelay } from './support/videos.ts'
 
 const NANOS_PER_SECOND = 100_000_000
@@ -96,6 +97,12 @@ for (const engine of ENGINES) {
       })
       assert.equal(beyond.status, 416)
       await beyond.arrayBuffer()
+      const head = await fetch(`${relay.gateway.url}/v1/videos/${id}/content`, {
+        method: 'HEAD',
+        headers: { authorization: `Bearer ${key}` },
+      })
+      assert.deepEqual([head.status, head.headers.get('content-length')], [200, '4096'])
+      assert.equal((await head.arrayBuffer()).byteLength, 0)
     })
 
     it('that fail say why, stay paid, and are given back once under 20 parallel refunds', async () => {
@@ -260,6 +267,43 @@ for (const engine of ENGINES) {
       )
     })
 
+    it('whose client left before a channel took them are sent to no other, and cost nothing', async () => {
+      const { model } = await relay.serveVideos(['sim-latency-400-status-429', 'sim-video'])
+      const { accessToken, sdk } = await relay.openAsSomebody()
+      const seen = await relay.seenInAll()
+      const leaving = new AbortController()
+      const asked = sdk.videos.create({ model, prompt: 'left alone' }, { signal: leaving.signal })
+      await relay.untilSeen(seen + 1)
+      leaving.abort()
+      await assert.rejects(asked)
+      const self = () => relay.must(relay.api('GET', '/api/user/self', undefined, { token: accessToken }))
+      await until('nothing to be held', async () => ((await self()).held_quota === 0 ? true : undefined))
+      assert.deepEqual((await sdk.videos.list()).data, [])
+      assert.deepEqual(await relay.jobsOf('left alone'), [])
+      assert.equal((await self()).used_quota, 0)
+    })
+
+    it('that failed are given back also where their owner has deleted them', async () => {
+      const { model } = await relay.offer('sim-video-fails', { per_call: 0.25 })
+      const { accessToken, sdk } = await relay.openAsSomebody()
+      const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
+      await relay.untilEnded(sdk, id)
+      await sdk.videos.delete(id)
+      const listed = async (token?: string) => {
+        const asked = relay.api('GET', '/api/video/?unrefunded=true', undefined, token ? { token } : {})
+        return (await relay.must(asked)).items.map((item: { id: string }) => item.id)
+      }
+      assert.ok((await listed()).includes(id))
+      assert.deepEqual(await listed(accessToken), [])
+      const own = await relay.api('GET', `/api/video/${id}`, undefined, { token: accessToken })
+      assert.equal(own.status, 404)
+      const refund = () => relay.api('POST', `/api/video/${id}/refund`)
+      assert.deepEqual([(await refund()).status, (await refund()).status], [200, 409])
+      const self = await relay.must(relay.api('GET', '/api/user/self', undefined, { token: accessToken }))
+      assert.deepEqual([self.quota, self.used_quota], [5_000_000, 0])
+      assert.ok(!(await listed()).includes(id))
+    })
+
     it('take an upload, and are listed page by page', async () => {
       const { model } = await relay.offer('sim-video', { per_call: 0.01 })
       const { sdk } = await relay.openAsSomebody()
@@ -352,7 +396,8 @@ for (const engine of ENGINES) {
         assert.ok(good.length >= 1)
         assert.equal(new Set(good.map(({ body }) => body.id)).size, 1)
         assert.ok(conflicts.every(({ body }) => body.error.code === 'idempotency_conflict'))
-        assert.deepEqual((await ask('fifty at once')).body, good[0]?.body)
+        const again = await ask('fifty at once')
+        assert.deepEqual([again.body, again.headers.get('idempotency-replayed')], [good[0]?.body, 'true'])
         assert.equal((await ask('another body')).status, 409)
         assert.equal((await relay.jobsOf('fifty at once')).length, 1)
         assert.equal(await relay.usedBy(tokenId), 250_000)
@@ -364,6 +409,8 @@ for (const engine of ENGINES) {
         const ask = (path: string, body: object, token = key) =>
           relay.api('POST', path, body, { token, ...named('mine') })
         assert.equal((await ask('/v1/videos', { model, prompt: 'x', n: 0 })).status, 400)
+        const empty = { token: key, headers: { 'idempotency-key': '' } }
+        assert.equal((await relay.api('POST', '/v1/videos', { model, prompt: 'x' }, empty)).status, 400)
         const first = await ask('/v1/videos', { model, prompt: 'x' })
         assert.equal(first.status, 200)
         const task = await ask('/v1/video/generations', { model, prompt: 'x' })

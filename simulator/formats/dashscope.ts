@@ -69,6 +69,34 @@ function speak({ id, body, headers }: Inquiry): Reply {
   return { kind: 'stream', contentType: EVENT_STREAM, frames: [...pieces, last], bill }
 }
 
+/** Files piece by piece, between events that name the sentences; the last one has an address in place of sound. */
+function synthesize({ id, body, headers }: Inquiry): Reply {
+  const { request, model } = decodeRequest(body)
+  const { text, voice, format } = objectOf(request.input)
+  if (typeof text !== 'string' || typeof voice !== 'string') throw missing('input')
+  if (headers['x-dashscope-sse'] !== 'enable') throw missing('X-DashScope-SSE')
+  const sound = format === 'pcm' || format === 'opus' ? SOUNDS[format] : SOUNDS.mp3
+  const usage = { characters: [...text].length }
+  const event = (output: object, tokens = 0) => ({
+    data: Buffer.from(
+      `event:result\n:HTTP_STATUS/200\ndata:${JSON.stringify({ output, usage, request_id: id })}\n\n`,
+    ),
+    tokens,
+  })
+  const begun = event({ finish_reason: 'null', type: 'sentence-begin', audio: { data: '' } })
+  const pieces = sound
+    .pieces(SECONDS)
+    .map(piece =>
+      event(
+        { finish_reason: 'null', type: 'sentence-synthesis', audio: { data: piece.toString('base64') } },
+        1,
+      ),
+    )
+  const last = event({ finish_reason: 'stop', audio: { data: '', url: `https://sounds.example/${id}` } })
+  const bill = { id, model, promptTokens: 0, units: { characters: usage.characters } }
+  return { kind: 'stream', contentType: EVENT_STREAM, frames: [begun, ...pieces, last], bill }
+}
+
 /** One address makes pictures and speech, by the model. */
 function generate(inquiry: Inquiry): Reply {
   return isSpeech(decodeRequest(inquiry.body).model) ? speak(inquiry) : draw(inquiry)
@@ -84,5 +112,10 @@ export const dashscope = vendor('DashScope', behind('Bearer'), [
     method: 'POST',
     path: /^\/dashscope\/api\/v1\/services\/aigc\/multimodal-generation\/generation$/,
     answer: generate,
+  },
+  {
+    method: 'POST',
+    path: /^\/dashscope\/api\/v1\/services\/audio\/tts\/SpeechSynthesizer$/,
+    answer: synthesize,
   },
 ])

@@ -37,14 +37,14 @@ function answer({ id, time }: Inquiry, { request, model, pictures }: Asked, task
     output_tokens: OUTPUT_TOKENS * n,
     total_tokens: promptTokens + pictures * INPUT_IMAGE_TOKENS + OUTPUT_TOKENS * n,
   }
+  const made = isInside(model) ? { size: '1024x1024', quality: 'high', output_format: 'png', usage } : {}
   const bill = { id: `img-${id}`, model, promptTokens, units: { images: n } }
   if (request.stream === true)
-    return { kind: 'stream', contentType: EVENT_STREAM, frames: events(task, usage), bill }
+    return { kind: 'stream', contentType: EVENT_STREAM, frames: events(task, made), bill }
   const wantsAddress = !isInside(model) && request.response_format !== 'b64_json'
   const picture = wantsAddress
     ? { url: `https://pictures.example/${id}.png`, revised_prompt: prompt }
     : { b64_json: pictureOf(model) }
-  const made = isInside(model) ? { size: '1024x1024', quality: 'high', output_format: 'png', usage } : {}
   const body = JSON.stringify({
     created: Math.floor(time.getTime() / 1000),
     ...made,
@@ -53,12 +53,12 @@ function answer({ id, time }: Inquiry, { request, model, pictures }: Asked, task
   return { kind: 'whole', body, tokens: OUTPUT_TOKENS * n, bill }
 }
 
-function* events(task: string, usage: object): Generator<Frame> {
+function* events(task: string, made: object): Generator<Frame> {
   yield {
     data: eventOf({ type: `${task}.partial_image`, partial_image_index: 0, b64_json: PICTURE }),
     tokens: 100,
   }
-  yield { data: eventOf({ type: `${task}.completed`, b64_json: PICTURE, usage }), tokens: OUTPUT_TOKENS }
+  yield { data: eventOf({ type: `${task}.completed`, b64_json: PICTURE, ...made }), tokens: OUTPUT_TOKENS }
 }
 
 export function answerImages(inquiry: Inquiry): Reply {

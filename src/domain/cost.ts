@@ -108,10 +108,17 @@ export function costLines(price: Price, usage: Usage): readonly CostLine[] {
 const laidOver = ({ variants: _, ...price }: Price, variant: Variant | undefined): Price =>
   variant === undefined ? price : { ...price, rates: { ...price.rates, ...variant.rates } }
 
+const SIDES = /^(\d+)\s*[x×*]\s*(\d+)$/
+
+/** What is meant by 720P and 720p, by 1024*1024 and 1024x1024 is the same, whoever writes it. */
+const spelt = (condition: string): string => condition.trim().toLowerCase().replace(SIDES, '$1x$2')
+
+const isSame = (a: string, b: string): boolean => a === b || spelt(a) === spelt(b)
+
 /** The price of what was made: that of the variant with the most conditions, all of them met; else the usual one. */
 export function priceAt(price: Price, made: When): Price {
   const met = (price.variants ?? []).filter(({ when }) =>
-    CONDITIONS.every(name => when[name] === undefined || when[name] === made[name]),
+    CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? '')),
   )
   const size = ({ when }: Variant) => Object.keys(when).length
   return laidOver(
@@ -128,7 +135,7 @@ export function pricesWithin(price: Price, asked: When = {}): readonly Price[] {
   if (price.variants === undefined) return [price]
   const open = price.variants.filter(({ when }) =>
     CONDITIONS.every(
-      name => when[name] === undefined || asked[name] === undefined || when[name] === asked[name],
+      name => when[name] === undefined || asked[name] === undefined || isSame(when[name], asked[name]),
     ),
   )
   return [laidOver(price, undefined), ...open.map(variant => laidOver(price, variant))]

@@ -76,10 +76,14 @@ export function createVideoHandlers({
   announce,
   videos,
 }: Deps): Handlers<typeof videoContract> {
-  /** Anybody's for administrators; for others only their own exist. */
+  /**
+   * Anybody's for administrators; for others only their own exist. Whoever deletes a failed job does not give up the money:
+   * administrators find it still.
+   */
   async function visible(id: string, actor: Actor): Promise<VideoWithNames> {
     const row = await findNamedVideo(db, id)
-    if (!row || (!isAdmin(actor) && row.user_id !== actor.id)) throw notFound('video job')
+    const isThere = row?.deleted_time === null || (isAdmin(actor) && row?.status === 'failed' && row.cost > 0)
+    if (!row || !isThere || (!isAdmin(actor) && row.user_id !== actor.id)) throw notFound('video job')
     return row
   }
 
@@ -94,6 +98,7 @@ export function createVideoHandlers({
         from: start_timestamp,
         to: end_timestamp,
         isUnrefunded: unrefunded,
+        isWithDeleted: unrefunded && isAdmin(actor),
       }
       return pageTold(await listVideos(db, filter, paging), paging, tellTo(actor))
     },

@@ -3,12 +3,15 @@ import { addressesOnly, type ImageDialect, pixelsOf } from '../formats/media/ima
 import { type RerankDialect, readRanked } from '../formats/media/rerank.ts'
 import { type SpeechDialect, wavOf } from '../formats/media/speech.ts'
 import { readMediaUsage } from '../formats/openai/media-usage.ts'
+import { SPEECH_TYPES } from '../formats/openai/speech-request.ts'
 import { bearer } from './auth.ts'
 import { baseUrlField } from './fields.ts'
 import { memberOf } from './member.ts'
 import { openaiModels } from './model-lists.ts'
 import type { Provider } from './provider.ts'
 import { dashscopeVideos } from './videos/dashscope.ts'
+
+const SYNTHESIZERS = /^(?:cosyvoice-|qwen-audio-[\d.]+-tts-(?:flash|plus))/
 
 // Anthropic's cache marks are taken in every format. Later tool deltas repeat `id: ""`; `enable_thinking` needs a stream on some models; usage in streams must
 // be asked for. Jobs (images, videos) want the header `X-DashScope-Async: enable` and are polled at
@@ -26,13 +29,24 @@ export const dashscope = {
   encoding: { keepCacheMarks: true },
   completions: { openai: '/compatible-mode/v1/completions' },
   embeddings: { openai: '/compatible-mode/v1/embeddings' },
-  speech: { native: '/api/v1/services/aigc/multimodal-generation/generation' },
+  speech: {
+    native: '/api/v1/services/aigc/multimodal-generation/generation',
+    cosyvoice: '/api/v1/services/audio/tts/SpeechSynthesizer',
+  },
   rerank: { cohere: '/compatible-api/v1/reranks', native: '/api/v1/services/rerank/text-rerank/text-rerank' },
   images: { native: '/api/v1/services/aigc/multimodal-generation/generation' },
   videos: { native: '/api/v1/services/aigc/video-generation/video-synthesis' },
   dialects: {
     speech: {
       native: { formats: ['wav', 'pcm'], isEvents: true, encode: encodeSpeech, decode: decodeSpeech },
+      cosyvoice: {
+        formats: ['mp3', 'wav', 'pcm', 'opus'],
+        isEvents: true,
+        encode: encodeSynthesis,
+        decode: decodeSynthesis,
+        // Each model has voices of its own, so that none can stand in for all: the channel names them.
+        voices: {},
+      },
     },
     rerank: { native: { encode: encodeRerank, decode: decodeRerank } },
     images: { native: { encode: encodeImages, decode: decodeImages } },
@@ -48,11 +62,13 @@ export const dashscope = {
       shimmer: 'Chelsie',
     },
   },
-  // The older rerankers are known at the older address only.
+  // The older rerankers are known at the older address only, and models that only speak at one of their own.
   speaks: model =>
-    /^(gte-rerank|qwen3-vl-rerank)/.test(model)
-      ? ['native']
-      : ['openai-chat', 'responses', 'anthropic', 'openai', 'cohere', 'native'],
+    SYNTHESIZERS.test(model)
+      ? ['cosyvoice']
+      : /^(gte-rerank|qwen3-vl-rerank)/.test(model)
+        ? ['native']
+        : ['openai-chat', 'responses', 'anthropic', 'openai', 'cohere', 'native'],
   models: { path: '/compatible-mode/v1/models', names: openaiModels },
   fields: [baseUrlField('Empty for Beijing; Singapore is https://dashscope-intl.aliyuncs.com')],
   // An account in arrears answers 400.
@@ -96,22 +112,64 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
   }
 }
 
-/** Raw samples, of 16 bits and one channel, a piece in each event; the last one tells the usage. */
-function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
-  const events = listOf(answer)
+/** The sound that the events bring along, a piece each. */
+function soundIn(events: readonly unknown[]): Buffer {
   const failed = events.find(event => memberOf(event, 'output') === undefined)
   if (failed) throw new AnswerError(`the provider broke off: ${String(codeOf(failed))}`)
   const pieces = events.map(event => memberOf(memberOf(memberOf(event, 'output'), 'audio'), 'data'))
-  const samples = Buffer.concat(
+  const sound = Buffer.concat(
     pieces.filter(piece => typeof piece === 'string').map(piece => Buffer.from(piece, 'base64')),
   )
-  if (samples.length === 0) throw new AnswerError('the answer has no sound')
+  if (sound.length === 0) throw new AnswerError('the answer has no sound')
+  return sound
+}
+
+/** Raw samples, of 16 bits and one channel, a piece in each event; the last one tells the usage. */
+function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
+  const events = listOf(answer)
+  const samples = soundIn(events)
   const isRaw = ask.format === 'pcm'
   return {
     audio: isRaw ? samples : wavOf(samples, RATE),
     contentType: isRaw ? 'audio/pcm' : 'audio/wav',
     usage: readMediaUsage(memberOf(events.at(-1), 'usage')),
   }
+}
+
+const [SLOWEST, FASTEST] = [0.5, 2]
+
+/** A file of samples that comes piece by piece cannot tell its length: its header is made here. */
+function encodeSynthesis(ask: Parameters<SpeechDialect['encode']>[0], model: string) {
+  const rate = Math.min(FASTEST, Math.max(SLOWEST, ask.speed))
+  const { volume, pitch, seed, language_hints } = ask.body
+  return {
+    json: {
+      model,
+      input: given({
+        text: ask.input,
+        voice: ask.voice,
+        format: ask.format === 'wav' ? 'pcm' : (ask.format ?? 'mp3'),
+        sample_rate: RATE,
+        rate: rate === 1 ? undefined : rate,
+        instruction: ask.instructions,
+        volume,
+        pitch,
+        seed,
+        language_hints,
+      }),
+    },
+    headers: { 'x-dashscope-sse': 'enable' },
+    warnings: rate === ask.speed ? [] : [`speed is ${rate}`],
+  }
+}
+
+/** Characters are paid as they were asked for: the vendor counts signs of some scripts twice. */
+function decodeSynthesis(answer: unknown, { format = 'mp3' }: Parameters<SpeechDialect['encode']>[0]) {
+  const events = listOf(answer)
+  const isWhole = memberOf(memberOf(events.at(-1), 'output'), 'finish_reason') === 'stop'
+  if (!isWhole) throw new AnswerError('the provider broke off')
+  const sound = soundIn(events)
+  return { audio: format === 'wav' ? wavOf(sound, RATE) : sound, contentType: SPEECH_TYPES[format] }
 }
 
 /** One picture a question; not every model makes more. */

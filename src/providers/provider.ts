@@ -24,7 +24,8 @@ export type Operation = (typeof OPERATIONS)[number]
 
 /**
  * The wire formats Sluice knows by name. `openai` is the common shape of everything that is not chat,
- * `cohere` also the rerank shape that most rerankers share, `native` a shape of the vendor's own.
+ * `cohere` also the rerank shape that most rerankers share, `native` a shape of the vendor's own, `cosyvoice` a second one
+ * for speech, where models of one vendor are asked in two.
  */
 export type Format =
   | 'openai-chat'
@@ -36,6 +37,7 @@ export type Format =
   | 'cohere'
   | 'ollama'
   | 'native'
+  | 'cosyvoice'
 
 /**
  * Where an operation is asked for: one path, or two where a streamed answer has a path of its own.

@@ -17,6 +17,7 @@ import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
 import type { StreamMeter } from './operations/operation.ts'
 import { type PassedError, passedError, passedEvent } from './passed.ts'
+import { remembering } from './remember.ts'
 import { COMMON_VOICE, chatErrorOf, troubleOf } from './voice.ts'
 
 /** Where the counts of a settlement come from. */
@@ -216,7 +217,9 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   const firstByteMs = deps.nowMs() - startedMs
   const isSilent = isFile(errand, answered)
   const length = isSilent ? Number(streamed.headers['content-length']) : Number.NaN
-  const meter = work.meter(channel, Number.isSafeInteger(length) ? length : undefined)
+  const plain = work.meter(channel, Number.isSafeInteger(length) ? length : undefined)
+  const kept = errand.keep && remembering(plain)
+  const meter = kept ?? plain
   early.close()
   if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
 
@@ -268,6 +271,13 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   answered.health.end(healthOf(delivery, fault))
   answered.ticket.end(tokens)
   ticket.end(tokens)
+  // What did not reach its end is made anew for whoever asks again.
+  if (kept && fault === undefined && delivery.ending === 'end')
+    await errand.keep?.({
+      status: streamed.status,
+      contentType: headOf(errand, answered)['content-type'] ?? '',
+      body: kept.remembered(),
+    })
   await settle(errand, {
     channel,
     usage,
@@ -276,6 +286,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     trace,
     firstByteMs,
     upstreamRequestId: idOf(streamed.headers),
+    ...(meter.made && { made: meter.made() }),
     ...(fault === undefined ? {} : { error: fault.message, errorCode: fault.code }),
   })
   if (response.destroyed) return
@@ -304,7 +315,14 @@ const isFile = ({ work }: Errand, { step, streamed }: Of<'stream'>): boolean =>
 /** Says nothing of what a file is. */
 const UNTYPED = /^(?:$|(?:application|binary)\/octet-stream)/i
 
-const FILE_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges'] as const
+/** Packed although nobody asked for that: then the client must know. */
+const FILE_HEADERS = [
+  'content-type',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  'accept-ranges',
+] as const
 
 function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> {
   const common = answerHeaders(errand, answered)

@@ -243,6 +243,7 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
   const files: FormFile[] = []
   const stored: Stored[] = []
   const writing: Promise<void>[] = []
+  let bodyBytes = 0
   let filesBytes = 0
   let fieldsBytes = 0
   let isOver = false
@@ -271,6 +272,7 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
     isOver = true
     clearTimeout(idle)
     request.off('close', onCut).off('error', onCut).off('data', onBytes)
+    source.off('data', count)
     return true
   }
 
@@ -288,6 +290,11 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
 
   const onCut = () => {
     if (!request.complete) fail(left())
+  }
+  /** As the client meant them: what a few packed bytes become is bounded like the rest, wherever in the body it stands. */
+  const count = ({ length }: Buffer) => {
+    bodyBytes += length
+    if (bodyBytes > MAX_BODY_BYTES) fail(tooLarge('the body is', MAX_BODY_BYTES))
   }
   const onBytes = () => {
     clearTimeout(idle)
@@ -359,6 +366,7 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
 
   request.on('close', onCut).on('error', onCut).on('data', onBytes)
   onBytes()
+  source.on('data', count)
   if (source !== request) source.on('error', () => fail(malformed('its content-encoding is broken')))
   source.pipe(busboy)
   return promise

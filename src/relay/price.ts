@@ -80,12 +80,19 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     return cost(price.variants ? priceAt(price, { ...work.asked, ...made }) : price, usage)
   }
 
-  function counted(channel: RelayChannel, outputTokens: number): Usage {
-    const usage = work.counted?.(outputTokens) ?? countedUsage(work.countedInput, outputTokens)
+  /** A length that was measured says more than tokens that were guessed from it. */
+  function byLength(channel: RelayChannel, usage: Usage): Usage {
     const { per_second, per_minute } = (priceFor(channel) ?? FREE).price.rates
-    // A length that was measured says more than tokens that were guessed from it.
     const hasLength = usage.seconds > 0 && (per_second ?? per_minute) !== undefined
     return hasLength ? withoutTokens(usage) : usage
+  }
+
+  const counted = (channel: RelayChannel, outputTokens: number): Usage =>
+    byLength(channel, work.counted?.(outputTokens) ?? countedUsage(work.countedInput, outputTokens))
+
+  function estimate(channel: RelayChannel): number {
+    const usage = work.estimated?.()
+    return costOf(channel, usage ? byLength(channel, usage) : counted(channel, 0))
   }
 
   return {
@@ -95,6 +102,6 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     costOf,
     counted,
     maxOutput: channel => maxOutputOf((priceFor(channel) ?? FREE).price),
-    estimate: channel => costOf(channel, counted(channel, 0)),
+    estimate,
   }
 }

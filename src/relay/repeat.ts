@@ -29,7 +29,7 @@ export type Claim = {
 
 const MAX_KEY = 255
 /** An answer beyond this is not kept; asking again is refused rather than done again. */
-const MAX_KEPT_BYTES = 16 * 1_048_576
+export const MAX_KEPT_BYTES = 16 * 1_048_576
 /** No request runs so long: whoever claimed the key is gone. */
 const STALE_S = 15 * 60
 

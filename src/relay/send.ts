@@ -30,6 +30,13 @@ function withQuery(url: URL, query: Dressed['query']): URL {
   return asked
 }
 
+const TOO_LONG: Outcome = {
+  kind: 'failure',
+  reason: 'invalid',
+  message: 'the answers together are too long',
+  wasSent: true,
+}
+
 /**
  * One answer of many: a list of the single ones, in the order of the questions. The first that is no success stands for
  * all of them, and the others are given up.
@@ -41,6 +48,8 @@ function exchangeEach(
 ): Exchange {
   const running = new Set<Exchange>()
   const answers: Whole[] = []
+  // Together they are one answer, and no longer than one may be.
+  let room = ask.maxAnswerBytes ?? Number.POSITIVE_INFINITY
   let bad: Outcome | undefined
   let next = 0
 
@@ -57,9 +66,11 @@ function exchangeEach(
       running.add(exchange)
       const outcome = await exchange.outcome
       running.delete(exchange)
-      if (outcome.kind === 'whole' && outcome.status >= 200 && outcome.status < 300) answers[index] = outcome
+      const isGood = outcome.kind === 'whole' && outcome.status >= 200 && outcome.status < 300
+      if (isGood) room -= outcome.body.length
+      if (isGood && room >= 0) answers[index] = outcome
       else if (bad === undefined) {
-        bad = outcome
+        bad = isGood ? TOO_LONG : outcome
         abort()
       }
     }

@@ -95,5 +95,4 @@ export const unrefundedVideos = (db: Db, since: number) =>
     .where('status', '=', 'failed')
     .where('cost', '>', 0)
     .where('refunded_time', 'is', null)
-    .where('deleted_time', 'is', null)
     .executeTakeFirstOrThrow()

@@ -325,6 +325,8 @@ export type VideoFilter = {
   readonly to?: number | undefined
   /** Failed, paid, and nobody has given it back. */
   readonly isUnrefunded?: boolean | undefined
+  /** Also those that their owners have deleted. */
+  readonly isWithDeleted?: boolean | undefined
 }
 
 export type VideoWithNames = VideoRow & {
@@ -338,11 +340,11 @@ const named = (db: Db) =>
     .selectFrom('videos')
     .leftJoin('users', 'users.id', 'videos.user_id')
     .leftJoin('channels', 'channels.id', 'videos.channel_id')
-    .where('videos.deleted_time', 'is', null)
 
 /** Everybody's jobs, newest first. */
 export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise<Page<VideoWithNames>> {
   let query = named(db)
+  if (!filter.isWithDeleted) query = query.where('videos.deleted_time', 'is', null)
   if (filter.userId !== undefined) query = query.where('videos.user_id', '=', filter.userId)
   if (filter.channelId !== undefined) query = query.where('videos.channel_id', '=', filter.channelId)
   if (filter.status !== undefined) query = query.where('videos.status', '=', filter.status)
@@ -367,6 +369,7 @@ export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise
   return pageOf(rows, boundedCount(db, query.select('videos.id')), paging)
 }
 
+/** A deleted one too. */
 export const findNamedVideo = (db: Db, id: string): Promise<VideoWithNames | undefined> =>
   named(db)
     .where('videos.id', '=', id)

@@ -27,7 +27,7 @@ function cellOf(provider: Provider, operation: Operation): string {
   if (operation === 'chat') return formats.join(', ')
   if (operation !== 'speech') return 'yes'
   const dialects = Object.values(provider.dialects?.speech ?? {})
-  return dialects.flatMap(({ formats: sounds }) => sounds).join(', ') || 'yes'
+  return [...new Set(dialects.flatMap(({ formats: sounds }) => sounds))].join(', ') || 'yes'
 }
 
 const TRANSCRIPTS = 5
@@ -48,6 +48,9 @@ function quirksOf(provider: Provider): string[] {
       : []),
     ...(voices?.names ? [`voices ${voices.names.join(', ')}`] : []),
     ...(voices?.standIns ? ['the six voices have stand-ins'] : []),
+    ...Object.entries(dialects?.speech ?? {}).flatMap(([format, each]) =>
+      each.voices ? [`models that speak as ${format} have voices of their own, which the channel names`] : [],
+    ),
     ...(written.length > 0 && written.length < TRANSCRIPTS
       ? [`writes transcripts as ${written.join(', ')}; the others are made here`]
       : []),

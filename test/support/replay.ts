@@ -14,7 +14,7 @@ export type Seen = {
 export type Line = {
   readonly method: string
   readonly path: string
-  answer(seen: Seen): { status?: number; body: Json }
+  answer(seen: Seen): { status?: number; type?: string; body: Json }
 }
 
 /** Plays a vendor: answers what its recording says, and remembers what it was asked. */
@@ -35,9 +35,10 @@ export async function startReplay() {
       const asked = { method, path: url, headers, body: isJson ? JSON.parse(text) : text }
       seen.push(asked)
       const line = lines.find(each => each.method === method && each.path === url)
-      const { status = 200, body } = line?.answer(asked) ?? { status: 404, body: { error: 'not found' } }
+      const told = line?.answer(asked) ?? { status: 404, body: { error: 'not found' } }
+      const { status = 200, type = 'application/json', body } = told
       const origin = `http://${headers.host}`
-      response.writeHead(status, { 'content-type': 'application/json' })
+      response.writeHead(status, { 'content-type': type })
       response.end(JSON.stringify(body).replaceAll(/https:\/\/cdn\.example\/[\w.]+/g, `${origin}/film.mp4`))
     })
   })

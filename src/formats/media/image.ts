@@ -1,6 +1,6 @@
 import type { When } from '../../domain/price.ts'
 import { codePoints } from '../../domain/text.ts'
-import { EMPTY, type Usage } from '../../domain/usage.ts'
+import type { Usage } from '../../domain/usage.ts'
 import { elements, topLevel } from '../../wire/json-edit.ts'
 import type { StoredFile } from '../../wire/multipart.ts'
 import { readMediaUsage } from '../openai/media-usage.ts'
@@ -87,6 +87,9 @@ export const askedOf = ({ size, quality }: ImageAsk): When => ({
   ...(isOpen(quality) ? {} : { quality: quality as string }),
 })
 
+/** A picture or its address is a text; what there is none of may stand there as null. */
+const QUOTE = 0x22
+
 export type ImageReading = {
   readonly count: number
   readonly usage: Usage | undefined
@@ -105,14 +108,21 @@ export function glanceAtImages(body: Buffer): ImageReading {
   const data = members.get('data')
   const pictures = data === undefined ? [] : elements(body, data.valueStart)
   const isPicture = ({ start, end }: { start: number; end: number }) =>
-    topLevel(body.subarray(start, end)).some(({ key }) => key === 'url' || key === 'b64_json')
+    topLevel(body.subarray(start, end)).some(
+      ({ key, valueStart }) => (key === 'url' || key === 'b64_json') && body[start + valueStart] === QUOTE,
+    )
   const count = pictures.filter(isPicture).length
   if (count === 0) throw new AnswerError('the answer has no pictures')
+  return { count, usage: pictureUsage(memberNamed('usage')), made: madeOf(memberNamed) }
+}
+
+/** What a picture turned out to be, by what its answer says of it. */
+export function madeOf(memberNamed: (name: string) => unknown): When {
   const word = (name: 'size' | 'quality') => {
     const value = memberNamed(name)
     return typeof value === 'string' ? { [name]: value } : {}
   }
-  return { count, usage: pictureUsage(memberNamed('usage')), made: { ...word('size'), ...word('quality') } }
+  return { ...word('size'), ...word('quality') }
 }
 
 /** All that such a model puts out is pictures, unless it says otherwise. */
@@ -121,13 +131,6 @@ export function pictureUsage(told: unknown): Usage | undefined {
   if (usage === undefined || member(told, 'output_tokens_details') !== undefined) return usage
   return { ...usage, output: 0, imageOutput: usage.imageOutput + usage.output }
 }
-
-/** Tokens where they were told, and what was made in any case. */
-export const usageOfPictures = (count: number, n: number, told: Usage | undefined): Usage => ({
-  ...(told ?? EMPTY),
-  images: count,
-  calls: n,
-})
 
 /** An address that holds the picture itself, for clients that want one. */
 const dataUrl = (base64: string) => `data:${pictureTypeOf(base64) ?? 'image/png'};base64,${base64}`

@@ -61,7 +61,9 @@ export function readModerationRequest(
     if (input.every(each => typeof each === 'string'))
       return { model, inputs: input as readonly string[], count: input.length, body }
     // Parts are one input, however many they are: a picture with the words beside it.
-    const wrong = input.findIndex(each => !isObject(each) || typeof each.type !== 'string')
+    const isPart = (each: unknown) => isObject(each) && typeof each.type === 'string'
+    const isTexts = typeof input[0] === 'string'
+    const wrong = input.findIndex(each => (isTexts ? typeof each !== 'string' : !isPart(each)))
     if (wrong >= 0)
       fields.refuse(`input.${wrong}`, 'must be a text, as all the others, or a part with a type')
     return { model, inputs: undefined, count: 1, body }

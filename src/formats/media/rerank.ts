@@ -184,8 +184,11 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
 const backOf = (document: string | JsonObject, text: string): JsonObject =>
   typeof document === 'string' ? { text } : { text, ...document }
 
-/** One search where a vendor tells none: whoever is charged by the search has made at least one. */
-export function rankingUsage({ tokens, searches }: RerankAnswer): Usage | undefined {
+/**
+ * One search where a vendor tells none, and counted tokens where it tells only those: whoever is charged by the one has used it,
+ * whatever the vendor itself is paid by.
+ */
+export function rankingUsage({ tokens, searches }: RerankAnswer, counted: number): Usage | undefined {
   if (tokens === undefined && searches === undefined) return undefined
-  return { ...EMPTY, input: tokens ?? 0, searches: searches ?? 1, calls: 1 }
+  return { ...EMPTY, input: tokens ?? counted, searches: searches ?? 1, calls: 1 }
 }

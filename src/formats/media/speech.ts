@@ -16,6 +16,8 @@ export type SpeechDialect = Pick<Dialect<SpeechAsk, SpokenAnswer>, 'encode'> &
     readonly formats: readonly SpeechFormat[]
     /** It answers with events; `decode` is given their documents as a list. */
     readonly isEvents?: true
+    /** Where they are others than the vendor's usual ones. */
+    readonly voices?: Voices
   }
 
 /** The voices of a vendor. */

@@ -62,12 +62,19 @@ export const isTranscriptFormat = (format: string): format is TranscriptFormat =
 const LINE_CHARACTERS = 84
 const LINE_SECONDS = 7
 
+/** Scripts that leave no room between words. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}、。，！？]/u
+
+const joint = (before: string, after: string) =>
+  UNSPACED.test(Array.from(before).at(-1) ?? '') && UNSPACED.test(Array.from(after)[0] ?? '') ? '' : ' '
+
 /** Lines made of words: a new one begins after the end of a sentence, and where one would be too long to read. */
 function linesOf(words: readonly Word[]): Segment[] {
   const lines: Segment[] = []
   for (const { word, start, end } of words) {
     const last = lines.at(-1)
-    const text = last ? `${last.text} ${word}` : word
+    const text = last ? `${last.text}${joint(last.text, word)}${word}` : word
     const isFull =
       last === undefined ||
       /[.!?。！？]["'”’)]?$/.test(last.text) ||
@@ -95,18 +102,27 @@ function stamp(seconds: number, mark: ',' | '.'): string {
   return `${clock.map(two).join(':')}${mark}${String(ms % 1000).padStart(3, '0')}`
 }
 
+/** A blank line or an arrow in a text would end it there, and begin another. */
+const cueOf = (text: string) =>
+  text
+    .split(/[\r\n]+/)
+    .map(line => line.trim())
+    .filter(line => line !== '')
+    .join('\n')
+    .replaceAll('-->', '->')
+
 const srtOf = (transcript: Transcript) =>
   segmentsOf(transcript)
     .map(
       ({ text, start, end }, index) =>
-        `${index + 1}\n${stamp(start, ',')} --> ${stamp(end, ',')}\n${text.trim()}\n`,
+        `${index + 1}\n${stamp(start, ',')} --> ${stamp(end, ',')}\n${cueOf(text)}\n`,
     )
     .join('\n')
     .concat('\n')
 
 const vttOf = (transcript: Transcript) =>
   `WEBVTT\n\n${segmentsOf(transcript)
-    .map(({ text, start, end }) => `${stamp(start, '.')} --> ${stamp(end, '.')}\n${text.trim()}\n`)
+    .map(({ text, start, end }) => `${stamp(start, '.')} --> ${stamp(end, '.')}\n${cueOf(text)}\n`)
     .join('\n')}\n`
 
 /** Always with words and segments (spec 2.8); words only where their times were asked for. */

@@ -12,6 +12,18 @@ const COUNTS = new Set([
   'numberOfVideos',
   'num_outputs',
 ])
+/** Names under which vendors are told sides: `1280x720`, `1280*720`, `1280:720`. */
+const SIZES = new Set([
+  'size',
+  'video_size',
+  'videoSize',
+  'resolution',
+  'ratio',
+  'aspect_ratio',
+  'aspectRatio',
+])
+const RESOLUTIONS = new Set(['resolution', 'video_resolution', 'videoResolution'])
+const SIDES = /^(\d{3,5})[x*:](\d{3,5})$/i
 const MAX_DEPTH = 8
 /** The fewest frames a second that vendors make where nobody says; then a film of so many frames is at its longest. */
 const FEWEST_FPS = 16
@@ -42,4 +54,30 @@ export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
   }
   look(fields, 0)
   return { seconds, videos }
+}
+
+/** How a film shall look, where a price may depend on it; a shape without pixels, such as `16:9`, costs nothing. */
+export type VideoLook = { readonly sizes: readonly string[]; readonly resolutions: readonly string[] }
+
+const spelt = (resolution: string) => resolution.toLowerCase().replace(/^2160p$/, '4k')
+
+/** Everything that these fields say of sides and resolutions, each in one spelling. */
+export function lookOf(fields: unknown): VideoLook {
+  const sizes = new Set<string>()
+  const resolutions = new Set<string>()
+  function look(value: unknown, depth: number): void {
+    if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return
+    for (const [name, each] of Object.entries(value)) {
+      const [, width, height] = (typeof each === 'string' && SIDES.exec(each)) || []
+      if (SIZES.has(name) && width !== undefined) sizes.add(`${Number(width)}x${Number(height)}`)
+      else if (!RESOLUTIONS.has(name)) look(each, depth + 1)
+      else if (typeof each === 'string' && each !== '') resolutions.add(spelt(each))
+      else if (typeof each === 'number') resolutions.add(spelt(`${each}p`))
+    }
+    const { width, height } = value as { width?: unknown; height?: unknown }
+    const sides = [numberOf(width), numberOf(height)]
+    if (!sides.includes(undefined)) sizes.add(sides.join('x'))
+  }
+  look(fields, 0)
+  return { sizes: [...sizes], resolutions: [...resolutions] }
 }

@@ -5,7 +5,7 @@ import type { Part, StoredFile } from '../../wire/multipart.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { readStill, type Still } from './still.ts'
-import { extentOf } from './video-extent.ts'
+import { extentOf, lookOf } from './video-extent.ts'
 
 /** What a request for a video says (spec 4.6). */
 export type VideoAsk = {
@@ -20,12 +20,10 @@ export type VideoAsk = {
   readonly fps: number | undefined
   readonly n: number
   readonly seed: number | undefined
-  /** Fields of the vendor's own: laid over what we say, but for the model. */
+  /** Fields of the vendor's own, and those that nobody here knows: laid over what we say, but for the model. */
   readonly metadata: JsonObject
   readonly user: string | undefined
   readonly responseFormat: string | undefined
-  /** Fields that nobody here knows. */
-  readonly more: JsonObject
 }
 
 /** What of a request is kept with its job. */
@@ -142,7 +140,8 @@ const MAX_WORD = 128
 const MAX_METADATA_BYTES = 65_536
 const MAX_STILLS = 8
 
-const KNOWN = new Set([
+/** What a request says in words of ours; all else is in a vendor's. */
+export const VIDEO_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'prompt',
   'image',
@@ -192,6 +191,40 @@ function readExtent(fields: Fields, own: JsonObject, { seconds, fps }: Pick<Vide
     if (seconds === undefined) longest = Math.max(longest ?? 0, told.seconds)
   }
   return longest === 0 ? undefined : longest
+}
+
+/** The class of a resolution that is told in pixels; `auto` leaves it to the vendor. */
+const classOf = (size: string) => {
+  const [width, height] = size.split('x').map(Number)
+  return resolutionOf({ width, height })
+}
+const isLeftOpen = (resolution: string) => resolution === 'auto' || resolution === 'adaptive'
+
+/** A film is paid as it is asked for, so what a vendor's own fields say of its look must not differ from the rest. */
+function checkLook(fields: Fields, own: JsonObject, sides: Pick<VideoAsk, 'width' | 'height'>): void {
+  const asked = sizeText(sides)
+  const known = { size: asked, resolution: asked === undefined ? undefined : classOf(asked) }
+  for (const [name, value] of Object.entries(own)) {
+    const { sizes, resolutions } = lookOf({ [name]: value })
+    for (const size of sizes) {
+      known.size ??= size
+      if (size !== known.size) fields.refuse(name, `says another size than ${known.size}`)
+    }
+    for (const resolution of [...sizes.flatMap(size => classOf(size) ?? []), ...resolutions]) {
+      if (isLeftOpen(resolution)) continue
+      known.resolution ??= resolution
+      if (resolution !== known.resolution)
+        fields.refuse(name, `says another resolution than ${known.resolution}`)
+    }
+  }
+}
+
+const QUALITIES = ['quality_level', 'quality'] as const
+
+function checkQuality(fields: Fields, own: JsonObject): void {
+  const [first, second] = QUALITIES.map(name => given(own, name))
+  if (first !== undefined && second !== undefined && first !== second)
+    fields.refuse('metadata', `says ${QUALITIES.join(' and ')}, and they differ`)
 }
 
 const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
@@ -282,20 +315,22 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
     const fps = fields.integer('fps', MAX_FPS)
     const metadata = readMetadata(fields, asked)
-    const more = Object.fromEntries(Object.entries(asked).filter(([name]) => !KNOWN.has(name)))
+    const more = Object.fromEntries(Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name)))
+    const sides = readSides(fields, asked)
+    checkLook(fields, { ...more, metadata }, sides)
+    checkQuality(fields, { ...more, ...metadata })
     return {
       model,
       prompt: prompt === '' ? undefined : prompt,
       stills: readStills(fields, asked, files),
       seconds: readExtent(fields, { ...more, metadata }, { seconds: readSeconds(fields, asked), fps }),
-      ...readSides(fields, asked),
+      ...sides,
       fps,
       n: fields.integer('n', MAX_VIDEOS) ?? 1,
       seed: readSeed(fields, asked),
-      metadata,
+      metadata: { ...more, ...metadata },
       user: shortText(fields, 'user'),
       responseFormat: shortText(fields, 'response_format'),
-      more,
     }
   })
 }
@@ -333,10 +368,13 @@ export function ratioOf({ width, height }: Sides): string | undefined {
 
 /** What a video is asked to be, where its price depends on it. */
 export function whenOf(ask: VideoAsk): When {
-  const named = (name: string) => (typeof ask.metadata[name] === 'string' ? ask.metadata[name] : undefined)
-  const size = sizeText(ask)
-  const resolution = (named('resolution') ?? resolutionOf(ask))?.toLowerCase()
-  const quality = named('quality_level') ?? named('quality')
+  const { sizes, resolutions } = lookOf(ask.metadata)
+  const size = sizeText(ask) ?? sizes[0]
+  const resolution =
+    (size === undefined ? undefined : classOf(size)) ?? resolutions.find(each => !isLeftOpen(each))
+  const quality = QUALITIES.map(name => ask.metadata[name]).find(
+    (each): each is string => typeof each === 'string',
+  )
   return {
     ...(size !== undefined && { size }),
     ...(resolution !== undefined && { resolution }),

@@ -11,8 +11,10 @@ export type EventMeterOptions = {
   readonly last: readonly string[]
   /** How many of them an answer has. */
   readonly times?: number
-  /** Counts that the usage does not tell, and the request does. */
-  readonly units?: Partial<Usage>
+  /** Counts that the usage does not tell: the request does, or how often an answer has ended. */
+  units?(finishes: number): Partial<Usage>
+  /** Looks at the members of an event that ends an answer. */
+  onLast?(member: (name: string) => unknown): void
   /** Reads the usage that the last event tells. */
   readUsage?(told: unknown): Usage | undefined
   /** Hears the sound that events bring along in `audio`: no usage tells its length. */
@@ -28,7 +30,7 @@ const MAX_CLOSING_BYTES = 64 * 1_048_576
  * the last event and what follows it are held back until the books are written.
  */
 export function createEventMeter(options: EventMeterOptions): StreamMeter {
-  const { last, times = 1, units, readUsage = readMediaUsage, sound, limits } = options
+  const { last, times = 1, units, onLast, readUsage = readMediaUsage, sound, limits } = options
   const scanner = createSseScanner(limits)
   const closing: Buffer[] = []
   let closingBytes = 0
@@ -97,10 +99,11 @@ export function createEventMeter(options: EventMeterOptions): StreamMeter {
     if (typeof audio === 'string') sound?.push(Buffer.from(audio, 'base64'))
     if (typeof type !== 'string' || !last.includes(type)) return false
     reading.finishes += 1
+    onLast?.(members)
     const told = readUsage(members('usage'))
     const sofar = told && reading.usage ? sumUsage([reading.usage, told]) : (told ?? reading.usage)
     const length = sound && { seconds: wholeSeconds(sound.seconds()) }
-    reading.usage = sofar && { ...sofar, ...units, ...length }
+    reading.usage = sofar && { ...sofar, ...units?.(reading.finishes), ...length }
     return reading.finishes >= times
   }
 }

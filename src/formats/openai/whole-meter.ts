@@ -22,20 +22,25 @@ export type WholeReading =
 export type WholeMeterOptions = {
   /** The list that makes an object an answer: `data` for embeddings. */
   readonly list?: 'choices' | 'data'
+  /** How many entries it owes; one with fewer is none. */
+  readonly least?: number
   readonly usageOptions?: UsageOptions
   /** Is shown what the model wrote, where no usage is told. */
   readonly sample?: TextSample
 }
 
 export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): WholeReading {
-  const { list = 'choices', usageOptions, sample } = options
+  const { list = 'choices', least = 0, usageOptions, sample } = options
   if (body.length === 0) return { kind: 'invalid', reason: 'the answer is empty' }
   const answer = parse(body)
   if (answer === undefined) return { kind: 'invalid', reason: 'the answer is not JSON' }
   if (!isObject(answer)) return { kind: 'invalid', reason: 'the answer is not a JSON object' }
   const error = member(answer, 'error')
   if (error) return { kind: 'error', error }
-  if (!Array.isArray(member(answer, list))) return { kind: 'invalid', reason: `the answer has no ${list}` }
+  const entries = member(answer, list)
+  if (!Array.isArray(entries)) return { kind: 'invalid', reason: `the answer has no ${list}` }
+  if (entries.length < least)
+    return { kind: 'invalid', reason: `the answer has ${entries.length} of ${least} ${list}` }
   const usage = usageIn(answer, usageOptions)
   // Counting is for answers that tell no usage: the walk over a long one is not free.
   if (usage !== undefined) return { kind: 'answer', usage, textBytes: 0, reasoningBytes: 0 }

@@ -61,7 +61,6 @@ export const jimengVideos: VideoDialect = {
     path: SUBMIT,
     json: overlaid(
       {
-        req_key: model,
         prompt: ask.prompt,
         ...(await picturesOf(ask.stills)),
         frames: ask.seconds === undefined ? undefined : Math.round(ask.seconds * FRAMES_PER_SECOND) + 1,
@@ -69,6 +68,7 @@ export const jimengVideos: VideoDialect = {
         seed: ask.seed,
       },
       ask,
+      { req_key: model },
     ),
     warnings: uncarried(ask, ask.stills.length > 0 ? ['seconds', 'seed'] : ['seconds', 'width', 'seed']),
   }),

@@ -56,15 +56,15 @@ async function legacyBody(ask: VideoAsk, model: string, reference: string | unde
   const [first, last] = ask.stills
   return overlaid(
     {
-      model_name: model,
       prompt: ask.prompt,
       duration: ask.seconds === undefined ? undefined : String(ask.seconds),
       aspect_ratio: first ? undefined : ratioOf(ask),
       image: first && (await bare(first)),
       image_tail: last && (await bare(last)),
-      external_task_id: reference,
     },
     ask,
+    // A model of the client's choosing would be made at the price of another, and a name could be that of another's job.
+    { model_name: model, external_task_id: reference },
   )
 }
 

@@ -51,7 +51,6 @@ async function partsOf(ask: VideoAsk, model: string, extra: Readonly<Record<stri
     seconds: ask.seconds === undefined ? undefined : String(ask.seconds),
     size: sizeText(ask),
     ...extra,
-    ...ask.more,
     ...metadata,
   }
   const parts: Part[] = [{ name: 'model', value: model }, ...scalars(named)]

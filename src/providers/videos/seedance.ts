@@ -36,13 +36,21 @@ async function contentOf({ prompt, stills }: VideoAsk) {
 }
 
 /** Older models read flags in the words; what they cost must be said where it is counted. */
-const FLAG = /(?:^|\s)--(duration|dur|frames)\b/i
+const FLAG = /(?:^|\s)--(duration|dur|frames|resolution|rs)\b/i
 
-function flagged({ prompt }: VideoAsk) {
-  const [, flag] = FLAG.exec(prompt ?? '') ?? []
+/** Every text in these, however deep. */
+const textsIn = (value: unknown): readonly string[] =>
+  typeof value === 'string' ? [value] : Object.values(value ?? {}).flatMap(textsIn)
+
+function flagged({ prompt = '', metadata }: VideoAsk) {
+  const [, flag] =
+    textsIn([prompt, metadata]).reduce<RegExpExecArray | null>(
+      (found, text) => found ?? FLAG.exec(text),
+      null,
+    ) ?? []
   return flag === undefined
     ? undefined
-    : { path: 'prompt', message: `must not have --${flag}: the length is said by duration` }
+    : { path: 'prompt', message: `must not have --${flag}: say duration, width and height` }
 }
 
 export const seedanceVideos: VideoDialect = {

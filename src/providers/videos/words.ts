@@ -54,13 +54,16 @@ export const completedWith = (state: Omit<VideoState, 'status'>): VideoState =>
     ? failedFor('no_result', 'the provider finished without a video')
     : { status: 'completed', ...state }
 
-/** What a client says in the vendor's own words wins, but for the model. */
+/** What a client says in the vendor's own words wins, but for the model and what else is `ours`. */
 export const overlaid = (
   fields: Readonly<Record<string, unknown>>,
   { metadata: { model: _model, ...metadata } }: Pick<VideoAsk, 'metadata'>,
+  ours: Readonly<Record<string, unknown>> = {},
 ): Record<string, unknown> =>
   Object.fromEntries(
-    Object.entries({ ...fields, ...metadata }).filter(([, value]) => value !== undefined && value !== null),
+    Object.entries({ ...fields, ...metadata, ...ours }).filter(
+      ([, value]) => value !== undefined && value !== null,
+    ),
   )
 
 /** For vendors that fetch pictures themselves and take no other. */

@@ -79,10 +79,13 @@ export function reading(read: () => WholeReading): WholeReading {
   }
 }
 
-/** An answer's JSON. */
+const MARK = '\ufeff'
+
+/** An answer's JSON, with or without a mark of its byte order before it. */
 export function parsedAnswer(body: Buffer): unknown {
+  const text = body.toString('utf8')
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(text.startsWith(MARK) ? text.slice(MARK.length) : text)
   } catch {
     throw new AnswerError('the answer is not JSON')
   }

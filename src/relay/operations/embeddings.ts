@@ -80,7 +80,8 @@ export const embeddings = {
       },
       readWhole(body, channel, { sent }) {
         const dialect = dialectFor(channel, sent)
-        if (!dialect) return readWhole(body, { list: 'data', usageOptions: usageOptionsOf(channel) })
+        const common = { list: 'data', least: facts.inputs, usageOptions: usageOptionsOf(channel) } as const
+        if (!dialect) return readWhole(body, common)
         return reading(() => {
           const answer = dialect.decode(parsedAnswer(body), ask())
           return {

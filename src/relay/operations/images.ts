@@ -1,13 +1,15 @@
+import type { When } from '../../domain/price.ts'
+import { EMPTY, type Usage } from '../../domain/usage.ts'
 import {
   askedOf,
   glanceAtImages,
   type ImageAsk,
   type ImageTask,
   inAskedForm,
+  madeOf,
   type Picture,
   pictureUsage,
   readImageRequest,
-  usageOfPictures,
   writeImages,
 } from '../../formats/media/image.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
@@ -27,29 +29,29 @@ const MAX_IMAGES = 16
 const MAX_ANSWER_BYTES = 64 * 1_048_576
 const EVENT_LIMITS = { maxLineBytes: 32 * 1_048_576, maxEventBytes: 32 * 1_048_576 }
 const BYTES_PER_TOKEN = 4
+/** Of a picture of the usual size and quality, where its provider tells no tokens. */
+const USUAL_PICTURE_TOKENS = 1_056
 const LAST = ['image_generation.completed', 'image_edit.completed']
 
 type Dress = (channel: RelayChannel, sent: string) => Buffer | Dressed
 
-function read(ask: ImageAsk, body: Buffer, channel: RelayChannel, { answer, sent }: Answering): WholeReading {
+type Reading = Omit<WholeReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
+
+function read(ask: ImageAsk, body: Buffer, channel: RelayChannel, { answer, sent }: Answering): Reading {
   const dialect = dialectOf('images', 'openai', channel, sent)
   if (dialect) {
     const told = dialect.decode(parsedAnswer(body), ask)
     const created =
       Math.floor(Date.parse(String(answer.headers.date ?? '')) / 1000) || Math.floor(Date.now() / 1000)
     return {
-      usage: usageOfPictures(told.pictures.length, ask.n, told.usage),
+      count: told.pictures.length,
+      usage: told.usage,
       outputBytes: 0,
       answer: jsonAnswer(writeImages(told, ask, created)),
     }
   }
   const { count, usage, made } = glanceAtImages(body)
-  return {
-    usage: usageOfPictures(count, ask.n, usage),
-    outputBytes: 0,
-    made,
-    ...rewritten(body, ask),
-  }
+  return { count, usage, outputBytes: 0, made, ...rewritten(body, ask) }
 }
 
 /** An address is wanted and the picture itself came: only then is the answer touched. */
@@ -59,29 +61,61 @@ function rewritten(body: Buffer, { format }: ImageAsk): Pick<WholeReading, 'answ
   return { answer: jsonAnswer({ ...parsed, data: parsed.data.map(each => inAskedForm(each, format)) }) }
 }
 
+/** Members that hold pictures or their addresses: what they come to does not follow from their bytes. */
+const PICTURES = ['image', 'images', 'mask']
+
+const isGiven = (value: unknown) => value !== undefined && value !== null && value !== ''
+
+/** How many of them there are, beside those that came as files. */
+const picturesIn = (body: JsonObject): number =>
+  PICTURES.flatMap(name => [body[name]].flat()).filter(isGiven).length
+
 function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<string>): Work {
-  const pictures = ask.images.length + (ask.mask ? 1 : 0)
-  const size = sizeOf(ask.body, ['model'])
+  const pictures = ask.images.length + (ask.mask ? 1 : 0) + picturesIn(ask.body)
+  const size = sizeOf(ask.body, ['model', ...PICTURES])
   const inputTokens = inputBound(size) + pictures * MEDIA_TOKENS.images
+  const countedInput = Math.ceil(inputBound(size) / BYTES_PER_TOKEN)
+  let countMade = () => 0
+  const usageOf = (count: number): Usage => ({
+    ...EMPTY,
+    input: countedInput,
+    imageOutput: count * USUAL_PICTURE_TOKENS,
+    images: count,
+    calls: ask.n,
+  })
   return {
     model: ask.model,
     isStream: ask.isStream,
     inputTokens,
-    countedInput: Math.ceil(inputBound(size) / BYTES_PER_TOKEN),
+    countedInput,
+    counted: () => usageOf(countMade()),
+    estimated: () => usageOf(ask.n),
     outputTokens: maximum => (maximum ?? 0) * ask.n,
     units: { images: ask.n, calls: ask.n },
     asked: askedOf(ask),
     unfit: (channel, sent) => unfit(ask, channel, sent),
     dress,
-    readWhole: (body, channel, more) => reading(() => read(ask, body, channel, more)),
-    meter: () =>
-      createEventMeter({
+    readWhole: (body, channel, more) =>
+      reading(() => {
+        const { count, usage, ...rest } = read(ask, body, channel, more)
+        countMade = () => count
+        return { ...rest, usage: usage && { ...usage, images: count, calls: ask.n } }
+      }),
+    meter() {
+      let made: When = {}
+      const meter = createEventMeter({
         last: LAST,
         times: ask.n,
-        units: { images: ask.n, calls: ask.n },
+        units: finishes => ({ images: finishes, calls: ask.n }),
+        onLast(member) {
+          made = madeOf(member)
+        },
         readUsage: pictureUsage,
         limits: EVENT_LIMITS,
-      }),
+      })
+      countMade = () => meter.reading.finishes
+      return { ...meter, made: () => made }
+    },
     maxAnswerBytes: MAX_ANSWER_BYTES,
     digest,
   }
@@ -156,10 +190,11 @@ const readForm =
   }
 
 /** A picture to work on: a file, or in JSON an address or the picture itself. */
-function mustHaveImage(body: JsonObject): void {
-  const image = body.image ?? body.images
-  if (image === undefined || image === null || image === '' || (Array.isArray(image) && image.length === 0))
+function mustHaveImage({ image, images }: JsonObject): void {
+  const count = [image, images].flat().filter(isGiven).length
+  if (count === 0)
     mustRead({ fault: { param: 'image', code: 'missing_parameter', message: 'image is missing' } })
+  if (count > MAX_IMAGES) throw badParameter('image', `must be at most ${MAX_IMAGES}`)
 }
 
 const specOf = (task: ImageTask) => ({

@@ -34,6 +34,8 @@ export type WholeReading = {
 }
 
 export type StreamMeter = Meter & {
+  /** What a picture turned out to be, where the events say so. */
+  made?(): When
   /** Ends a stream that was put into other words, which only those words can end. */
   breakOff?(error: ChatError): readonly Buffer[]
 }
@@ -79,6 +81,8 @@ export type Work = {
   readonly asked?: When
   /** What is owed where a provider tells nothing; absent: the counted tokens of one call. */
   counted?(outputTokens: number): Usage
+  /** What an attempt that nobody answers may have used up; absent: what is counted without any output. */
+  estimated?(): Usage
   /** Why a channel cannot be asked this; a request that fits none is refused before anything is held. */
   unfit?(channel: RelayChannel, sentModel: string): Refusal | undefined
   /** Values of the path that this request brings itself, where the channel's path has a place for them. */

@@ -48,7 +48,7 @@ export const rerank = {
           const dialect = dialectOf('rerank', 'cohere', channel, sent)
           const ranking = dialect ? dialect.decode(answer, ask) : readCommonRanking(answer)
           return {
-            usage: rankingUsage(ranking),
+            usage: rankingUsage(ranking, countedInput),
             outputBytes: 0,
             answer: jsonAnswer(writeRanking(ranking, ask, newId)),
           }

@@ -1,6 +1,7 @@
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { createSoundMeter } from '../../formats/audio/sound-meter.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
+import type { Voices } from '../../formats/media/speech.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
 import {
   readSpeechRequest,
@@ -22,34 +23,40 @@ const LEAST_SECONDS = 10
 const MOST_TOKENS_PER_SECOND = 50
 const TOKENS_PER_SECOND = 25
 const BYTES_PER_TOKEN = 4
+/** As people speak. */
+const CHARACTERS_PER_SECOND = 14
 /** Events carry sound as text, a few seconds each. */
 const EVENT_LIMITS = { maxLineBytes: 16 * 1_048_576, maxEventBytes: 16 * 1_048_576 }
 
-const isDocument = /^(application\/(?:[\w.+-]*\+)?json|text\/)/i
+const isDocument = /^(application\/(?:[\w.+-]*\+)?(?:json|xml)|text\/|image\/)/i
 
 const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 
+const voicesOf = (channel: RelayChannel, sent: string) =>
+  dialectOf('speech', 'openai', channel, sent)?.voices ?? channel.provider.voices
+
 /** The voice's name on a channel: what its administrator says, else what its vendor's file does, else as it was asked. */
-function voiceOn({ setting, provider }: RelayChannel, voice: string): string {
+function voiceOn({ setting }: RelayChannel, voice: string, { standIns }: Voices = {}): string {
   const { voices } = setting
   const named = typeof voices === 'object' && voices !== null && Object.hasOwn(voices, voice)
   const told = named ? textOf((voices as Record<string, unknown>)[voice]) : undefined
-  return told ?? provider.voices?.standIns?.[voice] ?? voice
+  return told ?? standIns?.[voice] ?? voice
 }
 
-function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk): boolean {
+function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk, voices: Voices | undefined): boolean {
   // An object names a voice that belongs to the account behind the key.
   if (typeof body.voice === 'object') return true
-  const names = channel.provider.voices?.names
-  const name = voiceOn(channel, voice)
+  const names = voices?.names
+  const name = voiceOn(channel, voice, voices)
   // What an administrator has mapped is right by definition.
   if (name !== voice || names === undefined) return true
   return names.includes(voice) || (VOICES as readonly string[]).includes(voice)
 }
 
 function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
-  if (!isVoiceOf(channel, ask))
-    return badParameter('voice', `must be one of ${channel.provider.voices?.names?.join(', ')}`)
+  const voices = voicesOf(channel, sent)
+  if (!isVoiceOf(channel, ask, voices))
+    return badParameter('voice', `must be one of ${voices?.names?.join(', ')}`)
   const dialect = dialectOf('speech', 'openai', channel, sent)
   if (!dialect) return undefined
   if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider sends no events')
@@ -60,7 +67,7 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
 
 /** A vendor that has no mp3 gives what it has where the client did not say, and the client is told. */
 function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
-  const voice = voiceOn(channel, ask.voice)
+  const voice = voiceOn(channel, ask.voice, voicesOf(channel, sent))
   const dialect = dialectOf('speech', 'openai', channel, sent)
   if (!dialect) return dressed({ bytes }, ask.model, sent, channel, voice === ask.voice ? {} : { voice })
   const format = ask.format ?? dialect.formats[0]
@@ -93,17 +100,14 @@ export const speech = {
       Math.ceil((ask.characters * SECONDS_PER_CHARACTER) / Math.min(1, ask.speed)) + LEAST_SECONDS
     const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
     let heard: { seconds(): number } | undefined
-    const counted = (): Usage => {
-      const length = heard?.seconds() ?? 0
-      return {
-        ...EMPTY,
-        input: countedInput,
-        output: Math.ceil(length * TOKENS_PER_SECOND),
-        characters: ask.characters,
-        seconds: wholeSeconds(length),
-        calls: 1,
-      }
-    }
+    const usageOf = (length: number): Usage => ({
+      ...EMPTY,
+      input: countedInput,
+      output: Math.ceil(length * TOKENS_PER_SECOND),
+      characters: ask.characters,
+      seconds: wholeSeconds(length),
+      calls: 1,
+    })
     return {
       model: ask.model,
       isStream: ask.isEvents,
@@ -111,14 +115,15 @@ export const speech = {
       countedInput,
       outputTokens: () => seconds * MOST_TOKENS_PER_SECOND,
       units: { characters: ask.characters, seconds, calls: 1 },
-      counted,
+      counted: () => usageOf(heard?.seconds() ?? 0),
+      estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),
       unfit: (channel, sent) => unfit(ask, channel, sent),
-      placeholders: channel => ({ voice: voiceOn(channel, ask.voice) }),
+      placeholders: channel => ({ voice: voiceOn(channel, ask.voice, channel.provider.voices) }),
       dress: (channel, sent) => dress(ask, bytes, channel, sent),
       fileType: SPEECH_TYPES[ask.format ?? 'mp3'],
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),
       meter(_channel, length) {
-        const units = { characters: ask.characters }
+        const units = () => ({ characters: ask.characters })
         if (ask.isEvents) {
           const sound = createSoundMeter(SPEECH_TYPES[ask.format ?? 'mp3'])
           heard = sound

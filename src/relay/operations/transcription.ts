@@ -1,4 +1,4 @@
-import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
+import { EMPTY, totalInput, totalOutput, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { measureSound } from '../../formats/audio/length.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import {
@@ -75,11 +75,23 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   )
 }
 
+/** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
+function plainText(body: Buffer, type: string): WholeReading | undefined {
+  const asItIs = { usage: undefined, outputBytes: body.length }
+  if (!/json/i.test(type)) return asItIs
+  const begin = body.toString('latin1', 0, HEAD_BYTES).trimStart()[0]
+  if (begin === '{' || begin === '[' || begin === undefined) return undefined
+  const text = begin === '"' ? parsedAnswer(body) : body.toString('utf8')
+  return { ...asItIs, answer: { body: Buffer.from(String(text)), contentType: 'text/plain; charset=utf-8' } }
+}
+
 const usualSeconds = ({ seconds, file }: TranscriptionAsk) => seconds ?? file.size / USUAL_BYTES_PER_SECOND
 
-/** An answer that tells tokens has a length all the same, and the price may be one of that. */
+/** An answer that tells tokens has a length all the same, and the price may be one of that. None at all is none. */
 const timed = (usage: Usage, seconds: number): Usage =>
-  usage.seconds > 0 ? usage : { ...usage, seconds: wholeSeconds(seconds) }
+  usage.seconds > 0 || totalInput(usage) + totalOutput(usage) === 0
+    ? usage
+    : { ...usage, seconds: wholeSeconds(seconds) }
 
 /** What a verbose answer must have (spec 2.8) and this one has not. */
 const missingIn = (answer: JsonObject, transcript: Transcript, ask: TranscriptionAsk): JsonObject =>
@@ -97,8 +109,8 @@ function read(
   if (/html/i.test(type)) throw new AnswerError('the answer is a page')
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
   const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
-  if (isAsked && isText(ask.format) && !/json/i.test(type))
-    return { usage: undefined, outputBytes: body.length }
+  const plain = isAsked && isText(ask.format) ? plainText(body, type) : undefined
+  if (plain) return plain
   const parsed = parsedAnswer(body)
   const told = dialect ? dialect.decode(parsed, ask) : readCommonTranscript(parsed)
   const transcript: Transcript = {

@@ -113,9 +113,11 @@ export type Attempting = {
   onFlight(isFlying: boolean): void
 }
 
-/** Walks the plan until a channel takes the job, or one leaves in doubt whether it has. The client may leave. */
+const left = () => new Refusal('request_timeout', 'the client left before its job was sent')
+
+/** Walks the plan until a channel takes the job, or one leaves in doubt whether it has; what is sent outlives its client. */
 export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Promise<Submitted> {
-  const { deps, route } = errand
+  const { deps, route, response } = errand
   const { steps, passedOver } = walk({
     route,
     health: deps.health,
@@ -146,6 +148,8 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
         access: prepared.access,
         kind: prepared.first.kind ?? '',
       })
+      // Whoever left before anything was sent pays nothing, and would never hear of the job.
+      if (response.destroyed) throw left()
       const sentMs = deps.nowMs()
       onFlight(true)
       const judged = await sendOne(errand, step, prepared, prepared.first)

@@ -11,7 +11,17 @@ import { resultsIn } from './tell.ts'
 import { type Access, openAccess, VendorError, videoDialect } from './vendor.ts'
 
 const MOST_REDIRECTS = 3
-const PASSED = ['content-type', 'content-length', 'content-range', 'accept-ranges', 'last-modified'] as const
+const PASSED = [
+  'content-length',
+  'content-encoding',
+  'content-range',
+  'accept-ranges',
+  'last-modified',
+] as const
+/** A page or a document in the place of a film says that there is none. */
+const DOCUMENT = /^(?:text\/(?:html|xml)|application\/(?:[\w.+-]*\+)?(?:json|xml))\b/i
+/** What no browser takes for a page of ours: this address is one of the console's own origin. */
+const MEDIA = /^(?:video|audio|image)\/(?!svg)[\w.+-]+(?:;[\x20-\x7e]*)?$/i
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /** Bytes pass as they come; nothing is counted, for the job was paid when it was taken. */
@@ -110,6 +120,10 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
   /** Follows where a provider sends us; its key goes along only as far as the provider itself. */
   async function follow(first: Exchange, source: VideoSource, access: Access, fetching: Fetching) {
     let exchange = first
+    // Nobody waits any more for what a client that left has asked for.
+    const onClose = () => exchange.abort()
+    fetching.response.once('close', onClose)
+    if (fetching.response.destroyed) onClose()
     let outcome: Outcome = await exchange.outcome
     let from = 'url' in source ? source.url : access.baseUrl || (access.provider.baseUrl ?? '')
     for (let turn = 0; turn < MOST_REDIRECTS; turn++) {
@@ -120,11 +134,19 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
       if (!next) throw unreached()
       const isSame = 'call' in source || (source as { withKey?: boolean }).withKey === true
       const isKeyed = isSame && next.origin === URL.parse(from)?.origin
+      if (fetching.response.destroyed) break
       exchange = await openAddress(next, isKeyed, { access, ranges: rangesOf(fetching.request) })
+      if (fetching.response.destroyed) onClose()
       outcome = await exchange.outcome
       from = next.href
     }
+    fetching.response.off('close', onClose)
     return { exchange, outcome }
+  }
+
+  /** Without a word on what it is, a film is the usual one. */
+  function typeOf({ 'content-type': type = 'video/mp4' }: IncomingHttpHeaders): string {
+    return MEDIA.test(type) ? type : 'application/octet-stream'
   }
 
   const passedHeaders = (given: IncomingHttpHeaders) =>
@@ -138,7 +160,9 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
         ? new Refusal('upstream_timeout', 'the provider was too slow')
         : unreached()
     if (outcome.status === 404 || outcome.status === 410) throw gone()
-    if ((outcome.status < 200 || outcome.status >= 300) && outcome.status !== 416) throw unreached()
+    if (outcome.status === 416) return outcome
+    if (outcome.status < 200 || outcome.status >= 300) throw unreached()
+    if (DOCUMENT.test(outcome.headers['content-type'] ?? '')) throw unreached()
     return outcome
   }
 
@@ -147,14 +171,19 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     const { access, dialect, result, variant } = wanted(fetching)
     const job = { id: result.job, kind: row.kind, model: row.sent_model }
     const ask = (call: Parameters<typeof vendor.ask>[0]) => vendor.ask(call, access, row.sent_model)
-    const common = { ...headers, 'cache-control': 'private, max-age=3600' }
+    const common = {
+      ...headers,
+      'cache-control': 'private, max-age=3600',
+      'x-content-type-options': 'nosniff',
+    }
     try {
       const source: VideoSource = dialect.source
         ? await dialect.source(job, result, ask, variant)
         : { url: result.url ?? '' }
       if ('base64' in source) {
         const bytes = Buffer.from(source.base64, 'base64')
-        const length = { 'content-type': source.type, 'content-length': String(bytes.length) }
+        const told = { 'content-type': source.type }
+        const length = { 'content-type': typeOf(told), 'content-length': String(bytes.length) }
         fetching.onStart?.()
         response.writeHead(200, { ...common, ...length })
         response.end(bytes)
@@ -166,13 +195,23 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
         access,
         fetching,
       )
-      const answer = judge(outcome)
-      const told = { 'content-type': 'video/mp4', ...passedHeaders(answer.headers) }
       if (response.destroyed) return exchange.abort()
+      const answer = judge(outcome)
+      const told = { 'content-type': typeOf(answer.headers), ...passedHeaders(answer.headers) }
       fetching.onStart?.()
-      response.writeHead(answer.status, { ...common, ...told })
       if (answer.kind === 'whole') {
+        response.writeHead(answer.status, {
+          ...common,
+          ...told,
+          'content-length': String(answer.body.length),
+        })
         response.end(answer.body)
+        return
+      }
+      response.writeHead(answer.status, { ...common, ...told })
+      if (fetching.request.method === 'HEAD') {
+        exchange.abort()
+        response.end()
         return
       }
       const { flow } = answer

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { MAX_STILL_BYTES } from '../../formats/media/still.ts'
-import { readVideoRequest, type VideoAsk, whenOf } from '../../formats/media/video.ts'
+import { readVideoRequest, VIDEO_FIELDS, type VideoAsk, whenOf } from '../../formats/media/video.ts'
 import { extentOf } from '../../formats/media/video-extent.ts'
 import { bodyOfForm } from '../../formats/openai/transcription-request.ts'
 import type { RelayChannel } from '../catalog.ts'
@@ -10,7 +10,7 @@ import type { Form, FormFile } from '../form.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { Desk, OperationSpec, Work } from '../operations/operation.ts'
 import { mustRead } from '../operations/written.ts'
-import { digestOfBytes, digestOfForm } from '../repeat.ts'
+import { digestOfBytes, digestOfForm, keyOf } from '../repeat.ts'
 import { videoDialect } from './vendor.ts'
 
 /** A request for a video, and what tells it from another one with the same `Idempotency-Key`. */
@@ -73,7 +73,14 @@ export function workOf(asked: VideoAsk, desk: Desk, digest: VideoWork['digest'])
 
 const PICTURE_MEMBER = /^(input_reference|image)\[(?:image_url|url)\]$/
 const METADATA_MEMBER = /^metadata\[([^[\]]+)\]$/
-const LITERAL = /^(?:-?\d+(?:\.\d+)?|true|false)$/
+const LITERAL = /^(?:-?\d{1,15}(?:\.\d{1,15})?|true|false)$/
+
+/** A form knows only texts, a vendor's own fields are numbers and flags as well: those that are written as such. */
+function literalOf(text: string): unknown {
+  if (!LITERAL.test(text)) return text
+  const value = text === 'true' ? true : text === 'false' ? false : Number(text)
+  return String(value) === text ? value : text
+}
 
 /** A form can say an object by naming its members, as SDKs do; what is left empty is not said. */
 function bodyIn(form: Form): Readonly<Record<string, unknown>> {
@@ -82,11 +89,15 @@ function bodyIn(form: Form): Readonly<Record<string, unknown>> {
   for (const [name, value] of form.fields) {
     const [, member] = METADATA_MEMBER.exec(name) ?? []
     const [, picture] = PICTURE_MEMBER.exec(name) ?? []
-    // A form knows only texts, a vendor's own fields are numbers and flags as well.
-    if (member !== undefined) metadata.push([member, LITERAL.test(value) ? JSON.parse(value) : value])
+    if (member !== undefined) metadata.push([member, literalOf(value)])
     else if (value !== '') fields.push([picture ?? name, value])
   }
-  const body = bodyOfForm(fields)
+  const body = Object.fromEntries(
+    Object.entries(bodyOfForm(fields)).map(([name, value]) => [
+      name,
+      typeof value === 'string' && !VIDEO_FIELDS.has(name) ? literalOf(value) : value,
+    ]),
+  )
   return metadata.length === 0 ? body : { metadata: Object.fromEntries(metadata), ...body }
 }
 
@@ -134,13 +145,8 @@ function remixPrompt({ prompt: given }: Readonly<Record<string, unknown>>): stri
   throw new Refusal('missing_parameter', `prompt ${message}`, { errors: [{ path: 'prompt', message }] })
 }
 
-const MAX_KEY = 255
-
 /** The `Idempotency-Key`, which belongs to its path; undefined where none was sent. */
-export function repeatKeyOf({ headers }: IncomingMessage, path: string): string | undefined {
-  const key = headers['idempotency-key']
-  if (key === undefined || key === '') return undefined
-  if (Array.isArray(key) || key.length > MAX_KEY || !/^[\x21-\x7e]+$/.test(key))
-    throw badParameter('Idempotency-Key', `must be 1 to ${MAX_KEY} printable characters without spaces`)
-  return `${path} ${key}`
+export function repeatKeyOf(request: IncomingMessage, path: string): string | undefined {
+  const key = keyOf(request)
+  return key === undefined ? undefined : `${path} ${key}`
 }

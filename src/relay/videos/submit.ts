@@ -136,7 +136,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     answerJson(
       given.response,
       saved.status,
-      { ...commonHeaders(given.requestId), ...named, ...failed },
+      { ...commonHeaders(given.requestId), ...named, ...failed, 'idempotency-replayed': 'true' },
       saved.body,
     )
   }

@@ -141,7 +141,6 @@ export function createVideos(deps: VideoDeps) {
       metadata: {},
       user: undefined,
       responseFormat: undefined,
-      more: {},
     }
     await submit({
       request,
@@ -176,7 +175,9 @@ export function createVideos(deps: VideoDeps) {
       for (const [pattern, methods] of ROUTES) {
         const found = pattern.exec(path)
         if (!found) continue
-        const serve = Object.hasOwn(methods, method) ? methods[method] : undefined
+        // Whoever asks for the head alone is answered the same; Node.js leaves the body out.
+        const wanted = method === 'HEAD' ? 'GET' : method
+        const serve = Object.hasOwn(methods, wanted) ? methods[wanted] : undefined
         if (!serve) throw wrongMethod(path, Object.keys(methods), method)
         return asked => serve({ ...asked, path, id: found[1] ?? '' })
       }
