@@ -37,7 +37,7 @@ export function GateGlyph({ state }: { readonly state: GateState }) {
 export function Gate({ state }: { readonly state: GateState }) {
   const { t } = useTranslation()
   return (
-    <span className="inline-flex items-center gap-1.5 whitespace-nowrap">
+    <span className="inline-flex items-center gap-1.5 whitespace-nowrap align-middle">
       <GateGlyph state={state} />
       {t(`gate.${state}`)}
     </span>

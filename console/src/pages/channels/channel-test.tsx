@@ -70,7 +70,7 @@ export function LastTest({ channel }: { readonly channel: Channel }) {
         <TestWords tested={tested} />
       </span>
     )
-  if (channel.test_time === 0) return <span className="text-ink-3">{t('test.never')}</span>
+  if (channel.test_time === 0) return <span className="whitespace-nowrap text-ink-3">{t('test.never')}</span>
   return (
     <span className="whitespace-nowrap">
       {span(channel.response_time)} <span className="text-ink-3">· {fromNow(channel.test_time)}</span>
