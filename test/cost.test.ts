@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { bound, cost, type Limits, priceAt, pricesWithin } from '../src/domain/cost.ts'
-import type { Price, PriceInput } from '../src/domain/price.ts'
+import { bound, cost, granted, type Limits, priceAt, pricesWithin } from '../src/domain/cost.ts'
+import type { Price, PriceInput, When } from '../src/domain/price.ts'
 import { readPrice } from '../src/domain/price.ts'
 import { MAX_RATE_PICOS, type Rates, TOKEN_RATES } from '../src/domain/rate.ts'
 import {
@@ -330,6 +330,63 @@ describe('the bound of a request', () => {
     const either = priced({ input: 0, output: 10, per_second: 0.0001 })
     assert.equal(bound(either, { inputTokens: 0, outputTokens: 50, seconds: 10 }), 1_000_000)
     assert.equal(bound(either, { inputTokens: 0, outputTokens: 500, seconds: 10 }), 5_000_000)
+  })
+})
+
+describe('the price of a service', () => {
+  const price = priced({
+    input: 1,
+    output: 2,
+    tiers: [{ input_over: 100, input: 3 }],
+    variants: [
+      { when: { service_tier: 'fast' }, input: 6, output: 12 },
+      { when: { inference_geo: 'us' }, input: 1.1, output: 2.2 },
+      { when: { service_tier: 'flex' }, input: 0.5, output: 1 },
+      { when: { service_tier: 'flex', inference_geo: 'us' }, input: 0.55, output: 1.1 },
+    ],
+  })
+  const usd = (asked: When, input = 100) => cost(priceAt(price, asked), used({ input, output: 100 })) / 1e3
+
+  it('is that of its variant, and the usual one where none names it', () => {
+    assert.equal(usd({}), 300)
+    assert.equal(usd({ service_tier: 'scale' }), 300)
+    assert.equal(usd({ service_tier: 'fast' }), 1800)
+    assert.equal(usd({ inference_geo: 'us' }), 330)
+  })
+
+  it('counts for two at once only where they are named together', () => {
+    assert.deepEqual(granted(price, { service_tier: 'fast', inference_geo: 'us' }), { service_tier: 'fast' })
+    assert.equal(usd({ service_tier: 'fast', inference_geo: 'us' }), 1800)
+    assert.equal(usd({ service_tier: 'flex', inference_geo: 'us' }), 165)
+    assert.deepEqual(granted(price, { service_tier: 'scale', inference_geo: 'us' }), { inference_geo: 'us' })
+    assert.deepEqual(granted(price, { size: '1x1', service_tier: 'scale' }), { size: '1x1' })
+  })
+
+  it('is as many times the usual one in a tier of long prompts', () => {
+    assert.equal(usd({}, 200), 800)
+    assert.equal(usd({ service_tier: 'fast' }, 200), 200 * 18 + 1200)
+    assert.equal(usd({ service_tier: 'flex' }, 200), 400)
+  })
+
+  it('is held where it is asked for, and only there', () => {
+    const most = (asked: When | undefined, inputTokens = 100) =>
+      Math.max(...pricesWithin(price, asked).map(each => bound(each, { inputTokens, outputTokens: 100 }))) /
+      1e3
+    assert.equal(most(undefined), 300)
+    assert.equal(most({ service_tier: 'scale' }), 300)
+    assert.equal(most({ service_tier: 'fast' }), 1800)
+    const anyService = fc.record(
+      {
+        service_tier: fc.constantFrom('fast', 'flex', 'scale'),
+        inference_geo: fc.constantFrom('us', 'eu'),
+      },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(anyService, fc.nat(300), (asked, input) => {
+        assert.ok(most(asked, input) >= usd(asked, input))
+      }),
+    )
   })
 })
 

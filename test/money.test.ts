@@ -284,7 +284,9 @@ const together = [...TOKEN_RATES, ...UNIT_RATES].filter(name => !alone.includes(
 const stated = (rates: object) => Object.keys(rates).length > 0
 
 const anyWhen = fc.record(
-  Object.fromEntries(CONDITIONS.map(name => [name, fc.string({ minLength: 1, maxLength: 3 })])),
+  Object.fromEntries(
+    CONDITIONS.map(name => [name, fc.string({ minLength: 1, maxLength: 3 }).map(text => text.toLowerCase())]),
+  ),
   { requiredKeys: [], noNullPrototype: true },
 )
 

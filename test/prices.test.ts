@@ -177,6 +177,14 @@ for (const engine of ENGINES) {
         [{ model: 'bad', input: 1, tiers: [{ input_over: 10, input: -1 }] }, 'tiers.0.input'],
         [{ model: 'bad', input: 1, tiers: [{ input: 2 }] }, 'tiers.0.input_over'],
         [{ model: 'bad', image: 1, variants: [{ when: {}, image: 2 }] }, 'variants.0.when'],
+        [
+          { model: 'bad', input: 1, variants: [{ when: { service_tier: 'auto' }, input: 2 }] },
+          'variants.0.when.service_tier',
+        ],
+        [
+          { model: 'bad', input: 1, variants: [{ when: { inference_geo: 'US' }, input: 2 }] },
+          'variants.0.when.inference_geo',
+        ],
         [{ model: 'bad', input: 1, effective_time: nowS() - HOUR_S }, 'effective_time'],
         [{ model: 'bad', input: 1, effective_time: 1.5 }, 'effective_time'],
       ]

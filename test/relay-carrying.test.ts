@@ -4,7 +4,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
-import { fetchPatiently, openRelay, type Relay } from './support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from './support/relay.ts'
 import { type Seen, startReplay } from './support/replay.ts'
 
 let relay: Relay
@@ -109,6 +109,115 @@ describe('what a format cannot carry', () => {
     const carried = await ask('/v1/chat/completions', key, say(model, { seed: 7 }), strict)
     assert.equal(carried.status, 200, carried.text)
     assert.equal(carried.body.model, 'sim-small')
+  })
+})
+
+describe('a service that has no price', () => {
+  it('reaches no provider in any format, whole or streamed, while every other byte passes', async () => {
+    const vendor = await startReplay()
+    try {
+      const { key } = await relay.newToken()
+      const at = { base_url: vendor.url }
+      const openai = (await relay.serve('gpt-4.1', { type: 1, ...at })).model
+      const claude = (await relay.serve('claude-opus-4-6', { type: 14, ...at })).model
+      const gemini = (await relay.serve('gemini-2.5-pro', { type: 24, ...at })).model
+      const bedrock = (
+        await relay.serve('us.amazon.nova-pro-v1:0', { type: 33, ...at, key: 'AKIAEXAMPLE|secret|us-east-1' })
+      ).model
+      const turns = { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] }
+      const generate = (model: string) => `/v1beta/models/${model}:generateContent`
+      const stream = (model: string) => `/v1beta/models/${model}:streamGenerateContent?alt=sse`
+      const said = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 }
+      const fast = { speed: 'fast', inference_geo: 'us' }
+      const cases: [path: string, body: Fields][] = [
+        ...[openai, claude, gemini, bedrock].flatMap((model): [string, Fields][] => [
+          ['/v1/chat/completions', { model, ...said, service_tier: 'priority' }],
+          ['/v1/chat/completions', { model, ...said, service_tier: 'fast', stream: true }],
+          ['/v1/responses', { model, input: 'hi', service_tier: 'priority' }],
+          ['/v1/responses', { model, input: 'hi', service_tier: 'scale', stream: true }],
+          ['/v1/messages', { model, ...said, service_tier: 'priority', ...fast }],
+          ['/v1/messages', { model, ...said, ...fast, stream: true }],
+          [generate(model), { ...turns, serviceTier: 'priority' }],
+          [generate(model), { ...turns, service_tier: 'PRIORITY' }],
+          [stream(model), { ...turns, serviceTier: 'priority' }],
+        ]),
+        [generate(gemini), { ...turns, serviceTier: 3 }],
+        ['/v1/completions', { model: openai, prompt: 'hi', service_tier: 'priority' }],
+      ]
+      for (const [path, body] of cases) {
+        const before = vendor.seen.length
+        await ask(path, key, body)
+        const asked = vendor.seen.slice(before)
+        const which = `${path} ${JSON.stringify(body)}`
+        assert.ok(asked.length > 0, which)
+        for (const { body: sent } of asked)
+          for (const name of ['service_tier', 'serviceTier', 'speed', 'inference_geo'])
+            assert.equal(Object.hasOwn(sent, name), false, `${which}: ${JSON.stringify(sent)}`)
+      }
+    } finally {
+      vendor.close()
+    }
+  })
+
+  it('is sent where the price names it, as is what cannot cost more', async () => {
+    const vendor = await startReplay()
+    try {
+      const { key } = await relay.newToken()
+      const variants = [
+        { when: { service_tier: 'fast' }, input: 6 },
+        { when: { service_tier: 'priority' }, input: 2 },
+        { when: { service_tier: 'fast', inference_geo: 'us' }, input: 7 },
+      ]
+      const serve = async (sent: string, type: number) =>
+        (await relay.serve(sent, { type, base_url: vendor.url }, { variants })).model
+      const claude = await serve('claude-opus-4-6', 14)
+      const openai = await serve('gpt-4.1', 1)
+      const sent = async (path: string, body: Fields) => {
+        const before = vendor.seen.length
+        await ask(path, key, body)
+        return vendor.seen[before]?.body
+      }
+      const fast = { speed: 'fast', inference_geo: 'us' }
+      const both = await sent('/v1/messages', say(claude, fast))
+      assert.deepEqual([both.speed, both.inference_geo], ['fast', 'us'])
+      // That alone has no price.
+      assert.equal(
+        (await sent('/v1/messages', say(claude, { inference_geo: 'us' }))).inference_geo,
+        undefined,
+      )
+      const usual = { service_tier: 'standard_only', inference_geo: 'global', speed: 'standard' }
+      const { service_tier, inference_geo, speed } = await sent('/v1/messages', say(claude, usual))
+      assert.deepEqual({ service_tier, inference_geo, speed }, usual)
+      for (const tier of ['flex', 'auto', 'default', 'priority', null]) {
+        const chat = await sent('/v1/chat/completions', say(openai, { service_tier: tier }))
+        assert.equal(chat.service_tier, tier)
+      }
+      const carried = await sent('/v1/messages', say(openai, { service_tier: 'priority' }))
+      assert.equal(carried.service_tier, 'priority')
+    } finally {
+      vendor.close()
+    }
+  })
+
+  it('is not told to have been given in an answer that was put into other words', async () => {
+    const { model } = await serveClaude()
+    const { key } = await relay.newToken()
+    const body = { model, input: 'hi', service_tier: 'priority' }
+    assert.equal((await ask('/v1/responses', key, body)).body.service_tier, 'default')
+    // A format that has no word for it is not charged for it either.
+    const variants = [{ when: { service_tier: 'priority' }, input: 10, output: 20 }]
+    const dear = await relay.serve(
+      'sim-claude',
+      { type: 14, base_url: `${relay.upstream}/anthropic` },
+      { variants },
+    )
+    const app = await relay.newToken()
+    const answer = await ask('/v1/responses', app.key, { ...body, model: dear.model })
+    assert.equal(answer.body.service_tier, 'default')
+    const { usage } = answer.body
+    const { cost, other } = await relay.rowOf(app.id)
+    assert.equal(cost, usage.input_tokens * INPUT_NANOS + usage.output_tokens * OUTPUT_NANOS)
+    assert.deepEqual(other.priced_for, {})
   })
 })
 

@@ -129,6 +129,86 @@ for (const engine of ENGINES) {
       })
     })
 
+    describe('a dearer service', () => {
+      const MODELS = ['usual-only', 'with-priority']
+      let channel: number
+      before(async () => {
+        const model_mapping = Object.fromEntries(MODELS.map(model => [model, MODEL]))
+        channel = await addChannel({ models: MODELS, model_mapping })
+        const rates = { input: 1, output: 2, max_output_tokens: 300 }
+        const variants = [
+          { when: { service_tier: 'priority' }, input: 10, output: 20 },
+          { when: { service_tier: 'flex' }, input: 0.5, output: 1 },
+        ]
+        for (const price of [
+          { model: MODELS[0], ...rates },
+          { model: MODELS[1], ...rates, variants },
+        ])
+          assert.equal((await gateway.api('POST', '/api/price/', price)).status, 200)
+      })
+      after(() => dropChannel(channel))
+
+      /** How many times the usual price an answer cost. */
+      const timesUsual = ({ body, headers }: Reply) => {
+        const { prompt_tokens, completion_tokens } = body.usage
+        const usual = prompt_tokens * 1_000 + completion_tokens * 2_000
+        return Math.round(Number(headers.get('x-sluice-cost')) * 1e9) / usual
+      }
+      const wanted = (model: string | undefined, service_tier: string) =>
+        ask('How are you today?', { model, service_tier })
+
+      it('costs what the price says of it, and what has no price is left out and costs the usual', async () => {
+        const { id, key } = await newToken()
+        const cases = [
+          [MODELS[0], 'priority', 1, true],
+          [MODELS[0], 'flex', 1, false],
+          [MODELS[0], 'auto', 1, false],
+          [MODELS[1], 'priority', 10, false],
+          [MODELS[1], 'scale', 1, true],
+          [MODELS[1], 'flex', 0.5, false],
+          [MODELS[1], 'default', 1, false],
+        ] as const
+        for (const [model, tier, times, isLeftOut] of cases) {
+          const reply = await chat(key, wanted(model, tier))
+          assert.equal(reply.status, 200, reply.text)
+          assert.equal(timesUsual(reply), times, `${model} ${tier}`)
+          const warnings = reply.headers.get('x-sluice-warnings') ?? ''
+          assert.equal(warnings.startsWith('service_tier: '), isLeftOut, `${model} ${tier}: ${warnings}`)
+        }
+        const streamed = await chat(key, { ...wanted(MODELS[0], 'priority'), stream: true })
+        assert.match(streamed.headers.get('x-sluice-warnings') ?? '', /^service_tier: /)
+        const before = await tokenNow(id)
+        const told = await chat(key, {
+          ...wanted(MODELS[1], 'priority'),
+          stream: true,
+          stream_options: { include_usage: true },
+        })
+        const { usage } = JSON.parse(eventsOf(told).at(-2) ?? '{}')
+        const nanos = usage.prompt_tokens * 10_000 + usage.completion_tokens * 20_000
+        const spent = (await tokenNow(id)).used_quota - before.used_quota
+        assert.ok(Math.abs(spent - nanos / 2000) <= 1, `${spent} units for ${nanos} nanodollars`)
+      })
+
+      it('is held for before it is asked for; nobody holds for one that was not asked for', async () => {
+        // 300 tokens of 2 USD a million are 300 units, those of 20 USD are 3,000.
+        const { key } = await newToken({ remain_quota: 1_500 })
+        refusedWith(await chat(key, wanted(MODELS[1], 'priority')), 429, 'insufficient_quota')
+        for (const reply of [
+          await chat(key, ask('How are you today?', { model: MODELS[1] })),
+          await chat(key, wanted(MODELS[0], 'priority')),
+        ])
+          assert.equal(reply.status, 200, reply.text)
+      })
+
+      it('is refused rather than left out where the client is strict', async () => {
+        const { key } = await newToken()
+        const strict = { 'x-sluice-strict': 'true' }
+        const reply = await chat(key, wanted(MODELS[0], 'priority'), strict)
+        refusedWith(reply, 400, 'invalid_parameter')
+        assert.equal((await chat(key, wanted(MODELS[1], 'priority'), strict)).status, 200)
+      })
+    })
+
     describe('refuses', () => {
       it('a missing, unknown, disabled, expired or foreign credential with the body of spec 7', async () => {
         const { id, key } = await newToken()

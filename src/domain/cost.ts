@@ -1,6 +1,7 @@
 import { nanosFromPicos, PICOS_PER_NANO, safe } from './money.ts'
-import { CONDITIONS, type Price, type Tier, type Variant, type When } from './price.ts'
+import { CONDITIONS, type Condition, type Price, type Tier, type Variant, type When } from './price.ts'
 import { isPerToken, type RateName, type Rates, type TokenRate, type UnitRate } from './rate.ts'
+import { SERVICES } from './service.ts'
 import {
   type Count,
   EMPTY,
@@ -106,7 +107,47 @@ export function costLines(price: Price, usage: Usage): readonly CostLine[] {
 }
 
 const laidOver = ({ variants: _, ...price }: Price, variant: Variant | undefined): Price =>
-  variant === undefined ? price : { ...price, rates: { ...price.rates, ...variant.rates } }
+  variant === undefined
+    ? price
+    : {
+        ...price,
+        rates: { ...price.rates, ...variant.rates },
+        ...(price.tiers && hasService(variant) && { tiers: servedTiers(price.rates, price.tiers, variant) }),
+      }
+
+const hasService = ({ when }: Variant): boolean => SERVICES.some(name => when[name] !== undefined)
+
+/** A service is as many times dearer in a tier as it is outside: vendors multiply the whole of their price. */
+const servedTiers = (usual: Rates, tiers: readonly Tier[], variant: Variant): readonly Tier[] =>
+  tiers.map(({ inputOver, rates }) => ({
+    inputOver,
+    rates: Object.fromEntries(
+      (Object.entries(rates) as [RateName, number][]).map(([name, rate]) => {
+        const served = variant.rates[name]
+        if (served === undefined) return [name, rate]
+        const base = usual[name] ?? 0
+        const times = () => Number(ceilDivide(BigInt(rate) * BigInt(served), BigInt(base)))
+        return [name, base > 0 ? times() : Math.max(rate, served)]
+      }),
+    ),
+  }))
+
+/**
+ * What is asked for, without the services that the price does not name. Each must be named together with those before it:
+ * what two of them cost at once cannot be told from what each costs alone.
+ */
+export function granted({ variants = [] }: Price, asked: When): When {
+  if (SERVICES.every(name => asked[name] === undefined)) return asked
+  const { service_tier: _tier, inference_geo: _geo, ...rest } = asked
+  let services: When = {}
+  for (const name of SERVICES) {
+    const wanted = asked[name]
+    if (wanted === undefined) continue
+    const more: When = { ...services, [name]: wanted }
+    if (variants.some(({ when }) => CONDITIONS.every(each => when[each] === more[each]))) services = more
+  }
+  return { ...rest, ...services }
+}
 
 const SIDES = /^(\d+)\s*[x×*]\s*(\d+)$/
 
@@ -116,7 +157,8 @@ const spelt = (condition: string): string => condition.trim().toLowerCase().repl
 const isSame = (a: string, b: string): boolean => a === b || spelt(a) === spelt(b)
 
 /** The price of what was made: that of the variant with the most conditions, all of them met; else the usual one. */
-export function priceAt(price: Price, made: When): Price {
+export function priceAt(price: Price, asked: When): Price {
+  const made = granted(price, asked)
   const met = (price.variants ?? []).filter(({ when }) =>
     CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? '')),
   )
@@ -130,12 +172,16 @@ export function priceAt(price: Price, made: When): Price {
   )
 }
 
-/** Every price that an answer may come to: what the request leaves open is the provider's choice. */
+const isService = (name: Condition): boolean => (SERVICES as readonly string[]).includes(name)
+
+/** Every price that an answer may come to: what the request leaves open is the provider's choice, but for services. */
 export function pricesWithin(price: Price, asked: When = {}): readonly Price[] {
   if (price.variants === undefined) return [price]
   const open = price.variants.filter(({ when }) =>
     CONDITIONS.every(
-      name => when[name] === undefined || asked[name] === undefined || isSame(when[name], asked[name]),
+      name =>
+        when[name] === undefined ||
+        (asked[name] === undefined ? !isService(name) : isSame(when[name], asked[name])),
     ),
   )
   return [laidOver(price, undefined), ...open.map(variant => laidOver(price, variant))]

@@ -9,12 +9,13 @@ import {
   rateUsd,
   UNIT_RATES,
 } from './rate.ts'
+import { isUsual, SERVICES } from './service.ts'
 
 /** Above `inputOver` prompt tokens, cached ones included, every token of the request costs these rates. */
 export type Tier = { readonly inputOver: number; readonly rates: Rates }
 
-/** What a picture or video is asked to be. */
-export const CONDITIONS = ['size', 'quality', 'resolution'] as const
+/** What a picture or video is asked to be, and how a chat is asked to be served. */
+export const CONDITIONS = ['size', 'quality', 'resolution', ...SERVICES] as const
 export type Condition = (typeof CONDITIONS)[number]
 export type When = { readonly [name in Condition]?: string }
 
@@ -189,6 +190,12 @@ function readVariant(
     const wanted = input.when[name]
     if (wanted === '') fault(`${path}when.${name}`, 'must not be empty')
     if (wanted != null) when[name] = wanted
+  }
+  for (const name of SERVICES) {
+    const wanted = when[name]
+    if (wanted === undefined) continue
+    if (isUsual(name, wanted)) fault(`${path}when.${name}`, 'is what the price outside variants is for')
+    if (wanted !== wanted.toLowerCase()) fault(`${path}when.${name}`, 'must be in lower case')
   }
   if (Object.keys(when).length === 0) fault(`${path}when`, `needs at least one of ${CONDITIONS.join(', ')}`)
   return { when, rates }

@@ -5,7 +5,7 @@ import type { Admission, Rates, Remaining, Subject, Ticket } from '../routing/ra
 import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, RelayChannel } from './catalog.ts'
 import type { Caller } from './directory.ts'
-import type { Work } from './operations/operation.ts'
+import type { Limits, Work } from './operations/operation.ts'
 
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
 
@@ -96,10 +96,15 @@ export function admit(
 }
 
 /** Why a channel cannot be asked this: also where it would have to leave something out, and the client is strict. */
-export function unfitOn(work: Work, channel: RelayChannel, sent: string): Refusal | undefined {
+export function unfitOn(
+  work: Work,
+  channel: RelayChannel,
+  sent: string,
+  limits?: Limits,
+): Refusal | undefined {
   const fault = work.unfit?.(channel, sent)
   if (fault || !work.isStrict) return fault
-  const dressed = work.dress(channel, sent)
+  const dressed = work.dress(channel, sent, limits)
   const [warning] = Buffer.isBuffer(dressed) ? [] : (dressed.warnings ?? [])
   return warning === undefined
     ? undefined
@@ -107,10 +112,10 @@ export function unfitOn(work: Work, channel: RelayChannel, sent: string): Refusa
 }
 
 /** A request that no channel of its model can take is the client's to change, so it is told why. */
-function mustFit({ tiers, model }: Route<RelayChannel>, work: Work): void {
+export function mustFit({ tiers, model }: Route<RelayChannel>, work: Work, limits?: Limits): void {
   if (!work.unfit && !work.isStrict) return
   const channels = tiers.flatMap(tier => tier.channels)
-  const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model)))
+  const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model), limits))
   const [first] = faults
   if (first && faults.every(fault => fault !== undefined)) throw first
 }

@@ -94,7 +94,7 @@ const refusalOf =
     if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
       return PASSED_OVER.disabled
     const sent = modelOn(channel, route.model)
-    if (!formatOn(channel, spec, sent) || unfitOn(work, channel, sent)) return 'not_offered'
+    if (!formatOn(channel, spec, sent) || unfitOn(work, channel, sent, priced)) return 'not_offered'
     return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
   }
 

@@ -87,8 +87,8 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
 
 /** What is worth knowing of a request beyond its columns; what there was none of is left out. */
 function otherOf(
-  { route, work }: Errand,
-  { source, countedBy, firstByteMs, usage, made, trace, video, errorCode }: Settling,
+  { route, work, priced }: Errand,
+  { channel, source, countedBy, firstByteMs, usage, made, trace, video, errorCode }: Settling,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
   const other: Record<string, unknown> = { source }
@@ -100,7 +100,7 @@ function otherOf(
     other.price = price?.version
     other.priced_as = price?.model
     // What the price is chosen or multiplied by beside tokens, so that the lines of the cost can be told later.
-    if (price?.price.variants) other.priced_for = { ...work.asked, ...made }
+    if (price?.price.variants) other.priced_for = priced.pricedFor(channel, made)
     if (price?.price.rates.per_call !== undefined && usage.calls > 0) other.calls = usage.calls
   }
   if (route.model !== work.model) other.upstream_model_name = route.model

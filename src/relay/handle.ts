@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { refusalOf } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
-import { type Admitted, admit, credentialOf } from './admit.ts'
+import { type Admitted, admit, credentialOf, mustFit } from './admit.ts'
 import { answerJson, answerKept, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
 import { readRequest } from './ask.ts'
 import { firstAnswer } from './attempt.ts'
@@ -52,6 +52,8 @@ async function walkOn(begun: Begun): Promise<void> {
   const route = admit(deps, admitted, work)
   if (work.tell) return answerItself(begun, admitted, work.tell)
   const priced = priceWork(deps.catalog, route, work)
+  // Only now is it known which services have a price.
+  if (work.isStrict) mustFit(route, work, priced)
   const claimed = work.digest && (await claimRepeat(begun, admitted))
   if (claimed && 'body' in claimed) return answerKept(response, claimed, requestId)
   try {

@@ -1,6 +1,7 @@
-import { cost, bound as costBound, priceAt, pricesWithin } from '../domain/cost.ts'
+import { cost, bound as costBound, granted, priceAt, pricesWithin } from '../domain/cost.ts'
 import { Refusal } from '../domain/errors.ts'
 import type { Price, When } from '../domain/price.ts'
+import { SERVICES } from '../domain/service.ts'
 import { countedUsage, type Usage, withoutTokens } from '../domain/usage.ts'
 import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from './catalog.ts'
@@ -14,10 +15,14 @@ export type Priced = {
   priceFor(channel: RelayChannel): CatalogPrice | undefined
   /** `made` tells what a picture turned out to be; absent: what it was asked to be. */
   costOf(channel: RelayChannel, usage: Usage, made?: When): number
+  /** What of that the price depends on. */
+  pricedFor(channel: RelayChannel, made?: When): When
   /** What a request is taken to have used up where its provider does not tell. */
   counted(channel: RelayChannel, outputTokens: number): Usage
   /** What an attempt may have cost if nothing more is heard of it. */
   estimate(channel: RelayChannel): number
+  /** What is asked for, without the services that the price of this channel does not name. */
+  granted(channel: RelayChannel): When
   /** The longest answer that was held for, where the client sets no limit. */
   maxOutput(channel: RelayChannel): number
   /** The same bound for one channel, which may make more of the request than the client did. */
@@ -52,6 +57,10 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded) => {
   }
 }
 
+/** A channel's override may change what a request asks for, but not what its client was granted. */
+const servicesOf = ({ asked = {} }: Work): When =>
+  Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
+
 /** The asked name's price, else the alias target's, else that of the name a channel maps to. */
 export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Work): Priced {
   const isFreeAllowed = catalog.settings().allow_unpriced_models
@@ -77,8 +86,11 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     )
   function costOf(channel: RelayChannel, usage: Usage, made?: When): number {
     const { price } = priceFor(channel) ?? FREE
-    return cost(price.variants ? priceAt(price, { ...work.asked, ...made }) : price, usage)
+    return cost(price.variants ? priceAt(price, pricedFor(channel, made)) : price, usage)
   }
+
+  const pricedFor = (channel: RelayChannel, made?: When): When =>
+    granted((priceFor(channel) ?? FREE).price, { ...(work.askedOn?.(channel) ?? work.asked), ...made })
 
   /** A length that was measured says more than tokens that were guessed from it. */
   function byLength(channel: RelayChannel, usage: Usage): Usage {
@@ -98,8 +110,11 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
   return {
     bound: Math.max(0, ...prices.map(price => boundOf(price, work))),
     priceFor,
-    boundFor: (channel, changed) => boundOf(priceFor(channel) ?? FREE, changed),
+    boundFor: (channel, changed) =>
+      boundOf(priceFor(channel) ?? FREE, { ...changed, asked: { ...servicesOf(work), ...changed.asked } }),
+    granted: channel => granted((priceFor(channel) ?? FREE).price, work.asked ?? {}),
     costOf,
+    pricedFor,
     counted,
     maxOutput: channel => maxOutputOf((priceFor(channel) ?? FREE).price),
     estimate,

@@ -25,7 +25,8 @@ const priceGiven = z.object({
   variants: z
     .array(z.object({ when: z.object(each(CONDITIONS, text({ max: 64 }).nullish())), ...ratesGiven }))
     .max(MAX_VARIANTS)
-    .nullish(),
+    .nullish()
+    .describe('What differs for a size, quality or resolution, or for a service that a chat asks for'),
   max_output_tokens: z.number().nullish(),
   unit_note: text({ max: 200 }).nullish(),
   effective_time: optional(z.int().min(0).max(MAX_TIME)).describe(

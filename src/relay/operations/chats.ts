@@ -16,6 +16,7 @@ import { type Voice, voiceOf } from '../voice.ts'
 import { reading } from './carry.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
+import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, decodeWhole, measured, type Native, translating } from './translate.ts'
 import { dressed, mustRead, type Written } from './written.ts'
 
@@ -37,10 +38,11 @@ function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
     const held = kept && parsed[kept.name]
     kept?.check(held)
     const facts = mustRead(readFacts(parsed, address))
-    const told = { format, formatOf, bytes, members, parsed, address, choices: facts.n, goesOn: true }
+    const wishes = wishesIn(parsed)
+    const told = { format, formatOf, bytes, members, parsed, address, choices: facts.n, goesOn: true, wishes }
     const left = kept && held !== undefined ? { [kept.name]: undefined } : {}
     const native = own ? passing(own, facts, { ...told, ambience: desk.ambience, left }) : NOBODY
-    return { ...generation(facts, parsed, bytes), ...translating(told, native, desk) }
+    return { ...generation(facts, parsed, bytes), ...asking(wishes), ...translating(told, native, desk) }
   }
   return {
     operation: 'chat',
@@ -57,19 +59,21 @@ type Passing = Written & {
   readonly ambience: Ambience
   /** Members that are left out. */
   readonly left: Readonly<Record<string, undefined>>
+  readonly wishes: readonly Wish[]
 }
 
 /** The same format in and out: bytes pass, and are only read. */
 const passing = (
   own: Outbound,
   facts: ChatFacts,
-  { address, ambience, left, ...written }: Passing,
+  { address, ambience, left, wishes, ...written }: Passing,
 ): Native => ({
-  dress(channel, sent) {
-    const special = { ...left, ...channel.provider.bodies?.[own.name as FormatName] }
+  dress(channel, sent, limits) {
+    const unnamed = leftOut(wishes, channel, limits)
+    const special = { ...left, ...unnamed?.edits, ...channel.provider.bodies?.[own.name as FormatName] }
     // A model that stands in the address is no field of the body.
     const isTold = address?.model === undefined && !('model' in special)
-    return dressed(written, isTold ? facts.model : sent, sent, channel, special)
+    return withWarnings(dressed(written, isTold ? facts.model : sent, sent, channel, special), unnamed)
   },
   readWhole: (body, channel) =>
     reading(() => {

@@ -7,7 +7,8 @@ import { createTextSample } from '../../formats/openai/text-sample.ts'
 import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
 import { openaiChat } from '../../formats/openai-chat/format.ts'
 import type { RelayChannel } from '../catalog.ts'
-import type { OperationSpec, WholeReading, Work } from './operation.ts'
+import type { Limits, OperationSpec, WholeReading, Work } from './operation.ts'
+import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, translating } from './translate.ts'
 import { type Body, dressed, mustRead, type Written } from './written.ts'
 
@@ -66,16 +67,16 @@ type Generation = PromptSize & {
   readonly n: number
 }
 
+type Wishing = Written & { readonly wishes: readonly Wish[] }
+
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
-const generating = (facts: Generation, parsed: Body, written: Written) => ({
-  dress: (channel: RelayChannel, sent: string) =>
-    dressed(
-      written,
-      facts.model,
-      sent,
-      channel,
-      facts.stream && !facts.includeUsage ? streamOptions(parsed) : {},
-    ),
+const generating = (facts: Generation, parsed: Body, written: Wishing) => ({
+  dress(channel: RelayChannel, sent: string, limits?: Limits) {
+    const left = leftOut(written.wishes, channel, limits)
+    const metered = facts.stream && !facts.includeUsage ? streamOptions(parsed) : {}
+    const more = left ? { ...metered, ...left.edits } : metered
+    return withWarnings(dressed(written, facts.model, sent, channel, more), left)
+  },
   readWhole: (body: Buffer, channel: RelayChannel) =>
     readWhole(body, { usageOptions: usageOptionsOf(channel) }),
   meter: (channel: RelayChannel) =>
@@ -97,9 +98,11 @@ export const chat = {
   read(parsed, bytes, desk, members): Work {
     const facts = mustRead(readChatRequest(parsed))
     const goesOn = (parsed.messages as readonly unknown[]).length > 1
-    const told = { format: openaiChat, formatOf, bytes, members, parsed, choices: facts.n, goesOn }
+    const wishes = wishesIn(parsed)
+    const told = { format: openaiChat, formatOf, bytes, members, parsed, choices: facts.n, goesOn, wishes }
     return {
       ...generation(facts, parsed, bytes),
+      ...asking(wishes),
       ...translating(told, generating(facts, parsed, told), desk),
     }
   },
@@ -111,11 +114,13 @@ export const completions = {
   skims: true,
   read(parsed, bytes, _desk, members): Work {
     const facts = mustRead(readCompletionRequest(parsed))
+    const wishes = wishesIn(parsed)
     return {
       model: facts.model,
+      ...asking(wishes),
       isStream: facts.stream,
       inputTokens: inputBound(facts),
-      ...generating(facts, parsed, { bytes, members }),
+      ...generating(facts, parsed, { bytes, members, wishes }),
       ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => facts.maxOutput * facts.choices,

@@ -52,8 +52,13 @@ export type Dressed = {
   boundsOf?(parsed: Readonly<Record<string, unknown>>): Bounds
 }
 
-/** What a channel's answers may come to, for vendors that must be told a limit. */
-export type Limits = { maxOutput(channel: RelayChannel): number }
+/** What the price of a channel says of a request; without it, a body is looked at but not sent. */
+export type Limits = {
+  /** What its answers may come to, for vendors that must be told a limit. */
+  maxOutput(channel: RelayChannel): number
+  /** What is asked for, without the services that it does not name. */
+  granted(channel: RelayChannel): When
+}
 
 /** Counts beside tokens that no answer to a request can pass. */
 export type Units = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | 'searches'>>
@@ -77,8 +82,10 @@ export type Work = {
   outputTokens(modelMaximum: number | undefined): number
   /** One call where nothing is said. */
   readonly units?: Units
-  /** What a picture is asked to be. */
+  /** What a picture is asked to be, and how a chat is asked to be served. */
   readonly asked?: When
+  /** The same as it was sent to a channel whose format may lack words for it; undefined: as it was asked. */
+  askedOn?(channel: RelayChannel): When | undefined
   /** What is owed where a provider tells nothing; absent: the counted tokens of one call. */
   counted?(outputTokens: number): Usage
   /** What an attempt that nobody answers may have used up; absent: what is counted without any output. */

@@ -1,3 +1,4 @@
+import type { When } from '../../domain/price.ts'
 import { eventsOf } from '../../formats/answer.ts'
 import { boundsOf } from '../../formats/facts.ts'
 import { fittedNames, restoringNames, withFittedNames, withOwnNames } from '../../formats/fitted-names.ts'
@@ -14,6 +15,7 @@ import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import type { RelayChannel } from '../catalog.ts'
 import { jsonAnswer, parsedAnswer, reading } from './carry.ts'
 import type { Desk, Dressed, Limits, WholeReading, Work } from './operation.ts'
+import { askedIn, leftOut, type Wish, wishesIn } from './services.ts'
 import { type Body, mustRead, type Written } from './written.ts'
 
 /** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
@@ -39,6 +41,7 @@ export type Told = Written & {
   readonly parsed: Body
   readonly address?: Address | undefined
   readonly choices: number
+  readonly wishes: readonly Wish[]
   /** There are answers in it, which may have brought the proofs of a vendor. */
   readonly goesOn: boolean
 }
@@ -65,17 +68,29 @@ function bringsRefused({ format, bytes, goesOn }: Told, { provider }: RelayChann
 }
 
 /** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
-export function translating(told: Told, native: Native, { ambience }: Desk): Native {
+export function translating(
+  told: Told,
+  native: Native,
+  { ambience }: Desk,
+): Native & Required<Pick<Work, 'askedOn'>> {
   const { format: client, bytes, formatOf } = told
   // Which channels were asked in another format: their answers come in it.
   let foreign: Map<number, Outbound> | undefined
   let decoded: ChatRequest | undefined
+  // How they were asked to serve it, where the client cares.
+  let services: Map<number, When> | undefined
 
   function request(): ChatRequest {
     // Of a long body the parsed form lacks the long texts.
     const parsed = bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : told.parsed
     decoded ??= mustRead(client.decodeRequest(parsed, told.address))
     return decoded
+  }
+
+  /** The request that an answer tells of: a service that was not asked for is none of its wishes. */
+  function answered({ id }: RelayChannel): ChatRequest {
+    const { serviceTier: _, ...usual } = request()
+    return services?.get(id)?.service_tier === undefined ? usual : request()
   }
 
   /** Only where answers are translated as well can names be turned back. */
@@ -88,11 +103,21 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       { ...named, model: sent },
       { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
     )
-    const special = channel.provider.bodies?.[upstream.name as FormatName]
+    const fixed = channel.provider.bodies?.[upstream.name as FormatName]
+    const wishes = wishesIn(body)
+    const left = leftOut(wishes, channel, limits)
+    if (told.wishes.length > 0) {
+      services ??= new Map()
+      services.set(channel.id, askedIn(wishes.filter(({ name }) => !(left && name in left.edits))))
+    }
+    const lost = [
+      ...(warnings.length > 0 ? [warningsHeader(warnings)] : []),
+      ...(left ? [left.warnings] : []),
+    ]
     return {
-      body: Buffer.from(JSON.stringify({ ...body, ...special, ...channel.override.members })),
+      body: Buffer.from(JSON.stringify({ ...body, ...left?.edits, ...fixed, ...channel.override.members })),
       ...(headers && { headers }),
-      ...(warnings.length > 0 && { warnings: [warningsHeader(warnings)] }),
+      ...(lost.length > 0 && { warnings: lost }),
       boundsOf,
     }
   }
@@ -103,6 +128,7 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       const isForeign = name !== client.name || isOfAnotherDialect(told, channel)
       // A channel may be asked a second time, in another format.
       foreign?.delete(channel.id)
+      services?.delete(channel.id)
       if (!isForeign && !bringsRefused(told, channel)) return native.dress(channel, sent, limits)
       const upstream = outboundOf(name ?? '')
       // Such a channel is passed over before anything goes there.
@@ -113,6 +139,7 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       }
       return encode(upstream, channel, sent, limits)
     },
+    askedOn: channel => services?.get(channel.id),
     readWhole(body, channel, more) {
       const upstream = foreign?.get(channel.id)
       if (upstream === undefined) return native.readWhole(body, channel, more)
@@ -121,7 +148,7 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
         if ('fault' in answer) return answer
         const named = withOwnNames(answer.answer, namesFor(upstream, channel))
         const written = (told: ChatAnswer) =>
-          jsonAnswer(client.encodeAnswer(told, { ambience, request: request() }))
+          jsonAnswer(client.encodeAnswer(told, { ambience, request: answered(channel) }))
         // Where the provider tells no usage, the client is told what was counted.
         const isTold = named.usage !== undefined
         return {
@@ -136,7 +163,7 @@ export function translating(told: Told, native: Native, { ambience }: Desk): Nat
       return createTranslatingMeter({
         decoder: upstream.createStreamDecoder({ ambience, choices: told.choices, ...usageOf(channel) }),
         encoder: restoringNames(
-          client.createStreamEncoder({ ambience, request: request() }),
+          client.createStreamEncoder({ ambience, request: answered(channel) }),
           namesFor(upstream, channel),
         ),
       })

@@ -1,0 +1,15 @@
+/** What a request may ask its provider to do at another price than the usual one. Nobody gets any that was not asked for. */
+export const SERVICES = ['service_tier', 'inference_geo'] as const
+export type Service = (typeof SERVICES)[number]
+
+/** Other words for what every request gets. */
+const USUAL: Readonly<Record<Service, readonly string[]>> = {
+  service_tier: ['auto', 'default', 'standard', 'standard_only', 'on_demand', 'unspecified'],
+  inference_geo: ['global'],
+}
+
+export const isUsual = (service: Service, value: string): boolean => USUAL[service].includes(value)
+
+/** Services that no vendor takes more for than for the usual one. */
+export const isNeverDearer = (service: Service, value: string): boolean =>
+  service === 'service_tier' && value === 'flex'

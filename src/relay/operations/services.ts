@@ -1,0 +1,82 @@
+import type { When } from '../../domain/price.ts'
+import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
+import { boundsOf } from '../../formats/facts.ts'
+import { member } from '../../formats/openai/value.ts'
+import { warningsHeader } from '../../formats/warnings.ts'
+import type { RelayChannel } from '../catalog.ts'
+import type { Dressed, Limits } from './operation.ts'
+import type { Body } from './written.ts'
+
+/** How the formats ask for another service than the usual one. Hosts may understand each other's words, so all are looked for. */
+const MEMBERS = [
+  ['service_tier', 'service_tier'],
+  ['serviceTier', 'service_tier'],
+  ['speed', 'service_tier'],
+  ['inference_geo', 'inference_geo'],
+] as const satisfies readonly (readonly [name: string, service: Service])[]
+
+/** A member of a request that asks for another service than the usual one. */
+export type Wish = { readonly name: string; readonly service: Service; readonly value: string }
+
+const NONE: readonly Wish[] = []
+
+/** What is asked for beyond the usual; nothing is made where nothing is asked for. */
+export function wishesIn(body: Body): readonly Wish[] {
+  let wishes: Wish[] | undefined
+  for (const [name, service] of MEMBERS) {
+    const given = body[name]
+    if (given === undefined || given === null) continue
+    // As a number it is how fast somebody speaks.
+    if (name === 'speed' && typeof given !== 'string') continue
+    const value = wordOf(given)
+    if (isUsual(service, value)) continue
+    wishes ??= []
+    wishes.push({ name, service, value })
+  }
+  return wishes ?? NONE
+}
+
+/** A service's name; what cannot be read is one that no price names. */
+function wordOf(given: unknown): string {
+  const word = typeof given === 'string' ? given : member(given, 'type')
+  return typeof word === 'string' ? word.toLowerCase() : ''
+}
+
+const isCheap = ({ service, value }: Wish) => isNeverDearer(service, value)
+
+/** What the request is priced by: of two wishes for the same service the dearer one. */
+export function askedIn(wishes: readonly Wish[]): When {
+  const asked: { [service in Service]?: string } = {}
+  for (const wish of [...wishes.filter(wish => !isCheap(wish)), ...wishes.filter(isCheap)])
+    asked[wish.service] ??= wish.value
+  return asked
+}
+
+/** The same as a part of the work; a plain request has no such part. */
+export const asking = (wishes: readonly Wish[]): { readonly asked?: When } =>
+  wishes.length === 0 ? {} : { asked: askedIn(wishes) }
+
+/** Wishes that a channel is not sent, as edits of the body and as words for the client. */
+export type LeftOut = { readonly edits: Readonly<Record<string, undefined>>; readonly warnings: string }
+
+/** What may cost more than the usual service and has no price: whoever asked for it would not pay for it. */
+export function leftOut(
+  wishes: readonly Wish[],
+  channel: RelayChannel,
+  limits: Limits | undefined,
+): LeftOut | undefined {
+  if (wishes.length === 0 || limits === undefined) return undefined
+  const granted = limits.granted(channel)
+  const left = wishes.filter(wish => wish.value !== granted[wish.service] && !isCheap(wish))
+  if (left.length === 0) return undefined
+  return {
+    edits: Object.fromEntries(left.map(({ name }) => [name, undefined])),
+    warnings: warningsHeader(
+      left.map(({ name }) => ({ field: name, message: 'asks for what has no price, and was left out' })),
+    ),
+  }
+}
+
+/** A body with what its client is to be told of it. */
+export const withWarnings = (body: Buffer, left: LeftOut | undefined): Buffer | Dressed =>
+  left === undefined ? body : { body, warnings: [left.warnings], boundsOf }
