@@ -113,7 +113,7 @@ describe('what a format cannot carry', () => {
 })
 
 describe('a service that has no price', () => {
-  it('reaches no provider in any format, whole or streamed, while every other byte passes', async () => {
+  it('reaches no provider in any format, whole or streamed, while the rest passes as it is', async () => {
     const vendor = await startReplay()
     try {
       const { key } = await relay.newToken()
@@ -150,6 +150,13 @@ describe('a service that has no price', () => {
         const asked = vendor.seen.slice(before)
         const which = `${path} ${JSON.stringify(body)}`
         assert.ok(asked.length > 0, which)
+        const [first] = asked
+        const { model } = first?.body ?? {}
+        if (path === '/v1/chat/completions' && model === 'gpt-4.1' && !body.stream)
+          assert.equal(
+            JSON.stringify(first?.body),
+            JSON.stringify({ ...body, model, service_tier: undefined }),
+          )
         for (const { body: sent } of asked)
           for (const name of ['service_tier', 'serviceTier', 'speed', 'inference_geo'])
             assert.equal(Object.hasOwn(sent, name), false, `${which}: ${JSON.stringify(sent)}`)

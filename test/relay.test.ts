@@ -200,6 +200,31 @@ for (const engine of ENGINES) {
           assert.equal(reply.status, 200, reply.text)
       })
 
+      it('is held for where a channel asks for a longer answer than the client', async () => {
+        const longer = await addChannel({
+          models: MODELS,
+          model_mapping: Object.fromEntries(MODELS.map(model => [model, MODEL])),
+          param_override: { max_tokens: 300 },
+          priority: 100,
+        })
+        const { key } = await newToken({ remain_quota: 2_400 })
+        const short = { ...wanted(MODELS[1], 'priority'), max_tokens: 3 }
+        const answered = async (path: string, body: unknown) => {
+          const { status, text } = await gateway.api('POST', path, body, { token: key })
+          return status === 429 ? /quota/.test(text) && 'refused' : status
+        }
+        const paths = ['/v1/chat/completions', '/v1/messages']
+        try {
+          for (const path of paths) {
+            assert.equal(await answered(path, short), 'refused', path)
+            assert.equal(await answered(path, { ...short, service_tier: 'scale' }), 200, path)
+          }
+        } finally {
+          await dropChannel(longer)
+        }
+        for (const path of paths) assert.equal(await answered(path, short), 200, path)
+      })
+
       it('is refused rather than left out where the client is strict', async () => {
         const { key } = await newToken()
         const strict = { 'x-sluice-strict': 'true' }
