@@ -25,9 +25,13 @@ describe('a lease', () => {
   /** A purse that has leased something, in front of a store that takes back when it is told to. */
   async function leased() {
     const returned: { amount: number; settle: PromiseWithResolvers<void> }[] = []
+    const asked: number[] = []
     const purses = createPurses({
       find: async () => ({ isUnlimited: false }),
-      lease: async (_account, want) => want,
+      lease: async (_account, want) => {
+        asked.push(want)
+        return want
+      },
       giveBack: (_account, amount) => {
         const settle = Promise.withResolvers<void>()
         returned.push({ amount, settle })
@@ -38,7 +42,7 @@ describe('a lease', () => {
     const purse = await purses.open(account)
     assert.ok(purse)
     await purses.ask(purse, 5)
-    return { purses, purse, returned }
+    return { purses, purse, returned, asked }
   }
 
   it('that is on its way back is waited for by everybody who recalls it', async () => {
@@ -53,6 +57,20 @@ describe('a lease', () => {
     returned[0]?.settle.resolve()
     await Promise.all([first, second])
     assert.equal(returned.length, 1)
+  })
+
+  it('that is on its way back is waited for by whoever asks for more: until then the store has none', async () => {
+    const { purses, purse, returned, asked } = await leased()
+    const before = asked.length
+    const recalled = purses.recall(account)
+    await nextTurn()
+    const more = purses.ask(purse, 1)
+    const filled = purses.fill(purse, 1, Promise.resolve())
+    await nextTurn()
+    assert.equal(asked.length, before)
+    returned[0]?.settle.resolve()
+    await Promise.all([recalled, more, filled])
+    assert.ok(asked.length > before)
   })
 
   it('that the store did not take is given back by the next who recalls it', async () => {

@@ -96,8 +96,14 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
     return (await purse.asking) && purse.edition === edition
   }
 
+  /** What is on its way back counts in the store only once it is there: asked before, the store would seem empty. */
+  async function leaseFor(purse: Purse, want: number): Promise<number> {
+    await purse.returning?.catch(() => {})
+    return lease(purse.account, want)
+  }
+
   const question = (purse: Purse, want: number) =>
-    lease(purse.account, want)
+    leaseFor(purse, want)
       .then(granted => {
         purse.lease += granted
         return granted < want
@@ -163,7 +169,7 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
       await purse.asking?.catch(() => false)
       purse.lowUntilMs = nowMs() + LOW_MS
       const missing = Math.min(amount, Number.MAX_SAFE_INTEGER) - purse.lease
-      const filled = missing > 0 ? lease(purse.account, missing) : Promise.resolve(0)
+      const filled = missing > 0 ? leaseFor(purse, missing) : Promise.resolve(0)
       purse.asking = filled
         .then(granted => {
           purse.lease += granted
