@@ -62,6 +62,9 @@ function keepCompiled(dataDir: string): void {
   enableCompileCache(process.env.NODE_COMPILE_CACHE)
 }
 
+/** Three weeks, which is as good as never. */
+const IDLE_COLLECTION_MS = 2_000_000_000
+
 /**
  * What sockets read lies outside V8's heap, and by itself V8 walks the whole heap whenever 64 MiB of that have come since
  * the last walk: half of all work where files pass. Counted with the heap, such bytes go with the young garbage.
@@ -72,7 +75,7 @@ function keepCompiled(dataDir: string): void {
  */
 const tuneV8 = () => {
   setFlagsFromString('--external-memory-accounted-in-global-limit')
-  setFlagsFromString('--memory-reducer-delay-ms=2000000000')
+  setFlagsFromString(`--memory-reducer-delay-ms=${IDLE_COLLECTION_MS}`)
 }
 
 // The gateway itself is loaded only when it is needed: a wrong setting or a word of help should not wait for it.

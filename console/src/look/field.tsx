@@ -44,6 +44,11 @@ export const TextInput = ({ className, ...rest }: ComponentProps<'input'>) => (
   <input type="text" {...rest} className={classes('control w-full aria-invalid:border-bad', className)} />
 )
 
+/** A number that has decimals and is not below zero: money, a factor. */
+export const AmountInput = (props: ComponentProps<'input'>) => (
+  <TextInput {...props} type="number" min={0} step="any" />
+)
+
 export const TextArea = ({ className, ...rest }: ComponentProps<'textarea'>) => (
   <textarea
     {...rest}

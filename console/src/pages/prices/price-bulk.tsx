@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import type { Price } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
-import { Field, TextInput } from '../../look/field.tsx'
+import { AmountInput, Field } from '../../look/field.tsx'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
@@ -46,11 +46,8 @@ function Multiply({ models, onClose }: { readonly models: readonly string[]; rea
         className="max-w-40"
       >
         {wiring => (
-          <TextInput
+          <AmountInput
             {...wiring}
-            type="number"
-            min={0}
-            step="any"
             value={factor}
             onChange={event => {
               setFactor(event.target.value)

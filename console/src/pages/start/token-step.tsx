@@ -4,7 +4,7 @@ import { useContractForm } from '../../api/form.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { FormFault } from '../../look/fault.tsx'
-import { Field, Radios, TextInput } from '../../look/field.tsx'
+import { AmountInput, Field, Radios, TextInput } from '../../look/field.tsx'
 import { unitsOfUsd } from '../../look/format.ts'
 import { NoBalance } from '../../look/no-balance.tsx'
 import { Secret } from '../../look/secret.tsx'
@@ -58,7 +58,7 @@ export function TokenStep({ token, model, onMade }: TokenStepProps) {
       />
       {form.watch('limit') === 'amount' ? (
         <Field label={t('tokens.amount')} error={errorOf('amount')}>
-          {wiring => <TextInput {...wiring} {...form.register('amount')} type="number" min={0} step="any" />}
+          {wiring => <AmountInput {...wiring} {...form.register('amount')} />}
         </Field>
       ) : null}
       <FormFault words={fault} />

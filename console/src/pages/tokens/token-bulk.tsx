@@ -7,7 +7,7 @@ import { useAct } from '../../api/query.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { csvFile } from '../../look/csv.ts'
-import { Field, TextInput } from '../../look/field.tsx'
+import { AmountInput, Field } from '../../look/field.tsx'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import { unitsOfUsd } from '../../look/format.ts'
 import type { RowSelection } from '../../look/selection.ts'
@@ -56,14 +56,7 @@ function Raise({ count, onRaise, onClose }: RaiseProps) {
     >
       <Field label={t('tokens.amount')} help={t('tokens.raise_help')}>
         {wiring => (
-          <TextInput
-            {...wiring}
-            type="number"
-            min={0}
-            step="any"
-            value={amount}
-            onChange={event => setAmount(event.target.value)}
-          />
+          <AmountInput {...wiring} value={amount} onChange={event => setAmount(event.target.value)} />
         )}
       </Field>
     </FormDialog>

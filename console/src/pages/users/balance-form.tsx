@@ -5,7 +5,7 @@ import type { User } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
 import { Button } from '../../look/button.tsx'
 import { FormFault } from '../../look/fault.tsx'
-import { Choice, Field, TextInput } from '../../look/field.tsx'
+import { AmountInput, Choice, Field, TextInput } from '../../look/field.tsx'
 import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import { Section } from '../../look/panel.tsx'
 import { toast } from '../../look/toast.tsx'
@@ -50,9 +50,7 @@ export function BalanceForm({ user }: { readonly user: User }) {
             <option value="override">{t('users.set_mode')}</option>
           </Choice>
           <Field label={t('tokens.amount')} error={errorOf('amount')} className="w-36">
-            {wiring => (
-              <TextInput {...wiring} {...form.register('amount')} type="number" min={0} step="any" />
-            )}
+            {wiring => <AmountInput {...wiring} {...form.register('amount')} />}
           </Field>
         </div>
         <Field label={t('users.reason')} error={errorOf('reason')} help={t('users.reason_help')}>

@@ -5,7 +5,7 @@ import { call } from '../../api/client.ts'
 import type { User } from '../../api/contract.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { csvFile } from '../../look/csv.ts'
-import { Checkbox, Field, TextInput } from '../../look/field.tsx'
+import { AmountInput, Checkbox, Field, TextInput } from '../../look/field.tsx'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import type { RowSelection } from '../../look/selection.ts'
@@ -43,14 +43,7 @@ function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (g
     >
       <Field label={t('tokens.amount')}>
         {wiring => (
-          <TextInput
-            {...wiring}
-            type="number"
-            min={0}
-            step="any"
-            value={amount}
-            onChange={event => setAmount(event.target.value)}
-          />
+          <AmountInput {...wiring} value={amount} onChange={event => setAmount(event.target.value)} />
         )}
       </Field>
       <Field label={t('users.reason')} help={t('users.reason_help')}>
