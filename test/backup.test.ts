@@ -316,19 +316,19 @@ describe('an older copy of the store under newer journals', () => {
 
     const [node = ''] = readdirSync(join(ground.dataDir, 'nodes'))
     const journal = readdirSync(join(ground.dataDir, 'nodes', node)).find(name => name.endsWith('.db')) ?? ''
-    edit(join(ground.dataDir, 'nodes', node, journal), 'DELETE FROM records WHERE lsn = 4')
+    edit(join(ground.dataDir, 'nodes', node, journal), 'DELETE FROM records WHERE lsn = 3')
     const checked = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(checked.code, 0)
-    assert.match(checked.stdout, /record 4 is missing in .*0001\.db, and in the books/)
-    edit(store, 'UPDATE nodes SET applied_lsn = 3, oldest_open_lsn = 4')
+    assert.match(checked.stdout, /record 3 is missing in .*0001\.db, and in the books/)
+    edit(store, 'UPDATE nodes SET applied_lsn = 2, oldest_open_lsn = 3')
     const broken = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(broken.code, 65)
-    assert.match(broken.stdout, /BROKEN: record 4 is missing in .*0001\.db/)
+    assert.match(broken.stdout, /BROKEN: record 3 is missing in .*0001\.db/)
     const refused = await run(['start'], { env: settingsOf(ground) })
     assert.equal(refused.code, 65)
     assert.match(
       refused.stderr,
-      /^sluice: a journal is damaged: record 4 is missing in [^\n]*0001\.db[^\n]*\n$/,
+      /^sluice: a journal is damaged: record 3 is missing in [^\n]*0001\.db[^\n]*\n$/,
     )
   })
 })

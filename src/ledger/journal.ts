@@ -11,12 +11,13 @@ import {
   lookInto,
   markFollowed,
   type OpenJournal,
+  type Row,
   readSegments,
+  rowOf,
   SEGMENT_SCHEMA,
   sayGap,
   segmentPath,
   segmentsOf,
-  sumOf,
 } from './segments.ts'
 
 export type { JournalDatabase } from './segments.ts'
@@ -41,9 +42,8 @@ export class JournalError extends Error {
 const SEGMENT_RECORDS = 200_000
 const KEEP_MS = 24 * 3600 * 1000
 const KEEP_BYTES = 1024 * 1024 * 1024
-/** A record as it is written: its text is made once, when it is appended. */
-type Written = { readonly lsn: number; readonly body: string }
-type Batch = { readonly records: Written[]; readonly done: PromiseWithResolvers<void> }
+/** The records of a turn, by the number of the first: their texts are made once, when they are appended. */
+type Batch = { readonly first: number; readonly bodies: string[]; readonly done: PromiseWithResolvers<void> }
 
 /**
  * The node's own record of everything that touches money: all records of an event-loop turn in one commit. It
@@ -53,8 +53,8 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
   let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
   let nextLsn = 1
   let batch: Batch | undefined
-  /** Records the disk refused: the next commit takes them along, so that no number is ever left out. */
-  let unwritten: Written[] = []
+  /** What the disk refused: the next commit takes it along, so that no number is ever left out. */
+  let unwritten: Row[] = []
   /** Up to here nobody needs the records to bring the store up. */
   let neededAfter = 0
   let isBlank = false
@@ -111,14 +111,14 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
   function flush(): void {
     const flushing = batch
     batch = undefined
-    const records =
-      flushing && unwritten.length === 0 ? flushing.records : [...unwritten, ...(flushing?.records ?? [])]
-    if (records.length === 0) return
+    const rows = flushing ? [...unwritten, rowOf(flushing.first, flushing.bodies)] : unwritten
+    if (rows.length === 0) return
     try {
       const { db, insert } = segment
-      db.exec('BEGIN')
-      for (const { lsn, body } of records) insert.run(lsn, body, sumOf(lsn, body))
-      db.exec('COMMIT')
+      // A single row needs no more: it is a transaction by itself.
+      if (rows.length > 1) db.exec('BEGIN')
+      for (const { lsn, body, sum } of rows) insert.run(lsn, body, sum)
+      if (rows.length > 1) db.exec('COMMIT')
       unwritten = []
       flushing?.done.resolve()
     } catch (error) {
@@ -127,7 +127,7 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
       } catch {
         // There was no transaction left to undo.
       }
-      unwritten = records
+      unwritten = rows
       flushing?.done.reject(new JournalError(`the journal cannot be written: ${(error as Error).message}`))
       return
     }
@@ -170,14 +170,14 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
     /** The record's number and its text at once; the promise says when it is safe to act on it. */
     append(record: JournalRecord): { lsn: number; body: string; committed: Promise<void> } {
       if (!batch) {
-        batch = { records: [], done: Promise.withResolvers() }
+        batch = { first: nextLsn, bodies: [], done: Promise.withResolvers() }
         // A batch that nobody waits for must not end the process; whoever acts on it awaits `committed`.
         batch.done.promise.catch(() => {})
         setImmediate(flush)
       }
       const lsn = nextLsn++
       const body = JSON.stringify(record)
-      batch.records.push({ lsn, body })
+      batch.bodies.push(body)
       return { lsn, body, committed: batch.done.promise }
     },
     /** Commits what is waiting now, for whoever cannot wait for the end of the turn. */
@@ -186,8 +186,8 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
     markNeededAfter(lsn: number): void {
       neededAfter = lsn
     },
-    /** How many records wait for a disk that refused them. */
-    unwritten: () => unwritten.length,
+    /** How many records wait since the disk refused one. */
+    unwritten: () => (unwritten[0] ? nextLsn - unwritten[0].lsn : 0),
     lastLsn: () => nextLsn - 1,
     close(): void {
       flush()

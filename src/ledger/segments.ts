@@ -50,11 +50,22 @@ const FOLLOWED = 1
 
 export const SEGMENT_SCHEMA =
   'CREATE TABLE IF NOT EXISTS records (lsn INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT'
-// A commit that failed may have reached the disk all the same; the same record once more is then the same record.
+// A commit that failed may have reached the disk all the same; the same row once more is then the same row.
 export const INSERT_RECORD = 'INSERT OR IGNORE INTO records (lsn, body, sum) VALUES (?, ?, ?)'
 
-/** Binds a record to its number, so that neither can change without being noticed. */
+/** Records that were committed together: the number of the first, and their texts, a line each. */
+export type Row = { readonly lsn: number; readonly body: string; readonly sum: number }
+
+/** Binds the texts to their numbers, so that neither can change without being noticed. */
 export const sumOf = (lsn: number, body: string) => crc32(body, lsn % 2 ** 32)
+
+/** The JSON of a record has no line break in it. */
+const BETWEEN = '\n'
+
+export function rowOf(lsn: number, bodies: readonly string[]): Row {
+  const body = bodies.join(BETWEEN)
+  return { lsn, body, sum: sumOf(lsn, body) }
+}
 
 export const markFollowed = (db: JournalDatabase) => db.exec(`PRAGMA user_version = ${FOLLOWED}`)
 
@@ -67,8 +78,11 @@ export function isFollowed(db: JournalDatabase): boolean {
 export const hasRecordTable = (db: JournalDatabase) =>
   db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'records'").all().length > 0
 
+const LAST_LSN = `SELECT lsn + length(body) - length(replace(body, '${BETWEEN}', '')) AS last
+  FROM records ORDER BY lsn DESC LIMIT 1`
+
 export function lastLsnOf(db: JournalDatabase): number | undefined {
-  const [row] = db.prepare('SELECT max(lsn) AS last FROM records').all() as { last: number | null }[]
+  const [row] = db.prepare(LAST_LSN).all() as { last: number | null }[]
   return row?.last ?? undefined
 }
 
@@ -94,21 +108,23 @@ export function lookInto<T>(path: string, open: OpenJournal, look: (db: JournalD
   })
 }
 
+/** From the row that holds the number after `after`, or follows it. */
+const READ_ROWS = `SELECT lsn, body, sum FROM records
+  WHERE lsn >= coalesce((SELECT max(lsn) FROM records WHERE lsn <= ?1 + 1), 0) ORDER BY lsn`
+
 function* recordsOf(db: JournalDatabase, path: string, after: number): Generator<StoredRecord> {
-  const rows = naming(path, () =>
-    db
-      .prepare('SELECT lsn, body, sum FROM records WHERE lsn > ? ORDER BY lsn')
-      .iterate(after)
-      [Symbol.iterator](),
-  )
+  const rows = naming(path, () => db.prepare(READ_ROWS).iterate(after)[Symbol.iterator]())
   for (;;) {
     const next = naming(path, () => rows.next())
     if (next.done) return
-    const { lsn, body, sum } = next.value as StoredRecord & { sum: number }
+    const row = next.value as Row
     // A torn page may read as a row without values.
-    if (typeof body !== 'string' || sum !== sumOf(lsn, body))
-      throw new JournalDamageError(`${path}: record ${lsn} is not as it was written`)
-    yield { lsn, body }
+    if (typeof row.body !== 'string' || row.sum !== sumOf(row.lsn, row.body))
+      throw new JournalDamageError(`${path}: record ${row.lsn} is not as it was written`)
+    for (const [index, body] of row.body.split(BETWEEN).entries()) {
+      const lsn = row.lsn + index
+      if (lsn > after) yield { lsn, body }
+    }
   }
 }
 

@@ -14,11 +14,12 @@ type Column = readonly [name: string, type: 'text' | 'bigint']
 export type Given = { readonly table: string; readonly inserted: string }
 
 /**
- * One change of many rows. SQLite's own thread runs it row by row, PostgreSQL takes all rows as one parameter: either way
- * the text stays the same whatever their number, so it is prepared once.
+ * One change of many rows. SQLite's own thread runs it row by row, or some rows at once where it inserts them; PostgreSQL
+ * takes all rows as one parameter. Either way the texts stay the same whatever their number, so they are prepared once.
  */
 export type Change = {
   readonly statement: (given: Given) => string
+  readonly isInsert?: true
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly Value[])[]
   /**
@@ -123,6 +124,7 @@ function insert(table: string, columns: readonly Column[], rows: Change['rows'],
   const names = columns.map(([name]) => name).join(', ')
   return {
     statement: given => `insert into ${table} (${names}) ${given.inserted} ${onConflict}`,
+    isInsert: true,
     columns,
     rows,
   }
@@ -248,24 +250,24 @@ const LOG_COLUMNS = [
   text('other'),
 ]
 
-const logOf = ({ log, ...record }: Settled): Value[] => [
-  Math.floor(record.timeMs / 1000),
+const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: Settled): Value[] => [
+  Math.floor(timeMs / 1000),
   log.isError ? LOG_TYPE.error : LOG_TYPE.consume,
-  record.userId,
-  record.tokenId,
+  userId,
+  tokenId,
   log.tokenName,
-  record.channelId,
+  channelId,
   log.model,
   log.content,
-  record.cost,
+  cost,
   log.promptTokens,
   log.completionTokens,
   log.useTimeMs,
   log.isStream ? 1 : 0,
   log.address,
-  record.rid,
+  rid,
   log.upstreamRequestId,
-  JSON.stringify(record.overrun > 0 ? { ...log.other, overrun: record.overrun } : log.other),
+  JSON.stringify(overrun > 0 ? { ...log.other, overrun } : log.other),
 ]
 
 const QUARTER_HOUR_S = 900
@@ -283,14 +285,14 @@ const GROWN = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name} + exclude
 /** Sums by quarter hour, which stay when usage rows go. */
 function addRollups(settled: readonly Settled[]): Change {
   const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
-  for (const { log, ...record } of settled) {
-    const bucket = Math.floor(record.timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
-    const key = [bucket, record.userId, record.tokenId, record.channelId, log.model]
-    const added = [1, log.isError ? 1 : 0, log.promptTokens, log.completionTokens, record.cost]
-    const name = key.join('\n')
+  for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
+    const bucket = Math.floor(timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
+    const added = [1, log.isError ? 1 : 0, log.promptTokens, log.completionTokens, cost]
+    const name = `${bucket}\n${userId}\n${tokenId}\n${channelId}\n${log.model}`
     const sum = sums.get(name)
-    if (sum) sum.counts = sum.counts.map((count, index) => count + (added[index] ?? 0))
-    else sums.set(name, { key, counts: added })
+    if (sum)
+      for (const [index, count] of added.entries()) sum.counts[index] = (sum.counts[index] ?? 0) + count
+    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts: added })
   }
   return insert(
     'rollups',
