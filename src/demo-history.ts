@@ -108,6 +108,7 @@ export async function writeHistory(books: Books, history: History): Promise<void
     const lastLsn = start + batch.length
     await books.apply(NODE, {
       settled: batch.map(record => JSON.stringify(record)),
+      afterLsn: start,
       lastLsn,
       oldestOpenLsn: lastLsn + 1,
     })

@@ -235,7 +235,8 @@ for (const engine of ENGINES) {
         },
       }
       const before = (await folds()).length
-      await books.apply('late', { settled: [JSON.stringify(record)], lastLsn: 1, oldestOpenLsn: 2 })
+      const settled = [JSON.stringify(record)]
+      await books.apply('late', { settled, afterLsn: 0, lastLsn: 1, oldestOpenLsn: 2 })
       assert.equal((await folds()).length, before - 2)
       const grown = { requests: requests + 1, cost: cost + 77 }
       const seen = async () => {

@@ -24,19 +24,21 @@ describe('a lease', () => {
 
   /** A purse that has leased something, in front of a store that takes back when it is told to. */
   async function leased() {
-    const returned: { amount: number; settle: PromiseWithResolvers<void> }[] = []
+    const returned: { amount: number; number: number; settle: PromiseWithResolvers<void> }[] = []
     const asked: number[] = []
+    let numbers = 0
     const purses = createPurses({
       find: async () => ({ isUnlimited: false }),
       lease: async (_account, want) => {
         asked.push(want)
         return want
       },
-      giveBack: (_account, amount) => {
+      giveBack: (_account, amount, number) => {
         const settle = Promise.withResolvers<void>()
-        returned.push({ amount, settle })
+        returned.push({ amount, number, settle })
         return settle.promise
       },
+      nextNumber: () => ++numbers,
       nowMs: () => 0,
     })
     const purse = await purses.open(account)
@@ -73,7 +75,7 @@ describe('a lease', () => {
     assert.ok(asked.length > before)
   })
 
-  it('that the store did not take is given back by the next who recalls it', async () => {
+  it('that the store was not heard to take is given back again by the next who recalls it, and spent by nobody', async () => {
     const { purses, purse, returned } = await leased()
     const first = assert.rejects(purses.recall(account), /unreachable/)
     const second = purses.recall(account)
@@ -81,7 +83,9 @@ describe('a lease', () => {
     returned[0]?.settle.reject(new Error('unreachable'))
     await first
     await nextTurn()
-    assert.deepEqual([returned.length, returned[1]?.amount], [2, returned[0]?.amount])
+    const told = returned.map(({ amount, number }) => ({ amount, number }))
+    assert.deepEqual(told, [told[0], told[0]])
+    assert.ok(!purses.covers(purse, 1))
     returned[1]?.settle.resolve()
     await second
     assert.equal(purse.lease, 0)
@@ -235,6 +239,67 @@ for (const engine of ENGINES) {
       await settle(await ledger.hold(asking(payer, 10)), 1)
       await ledger.close()
       assert.equal((await left(payer)).requests, 1)
+    })
+
+    it('has everything once where the store did what nobody heard of', async () => {
+      const books = createBooks(gateway.db, engine)
+      const unheard: string[] = []
+      /** Every other answer is lost, though what it tells of was done. */
+      const deaf = <Given extends unknown[], Answer>(
+        name: string,
+        act: (...given: Given) => Promise<Answer>,
+      ) => {
+        let isHeard = true
+        return async (...given: Given): Promise<Answer> => {
+          const answer = await act(...given)
+          isHeard = !isHeard
+          if (isHeard) return answer
+          unheard.push(name)
+          throw new Error('the connection was cut')
+        }
+      }
+      const node = nodeDir()
+      const ledger = await open(node, {
+        lease: deaf('lease', books.lease),
+        giveBack: deaf('giveBack', books.giveBack),
+        apply: deaf('apply', books.apply),
+      })
+      const payer = await someone(100, 90)
+      const accounts = [
+        { kind: 'user', ownerId: payer.userId },
+        { kind: 'token', ownerId: payer.tokenId },
+      ] as const
+      /** As whoever is told to come back later does. */
+      const persist = async <T>(act: () => Promise<T>, tries = 5): Promise<T> =>
+        act().catch(error => (tries > 1 ? persist(act, tries - 1) : Promise.reject(error)))
+      for (let round = 1; round <= 5; round++) {
+        await settle(await persist(() => ledger.hold(asking(payer, 10))), 3)
+        await settle(await persist(() => ledger.hold(asking(payer, 10))), 4)
+        // What comes between a try that failed and the next is no part of it.
+        await ledger.barrier().catch(() => {})
+        await settle(await persist(() => ledger.hold(asking(payer, 10))), 1)
+        for (const account of accounts) await persist(() => ledger.surrender(account))
+        const spent = 8 * round
+        assert.deepEqual(await left(payer), {
+          user: 100 - spent,
+          userUsed: spent,
+          requests: 3 * round,
+          token: 90 - spent,
+          tokenUsed: spent,
+        })
+        await mustVerify()
+      }
+      const held = await gateway.db
+        .selectFrom('leases')
+        .select('amount')
+        .where('node_id', '=', node.slice(-6))
+        .execute()
+      assert.deepEqual(
+        held.map(({ amount }) => amount),
+        [0, 0],
+      )
+      assert.deepEqual([...new Set(unheard)].sort(), ['apply', 'giveBack', 'lease'])
+      await persist(() => ledger.close())
     })
 
     it('lets an unlimited user with an unlimited token spend without a lease', async () => {

@@ -169,7 +169,9 @@ for (const engine of ENGINES) {
       const tokenId = await store.db.transaction().execute(trx => makeToken(trx, userId, 'now'))
       await sql`drop table token_names`.execute(store.db)
       await sql`create index logs_token_name on logs (token_name)`.execute(store.db)
-      await sql`delete from kysely_migration where name = '0005-token-names'`.execute(store.db)
+      for (const column of ['number', 'granted'])
+        await sql`alter table leases drop column ${sql.ref(column)}`.execute(store.db)
+      await sql`delete from kysely_migration where name >= '0005-token-names'`.execute(store.db)
       for (const [token_id, token_name] of [
         [tokenId, 'now'],
         [tokenId, 'before'],
@@ -755,7 +757,8 @@ describe('transactions on PostgreSQL that could wait for each other', () => {
             (a, b) => ((a * (node + 2) + round) % 13) - ((b * (node + 2) + round) % 13),
           )
           const settled = shuffled.map(id => JSON.stringify(settledFor(id, `r${node}-${round}-${id}`)))
-          await books.apply(`n${node}`, { settled, lastLsn: round, oldestOpenLsn: round + 1 })
+          const place = { afterLsn: round - 1, lastLsn: round, oldestOpenLsn: round + 1 }
+          await books.apply(`n${node}`, { settled, ...place })
         }
       }),
     )

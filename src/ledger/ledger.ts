@@ -1,6 +1,6 @@
 import { Refusal } from '../domain/errors.ts'
 import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
-import type { AccountName, Books } from './books.ts'
+import type { AccountName, Batch, Books } from './books.ts'
 import type { Journal } from './journal.ts'
 import { patience } from './patience.ts'
 import { createPurses, type Purse } from './purses.ts'
@@ -49,6 +49,8 @@ const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 256
 /** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */
 const MAX_UNAPPLIED = 200_000
+/** So many changes of leases a process may make before another that has the node would number its own like them. */
+const CHANGES_A_LIFE = 2 ** 32
 /** So many records may wait for a disk that refuses them. */
 const MAX_UNWRITTEN = 10_000
 const ASK_TIMEOUT_MS = 1_000
@@ -70,31 +72,43 @@ const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
 export async function openLedger({ nodeId, journal, books, neighbours, nowMs, onFailure }: LedgerDeps) {
   const purses = createPurses({
     find: account => books.findAccount(account),
-    lease: (account, want) => books.lease(nodeId, account, want),
-    giveBack: (account, amount) => books.giveBack(nodeId, account, amount),
+    lease: (account, want, number) => books.lease(nodeId, account, want, number),
+    giveBack: (account, amount, number) => books.giveBack(nodeId, account, amount, number),
+    nextNumber: () => ++lastNumber,
     nowMs,
   })
   const rounds = createRounds({ purses, neighbours })
   let unapplied: { lsn: number; body: string }[] = []
+  /** On its way into the store. */
+  let batch: Batch | undefined
   let applying: Promise<void> | undefined
   /** Where running requests began, oldest first: recovery reads from there. */
   const openLsns = new Set<number>()
 
   const onLost = (what: string) =>
     onFailure(new JournalDamageError(what), 'records in the books are gone from the journal')
-  await recover({ nodeId, journal, books, nowMs, onLost })
+  const recovered = await recover({ nodeId, journal, books, nowMs, onLost })
+  let { appliedLsn } = recovered
+  let lastNumber = recovered.epoch * CHANGES_A_LIFE
+
+  function nextBatch(): Batch {
+    const records = unapplied.slice(0, MAX_BATCH)
+    const lastLsn = records.at(-1)?.lsn ?? appliedLsn
+    const [oldestOpenLsn = lastLsn + 1] = openLsns
+    return { settled: records.map(({ body }) => body), afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
+  }
 
   /** Applies what is settled so far, in order, at most a batch a transaction. */
   async function applyAll(): Promise<void> {
     while (unapplied.length > 0) {
-      const batch = unapplied.slice(0, MAX_BATCH)
-      const last = batch.at(-1)
-      if (!last) return
-      const [oldestOpen = last.lsn + 1] = openLsns
-      const settled = batch.map(({ body }) => body)
-      await books.apply(nodeId, { settled, lastLsn: last.lsn, oldestOpenLsn: oldestOpen })
-      unapplied = unapplied.slice(batch.length)
-      journal.markNeededAfter(Math.min(last.lsn, oldestOpen - 1))
+      // One that failed may be in the store all the same: it goes again as it was, or some of it would be in twice.
+      batch ??= nextBatch()
+      const { settled, lastLsn, oldestOpenLsn } = batch
+      await books.apply(nodeId, batch)
+      batch = undefined
+      appliedLsn = lastLsn
+      unapplied = unapplied.slice(settled.length)
+      journal.markNeededAfter(Math.min(lastLsn, oldestOpenLsn - 1))
     }
   }
 

@@ -11,20 +11,27 @@ export type Purse = {
   held: number
   lastUsedMs: number
   asking: Promise<boolean> | undefined
-  /** On its way back into the store. */
-  returning: Promise<void> | undefined
+  /** When the last word to the store has been answered, or has failed: only then is the next one said. */
+  spoken: Promise<void> | undefined
+  /** What the store was told, and of which nobody heard whether it was done. */
+  unheard: Word | undefined
   /** Counts changes of the account in the store. */
   edition: number
   /** Until then nothing is leased ahead: a neighbour needed what was free. */
   lowUntilMs: number
 }
 
+/** A change of a lease. The store does it once, whatever its number was told before and is told again. */
+type Word = { readonly kind: 'lease' | 'give back'; readonly amount: number; readonly number: number }
+
 export type PurseDeps = {
   /** Undefined: there is no such account. */
   find(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
   /** Leases up to `want` from the account; answers how much it got. */
-  lease(account: AccountName, want: number): Promise<number>
-  giveBack(account: AccountName, amount: number): Promise<void>
+  lease(account: AccountName, want: number, number: number): Promise<number>
+  giveBack(account: AccountName, amount: number, number: number): Promise<void>
+  /** Larger than any before it, in this process and in those that had the node before. */
+  nextNumber(): number
   nowMs(): number
 }
 
@@ -36,7 +43,7 @@ const FORGET_MS = 60_000
 
 const nameOf = ({ kind, ownerId }: AccountName) => `${kind}:${ownerId}`
 
-export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
+export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: PurseDeps) {
   const purses = new Map<string, Purse>()
   const opening = new Map<string, Promise<Purse | undefined>>()
 
@@ -50,7 +57,8 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
       held: 0,
       lastUsedMs: nowMs(),
       asking: undefined,
-      returning: undefined,
+      spoken: undefined,
+      unheard: undefined,
       edition: 0,
       lowUntilMs: 0,
     }
@@ -66,7 +74,8 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
     held: 0,
     lastUsedMs: 0,
     asking: undefined,
-    returning: undefined,
+    spoken: undefined,
+    unheard: undefined,
     edition: 0,
     lowUntilMs: 0,
   }
@@ -96,38 +105,52 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
     return (await purse.asking) && purse.edition === edition
   }
 
-  /** What is on its way back counts in the store only once it is there: asked before, the store would seem empty. */
-  async function leaseFor(purse: Purse, want: number): Promise<number> {
-    await purse.returning?.catch(() => {})
-    return lease(purse.account, want)
+  async function say(purse: Purse, word: Word): Promise<number> {
+    purse.unheard = word
+    const { account } = purse
+    let granted = 0
+    if (word.kind === 'lease') granted = await lease(account, word.amount, word.number)
+    else await giveBack(account, word.amount, word.number)
+    purse.unheard = undefined
+    purse.lease += granted
+    return granted
   }
+
+  /**
+   * Changes the lease in the store, one change after the other: asked while some is on its way back, the store would seem
+   * empty. A change of which nobody heard is said again first, as it was: it may have been made, and must not be made
+   * twice. What was to be given back is nobody's until that is known.
+   */
+  async function change(purse: Purse, next: () => Omit<Word, 'number'> | undefined): Promise<number> {
+    const before = purse.spoken
+    const { promise, resolve } = Promise.withResolvers<void>()
+    purse.spoken = promise
+    try {
+      await before
+      if (purse.unheard) await say(purse, purse.unheard)
+      const word = next()
+      return word ? await say(purse, { ...word, number: nextNumber() }) : 0
+    } finally {
+      resolve()
+    }
+  }
+
+  const leaseFor = (purse: Purse, want: number) => change(purse, () => ({ kind: 'lease', amount: want }))
 
   const question = (purse: Purse, want: number) =>
     leaseFor(purse, want)
-      .then(granted => {
-        purse.lease += granted
-        return granted < want
-      })
+      .then(granted => granted < want)
       .finally(() => {
         purse.asking = undefined
       })
 
   async function returnLease(purse: Purse): Promise<void> {
     await purse.asking?.catch(() => false)
-    // What somebody else gives back counts only once it is in the store; where that failed it is tried again here.
-    while (purse.returning) await purse.returning.catch(() => {})
-    const amount = purse.lease
-    if (amount === 0) return
-    purse.lease = 0
-    purse.returning = giveBack(purse.account, amount)
-      .catch(error => {
-        purse.lease += amount
-        throw error
-      })
-      .finally(() => {
-        purse.returning = undefined
-      })
-    await purse.returning
+    await change(purse, () => {
+      const amount = purse.lease
+      purse.lease = 0
+      return amount === 0 ? undefined : { kind: 'give back', amount }
+    })
   }
 
   return {
@@ -171,10 +194,7 @@ export function createPurses({ find, lease, giveBack, nowMs }: PurseDeps) {
       const missing = Math.min(amount, Number.MAX_SAFE_INTEGER) - purse.lease
       const filled = missing > 0 ? leaseFor(purse, missing) : Promise.resolve(0)
       purse.asking = filled
-        .then(granted => {
-          purse.lease += granted
-          return used
-        })
+        .then(() => used)
         .then(() => true)
         .finally(() => {
           purse.asking = undefined

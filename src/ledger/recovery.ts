@@ -1,4 +1,4 @@
-import type { Books, Lease } from './books.ts'
+import type { Books, Lease, Opened } from './books.ts'
 import type { Journal } from './journal.ts'
 import type { AttemptRecord, Numbered, OpenRecord, SettleRecord } from './record.ts'
 
@@ -83,8 +83,14 @@ function createCover(leases: readonly Lease[]) {
 }
 
 /** Brings the store up to the journal. It may itself be killed: run again, it comes to the same books. */
-export async function recover({ nodeId, journal, books, nowMs, onLost }: RecoveryDeps): Promise<void> {
-  const { appliedLsn, oldestOpenLsn } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
+export async function recover({
+  nodeId,
+  journal,
+  books,
+  nowMs,
+  onLost,
+}: RecoveryDeps): Promise<Pick<Opened, 'appliedLsn' | 'epoch'>> {
+  const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
   // Holds may have been opened before the position and ended after it: the oldest such one is where to begin.
   const after = Math.min(oldestOpenLsn - 1, appliedLsn)
   const lost = journal.resume({ after, appliedLsn })
@@ -99,7 +105,8 @@ export async function recover({ nodeId, journal, books, nowMs, onLost }: Recover
     if (lastLsn === undefined) return
     const [oldest] = unfinished.values()
     const bodies = settled.map(({ record }) => JSON.stringify(record))
-    await books.apply(nodeId, { settled: bodies, lastLsn, oldestOpenLsn: oldest?.lsn ?? lastLsn + 1 })
+    const oldestOpen = oldest?.lsn ?? lastLsn + 1
+    await books.apply(nodeId, { settled: bodies, afterLsn: last, lastLsn, oldestOpenLsn: oldestOpen })
     settled = []
     last = lastLsn
   }
@@ -137,4 +144,5 @@ export async function recover({ nodeId, journal, books, nowMs, onLost }: Recover
   }
   journal.markNeededAfter(last)
   await books.giveBackAll(nodeId)
+  return { appliedLsn: last, epoch }
 }

@@ -1,8 +1,8 @@
 import type { Settled } from '../domain/settled.ts'
-import { applying, type Change, type Met } from './apply.ts'
+import { applying, type Change, type Met, type Position } from './apply.ts'
 import type { SQLInputValue, StatementSync } from './sqlite-open.ts'
 
-/** Called like a statement, with node, last and oldest open number, and settled requests as JSON. */
+/** Called like a statement, with the position and the settled requests, both as JSON. */
 export const APPLY_SETTLED = 'call apply_settled'
 
 type Prepare = (sql: string) => StatementSync
@@ -43,11 +43,10 @@ function run(prepare: Prepare, change: Change): Met {
 
 /** A batch in one transaction, from its first statement to its commit in one go. */
 export function applySettled(prepare: Prepare, parameters: readonly unknown[]): void {
-  const [nodeId, lastLsn, oldestOpenLsn, json] = parameters as [string, number, number, string]
-  const settled = JSON.parse(json) as Settled[]
+  const [position, settled] = parameters.map(json => JSON.parse(json as string)) as [Position, Settled[]]
   prepare('BEGIN IMMEDIATE').run()
   try {
-    const changes = applying({ nodeId, lastLsn, oldestOpenLsn }, settled)
+    const changes = applying(position, settled)
     for (let step = changes.next(); !step.done; ) step = changes.next(run(prepare, step.value))
     prepare('COMMIT').run()
   } catch (error) {

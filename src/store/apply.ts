@@ -39,6 +39,8 @@ const whole = (name: string): Column => [name, 'bigint']
 
 export type Position = {
   readonly nodeId: string
+  /** Where the store must be, or the batch is not the next one. */
+  readonly afterLsn: number
   readonly lastLsn: number
   readonly oldestOpenLsn: number
 }
@@ -49,8 +51,14 @@ export type Position = {
  */
 export function* applying(position: Position, settled: readonly Settled[]): Generator<Change, void, Met> {
   const moved = yield movePosition(position)
-  // The batch is in already: the commit of an earlier try went through although nobody heard of it.
-  if (moved.count === 0) return
+  if (moved.count === 0) {
+    const [node] = (yield readPosition(position)).rows as { at: number }[]
+    // The batch is in already: the commit of an earlier try went through although nobody heard of it.
+    if (Number(node?.at) === position.lastLsn) return
+    throw new Error(
+      `the store has ${position.nodeId} at record ${node?.at}; what follows record ${position.afterLsn} is not applied`,
+    )
+  }
   const moves = movesOf(settled)
   yield moveAccounts(moves)
   yield moveLeases(position.nodeId, moves)
@@ -113,11 +121,17 @@ const noteVideos = (settled: readonly Settled[]): Change => ({
   }),
 })
 
-const movePosition = ({ nodeId, lastLsn, oldestOpenLsn }: Position): Change => ({
+const movePosition = ({ nodeId, afterLsn, lastLsn, oldestOpenLsn }: Position): Change => ({
   statement: given => `update nodes set applied_lsn = given.last_lsn, oldest_open_lsn = given.oldest_open_lsn
-    from ${given.table} where nodes.id = given.id and nodes.applied_lsn < given.last_lsn`,
-  columns: [text('id'), whole('last_lsn'), whole('oldest_open_lsn')],
-  rows: [[nodeId, lastLsn, oldestOpenLsn]],
+    from ${given.table} where nodes.id = given.id and nodes.applied_lsn = given.after_lsn`,
+  columns: [text('id'), whole('after_lsn'), whole('last_lsn'), whole('oldest_open_lsn')],
+  rows: [[nodeId, afterLsn, lastLsn, oldestOpenLsn]],
+})
+
+const readPosition = ({ nodeId }: Position): Change => ({
+  statement: given => `select nodes.applied_lsn as at from nodes join ${given.table} on nodes.id = given.id`,
+  columns: [text('id')],
+  rows: [[nodeId]],
 })
 
 function insert(table: string, columns: readonly Column[], rows: Change['rows'], onConflict = ''): Change {

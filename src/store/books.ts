@@ -1,6 +1,6 @@
 import { CompiledQuery, sql } from 'kysely'
 import type { Settled } from '../domain/settled.ts'
-import { applying, type Change, chainOf, type Met } from './apply.ts'
+import { applying, type Change, chainOf, type Met, type Position } from './apply.ts'
 import { APPLY_SETTLED } from './apply-sqlite.ts'
 import { startChain } from './chains.ts'
 import { chunksOf } from './chunks.ts'
@@ -14,11 +14,9 @@ const REQUESTS_AT_ONCE = 500
 
 type AccountName = { readonly kind: AccountKind; readonly ownerId: number }
 
-export type SettledBatch = {
+export type SettledBatch = Omit<Position, 'nodeId'> & {
   /** Settled requests, each as JSON: they are read where they are written down. */
   readonly settled: readonly string[]
-  readonly lastLsn: number
-  readonly oldestOpenLsn: number
 }
 
 /** A change's rows as one parameter of JSON. */
@@ -38,53 +36,66 @@ async function runOnPostgres(trx: Trx, { statement, columns, rows, shared }: Cha
   return { count: Number(met.numAffectedRows ?? 0n), rows: met.rows }
 }
 
-async function applyOnPostgres(db: Db, nodeId: string, json: string, batch: SettledBatch): Promise<void> {
+async function applyOnPostgres(db: Db, position: Position, json: string): Promise<void> {
   const settled = JSON.parse(json) as Settled[]
   await transact(db, async trx => {
-    const changes = applying({ ...batch, nodeId }, settled)
+    const changes = applying(position, settled)
     for (let step = changes.next(); !step.done; ) step = changes.next(await runOnPostgres(trx, step.value))
   })
 }
 
-/** One statement, so that an account in demand is held by nobody for longer than it takes. */
-async function leaseAtOnce(
-  db: Db,
-  nodeId: string,
-  { kind, ownerId }: AccountName,
-  want: number,
-): Promise<number> {
+type LeaseName = AccountName & { readonly nodeId: string; readonly number: number }
+
+/** What a request for a lease was given, where it has been answered before. */
+async function grantedTo(db: Db, { nodeId, kind, ownerId, number }: LeaseName): Promise<number | undefined> {
+  const lease = await db
+    .selectFrom('leases')
+    .select('granted')
+    .where('node_id', '=', nodeId)
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .where('number', '>=', number)
+    .executeTakeFirst()
+  return lease?.granted
+}
+
+/**
+ * One statement, so that an account in demand is held by nobody for longer than it takes. The account is taken first, and
+ * the lease then as it stands: a statement of which nobody heard may have run, or may be running beside this one.
+ */
+async function leaseAtOnce(db: Db, name: LeaseName, want: number): Promise<number> {
+  const { nodeId, kind, ownerId, number } = name
   const { rows } = await sql<{ amount: number }>`
-    with granted as (
+    with free as (
       select greatest(0, least(${want}::bigint, credited - posted - held)) as amount from accounts
       where kind = ${kind} and owner_id = ${ownerId} for update
-    ), moved as (
-      update accounts set held = held + granted.amount from granted
-      where kind = ${kind} and owner_id = ${ownerId} and granted.amount > 0
     ), noted as (
-      insert into leases (node_id, kind, owner_id, amount)
-      select ${nodeId}::text, ${kind}::text, ${ownerId}::bigint, amount from granted where amount > 0
-      on conflict (node_id, kind, owner_id) do update set amount = leases.amount + excluded.amount
-    ) select amount from granted`.execute(db)
-  return rows[0]?.amount ?? 0
+      insert into leases (node_id, kind, owner_id, amount, number, granted)
+      select ${nodeId}::text, ${kind}::text, ${ownerId}::bigint, amount, ${number}::bigint, amount from free
+      on conflict (node_id, kind, owner_id) do update
+      set amount = leases.amount + excluded.amount, number = excluded.number, granted = excluded.granted
+      where leases.number < excluded.number returning granted
+    ), moved as (
+      update accounts set held = held + noted.granted from noted
+      where kind = ${kind} and owner_id = ${ownerId} and noted.granted > 0
+    ) select granted as amount from noted`.execute(db)
+  return rows[0]?.amount ?? (await grantedTo(db, name)) ?? 0
 }
 
 /** SQLite has one writer, who sees nothing of others until it is done. */
-const leaseInSteps = (
-  db: Db,
-  nodeId: string,
-  { kind, ownerId }: AccountName,
-  want: number,
-): Promise<number> =>
+const leaseInSteps = (db: Db, name: LeaseName, want: number): Promise<number> =>
   transact(db, async trx => {
+    const { nodeId, kind, ownerId, number } = name
+    const before = await grantedTo(trx, name)
+    if (before !== undefined) return before
     const account = await trx
       .selectFrom('accounts')
       .select(['credited', 'posted', 'held'])
       .where('kind', '=', kind)
       .where('owner_id', '=', ownerId)
       .executeTakeFirst()
-    const free = account ? account.credited - account.posted - account.held : 0
-    const granted = Math.max(0, Math.min(want, free))
-    if (granted === 0) return 0
+    if (!account) return 0
+    const granted = Math.max(0, Math.min(want, account.credited - account.posted - account.held))
     await trx
       .updateTable('accounts')
       .set(row => ({ held: row('held', '+', granted) }))
@@ -93,11 +104,11 @@ const leaseInSteps = (
       .execute()
     await trx
       .insertInto('leases')
-      .values({ node_id: nodeId, kind, owner_id: ownerId, amount: granted })
+      .values({ node_id: nodeId, kind, owner_id: ownerId, amount: granted, number, granted })
       .onConflict(conflict =>
         conflict
           .columns(['node_id', 'kind', 'owner_id'])
-          .doUpdateSet({ amount: sql<number>`leases.amount + ${granted}` }),
+          .doUpdateSet({ amount: sql<number>`leases.amount + ${granted}`, number, granted }),
       )
       .execute()
     return granted
@@ -115,9 +126,9 @@ export function createBooks(db: Db, engine: Engine) {
           .onConflict(conflict =>
             conflict.column('id').doUpdateSet({ epoch: sql<number>`nodes.epoch + 1`, started_time: time }),
           )
-          .returning(['applied_lsn', 'oldest_open_lsn'])
+          .returning(['applied_lsn', 'oldest_open_lsn', 'epoch'])
           .executeTakeFirstOrThrow()
-        return { appliedLsn: row.applied_lsn, oldestOpenLsn: row.oldest_open_lsn }
+        return { appliedLsn: row.applied_lsn, oldestOpenLsn: row.oldest_open_lsn, epoch: row.epoch }
       })
     },
 
@@ -132,23 +143,38 @@ export function createBooks(db: Db, engine: Engine) {
     },
 
     /** As much of `want` as the account has free: what is spent and leased never exceeds what was credited. */
-    lease: (nodeId: string, account: AccountName, want: number): Promise<number> =>
-      engine === 'postgres'
-        ? leaseAtOnce(db, nodeId, account, want)
-        : leaseInSteps(db, nodeId, account, want),
+    lease(nodeId: string, account: AccountName, want: number, number: number): Promise<number> {
+      const name = { ...account, nodeId, number }
+      return engine === 'postgres' ? leaseAtOnce(db, name, want) : leaseInSteps(db, name, want)
+    },
 
-    async giveBack(nodeId: string, { kind, ownerId }: AccountName, amount: number): Promise<void> {
+    async giveBack(
+      nodeId: string,
+      { kind, ownerId }: AccountName,
+      amount: number,
+      number: number,
+    ): Promise<void> {
       await transact(db, async trx => {
+        const account = trx
+          .selectFrom('accounts')
+          .select('owner_id')
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+        // Taken before the lease, as everybody takes them.
+        await (engine === 'postgres' ? account.forUpdate() : account).execute()
+        const { numUpdatedRows } = await trx
+          .updateTable('leases')
+          .set(row => ({ amount: row('amount', '-', amount), number }))
+          .where('node_id', '=', nodeId)
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+          .where('number', '<', number)
+          .executeTakeFirstOrThrow()
+        // It was heard before.
+        if (numUpdatedRows === 0n) return
         await trx
           .updateTable('accounts')
           .set(row => ({ held: row('held', '-', amount) }))
-          .where('kind', '=', kind)
-          .where('owner_id', '=', ownerId)
-          .execute()
-        await trx
-          .updateTable('leases')
-          .set(row => ({ amount: row('amount', '-', amount) }))
-          .where('node_id', '=', nodeId)
           .where('kind', '=', kind)
           .where('owner_id', '=', ownerId)
           .execute()
@@ -186,13 +212,12 @@ export function createBooks(db: Db, engine: Engine) {
       return found
     },
 
-    async apply(nodeId: string, batch: SettledBatch): Promise<void> {
-      const json = `[${batch.settled.join(',')}]`
-      if (engine === 'postgres') return applyOnPostgres(db, nodeId, json, batch)
+    async apply(nodeId: string, { settled, ...place }: SettledBatch): Promise<void> {
+      const position = { nodeId, ...place }
+      const json = `[${settled.join(',')}]`
+      if (engine === 'postgres') return applyOnPostgres(db, position, json)
       // In SQLite's own thread: a statement's way there and back would cost more than the statement.
-      await db.executeQuery(
-        CompiledQuery.raw(APPLY_SETTLED, [nodeId, batch.lastLsn, batch.oldestOpenLsn, json]),
-      )
+      await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, [JSON.stringify(position), json]))
     },
   }
 }

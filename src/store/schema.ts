@@ -278,7 +278,15 @@ type NodesTable = {
 }
 
 /** What a node may spend of an account without asking; the sum over nodes is the account's `held`. */
-type LeasesTable = { node_id: string; kind: AccountKind; owner_id: number; amount: number }
+type LeasesTable = {
+  node_id: string
+  kind: AccountKind
+  owner_id: number
+  amount: number
+  /** Of the last change that its node asked for, and what that gave if it asked for more. */
+  number: number
+  granted: number
+}
 
 /** What a provider may have billed for and nobody received: open until Root decides. */
 type SuspenseTable = {

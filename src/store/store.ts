@@ -5,6 +5,7 @@ import { books } from './migrations/0002-books.ts'
 import { videos } from './migrations/0003-videos.ts'
 import { folds } from './migrations/0004-folds.ts'
 import { tokenNames } from './migrations/0005-token-names.ts'
+import { leaseNumbers } from './migrations/0006-lease-numbers.ts'
 import { createPing, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
@@ -34,6 +35,7 @@ const MIGRATIONS = {
   '0003-videos': videos,
   '0004-folds': folds,
   '0005-token-names': tokenNames,
+  '0006-lease-numbers': leaseNumbers,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 const PING_TIMEOUT_MS = 3_000

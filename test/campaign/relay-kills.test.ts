@@ -6,23 +6,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startSimulator } from '../../simulator/server.ts'
 import { ENGINES, type EngineName } from '../support/gateway.ts'
 import {
-  childrenOf,
-  isAlive,
   launch,
-  lookInto,
   newDirectory,
   newGround,
-  type Server,
   type ServerOptions,
   settingsOf,
   startServer,
-  until,
   untilSessionsEnded,
   verifyThroughSocket,
 } from '../support/process.ts'
-import { type Accounts, breaches, LAWS, readAccounts } from '../support/relay-laws.ts'
+import { createJudge, killBy, untilAllAnswer, type Way } from '../support/relay-campaign.ts'
+import { LAWS } from '../support/relay-laws.ts'
 import { createRelayStorm } from '../support/relay-storm.ts'
-import { createDraw, type Draw } from '../support/storm.ts'
+import { createDraw } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const WORKERS = [1, 3] as const
@@ -35,37 +31,10 @@ const MOST_ANSWERS = isCampaign ? 250 : 60
 const MOST_DELAY_MS = 60
 /** About what a start takes: kills meet it anywhere. */
 const START_MS = 1_000
-const SETTLED_MS = 15_000
 
-type Way = 'worker' | 'supervisor' | 'all'
 const NOTHING_LOST = 'whatever a provider counted is in the books, paid or in doubt'
 const NOTHING_TWICE = 'no request has two entries or two usage rows, and each has both with the same cost'
 const NOTHING_HELD = 'nothing is held or leased when nothing runs'
-
-/** Kills what the way says. Answers whether the gateway has to be started again. */
-async function killBy(way: Way, server: Server, draw: Draw, count: number): Promise<boolean> {
-  const workers = childrenOf(server.pid)
-  if (way === 'worker') {
-    const one = draw.pick(workers)
-    process.kill(one, 'SIGKILL')
-    await until('the killed worker to be replaced', () => {
-      const now = childrenOf(server.pid)
-      return now.length === count && !now.includes(one) ? true : undefined
-    })
-    return false
-  }
-  if (way === 'all') for (const pid of workers) process.kill(pid, 'SIGKILL')
-  await server.kill()
-  await until('the workers to end', () => (workers.some(isAlive) ? undefined : true))
-  return true
-}
-
-/** A balance is told as exact only when every worker has brought the store up to now. */
-const untilAllAnswer = (server: Server, tokenId: number) =>
-  until('every worker to answer', async () => {
-    const { status, headers } = await server.api('GET', `/api/token/${tokenId}`)
-    return status === 200 && !headers.has('x-sluice-stale') ? true : undefined
-  })
 
 /** The middle and the worst of some times: figures to read, never judged. */
 function spread(what: string, times: readonly number[]): Record<string, number> {
@@ -102,19 +71,7 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
   const startMs: number[] = []
   const replaceMs: number[] = []
   let kills = 0
-  const read = () => lookInto(ground, store => readAccounts(store, storm.told, countFile))
-
-  /** Waits for what is under way, such as a provider's last line; then every law holds. */
-  async function judge(at: string): Promise<Accounts> {
-    const deadline = Date.now() + SETTLED_MS
-    for (;;) {
-      const accounts = await read()
-      const broken = breaches(accounts)
-      if (broken.length === 0) return accounts
-      if (Date.now() > deadline) assert.deepEqual(broken.slice(0, 20), [], at)
-      await delay(100)
-    }
-  }
+  const { read, judge } = createJudge(ground, storm, countFile)
 
   for (let round = 1; round <= KILLS; round++) {
     const way = draw.pick(ways)

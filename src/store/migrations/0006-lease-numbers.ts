@@ -1,0 +1,12 @@
+import { type ColumnDataType, type Kysely, sql } from 'kysely'
+import type { Engine } from '../schema.ts'
+
+/** Changes of a lease are numbered by the node that asks for them, so that one that is asked for again is made once. */
+export async function leaseNumbers(db: Kysely<unknown>, engine: Engine): Promise<void> {
+  const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
+  for (const name of ['number', 'granted'])
+    await db.schema
+      .alterTable('leases')
+      .addColumn(name, whole, column => column.notNull().defaultTo(sql.lit(0)))
+      .execute()
+}

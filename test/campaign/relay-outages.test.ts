@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startSimulator } from '../../simulator/server.ts'
+import {
+  launch,
+  newDirectory,
+  newGround,
+  type ServerOptions,
+  settingsOf,
+  startServer,
+  until,
+  verifyThroughSocket,
+} from '../support/process.ts'
+import { startProxy } from '../support/proxy.ts'
+import { createJudge, killBy, untilAllAnswer, type Way } from '../support/relay-campaign.ts'
+import { createRelayStorm } from '../support/relay-storm.ts'
+import { createDraw } from '../support/storm.ts'
+
+const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
+const OUTAGES = Number(process.env.SLUICE_OUTAGES ?? (isCampaign ? 40 : 3))
+/** Given to repeat a run; fixed where nobody asked for chance. */
+const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_103))
+const MOST_ANSWERS = isCampaign ? 250 : 60
+/** How long PostgreSQL is away: some longer than any lease or time-out of a statement. */
+const MOST_AWAY_MS = isCampaign ? 30_000 : 3_000
+const WORKERS = 2
+
+/** How PostgreSQL is away, and what dies meanwhile. */
+const AWAY = ['refuse', 'hang', 'cut at commit'] as const
+const MEANWHILE: readonly (Way | 'nothing')[] = ['nothing', 'worker', 'all']
+
+async function campaign(t: TestContext): Promise<void> {
+  const draw = createDraw(SEED)
+  const countFile = join(newDirectory(), 'count')
+  const simulator = await startSimulator({ countFile })
+  t.after(simulator.close)
+  const direct = await newGround('postgres')
+  const url = new URL(direct.databaseUrl ?? '')
+  const proxy = await startProxy(new URL(url))
+  t.after(() => proxy.close())
+  url.port = String(proxy.port)
+  const ground: ServerOptions = {
+    ...direct,
+    databaseUrl: url.href,
+    env: { SLUICE_WORKERS: String(WORKERS), SLUICE_DRAIN_S: '2' },
+  }
+  let server = await startServer(ground)
+  t.after(() => server.kill())
+  const storm = await createRelayStorm(draw, server, simulator.url)
+  // Read past the proxy.
+  const { judge } = createJudge(direct, storm, countFile)
+  const met: Record<string, number> = {}
+
+  for (let round = 1; round <= OUTAGES; round++) {
+    const away = AWAY[round % AWAY.length] ?? 'refuse'
+    const meanwhile = draw.pick(MEANWHILE)
+    const at = `after outage ${round} (${away}, ${meanwhile} killed), seed ${SEED}`
+    met[`${away}, ${meanwhile}`] = (met[`${away}, ${meanwhile}`] ?? 0) + 1
+    const storming = storm.blow(server.url)
+    await storming.answered(draw.whole(1, MOST_ANSWERS))
+    proxy.set(away)
+    await delay(draw.whole(0, MOST_AWAY_MS / 2))
+    const isDown = meanwhile === 'all' && (await killBy('all', server, draw, WORKERS))
+    const killed = meanwhile === 'worker' ? killBy('worker', server, draw, WORKERS) : Promise.resolve(false)
+    if (isDown) {
+      await storming.stop()
+      // Whoever starts it now is told, or waits: either may be killed again.
+      const starting = launch(['start'], { env: settingsOf(ground) })
+      await delay(draw.whole(0, MOST_AWAY_MS / 2))
+      starting.signal('SIGKILL')
+      await starting.ended
+    } else await delay(draw.whole(0, MOST_AWAY_MS / 2))
+    proxy.set('pass')
+    if (isDown) server = await startServer(ground)
+    else {
+      await killed
+      await until('the gateway to be ready again', async () =>
+        (await fetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
+      )
+      await storming.answered(10)
+      await storming.stop()
+    }
+    await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+    await judge(at)
+    const books = await verifyThroughSocket(ground)
+    assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
+    await storm.refill(server.api)
+  }
+
+  assert.equal((await server.stop()).code, 0)
+  await simulator.close()
+  const { told, entries, doubts } = await judge(`after the last, seed ${SEED}`)
+  const codes = Map.groupBy(told, ({ code, ending }) => code ?? ending)
+  const figures = {
+    ...met,
+    requests: told.length,
+    ...Object.fromEntries([...codes].map(([code, each]) => [code, each.length])),
+    entries: entries.length,
+    doubts: doubts.length,
+  }
+  const line = `outages, seed ${SEED}: ${Object.entries(figures)
+    .map(([what, figure]) => `${what} ${figure}`)
+    .join(', ')}`
+  t.diagnostic(line)
+  if (isCampaign) console.log(line)
+}
+
+describe('PostgreSQL that goes away under load', () => {
+  it('leaves books that clients and provider agree with, whoever dies meanwhile', campaign)
+})

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { childrenOf, isAlive, lookInto, type Server, type ServerOptions, until } from './process.ts'
+import { type Accounts, breaches, readAccounts } from './relay-laws.ts'
+import type { RelayStorm } from './relay-storm.ts'
+import type { Draw } from './storm.ts'
+
+const SETTLED_MS = 15_000
+
+export type Way = 'worker' | 'supervisor' | 'all'
+
+/** Kills what the way says. Answers whether the gateway has to be started again. */
+export async function killBy(way: Way, server: Server, draw: Draw, count: number): Promise<boolean> {
+  const workers = childrenOf(server.pid)
+  if (way === 'worker') {
+    const one = draw.pick(workers)
+    process.kill(one, 'SIGKILL')
+    await until('the killed worker to be replaced', () => {
+      const now = childrenOf(server.pid)
+      return now.length === count && !now.includes(one) ? true : undefined
+    })
+    return false
+  }
+  if (way === 'all') for (const pid of workers) process.kill(pid, 'SIGKILL')
+  await server.kill()
+  await until('the workers to end', () => (workers.some(isAlive) ? undefined : true))
+  return true
+}
+
+/** A balance is told as exact only when every worker has brought the store up to now. */
+export const untilAllAnswer = (server: Server, tokenId: number) =>
+  until('every worker to answer', async () => {
+    const { status, headers } = await server.api('GET', `/api/token/${tokenId}`)
+    return status === 200 && !headers.has('x-sluice-stale') ? true : undefined
+  })
+
+/** Reads the books from beside the gateway, and judges them. */
+export function createJudge(ground: ServerOptions, { told }: Pick<RelayStorm, 'told'>, countFile: string) {
+  const read = () => lookInto(ground, store => readAccounts(store, told, countFile))
+  return {
+    read,
+    /** Waits for what is under way, such as a provider's last line; then every law holds. */
+    async judge(at: string): Promise<Accounts> {
+      const deadline = Date.now() + SETTLED_MS
+      for (;;) {
+        const accounts = await read()
+        const broken = breaches(accounts)
+        if (broken.length === 0) return accounts
+        if (Date.now() > deadline) assert.deepEqual(broken.slice(0, 20), [], at)
+        await delay(100)
+      }
+    },
+  }
+}
