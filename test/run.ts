@@ -24,6 +24,7 @@ const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('te
 /** Files that take longest begin first, so that none of them runs alone at the end. */
 const LONGEST = [
   'console-pages',
+  'relay-outages',
   'start',
   'bad-bodies',
   'relay-points',

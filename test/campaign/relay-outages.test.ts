@@ -14,13 +14,13 @@ import {
   until,
   verifyThroughSocket,
 } from '../support/process.ts'
-import { startProxy } from '../support/proxy.ts'
+import { startProxy, type Trouble } from '../support/proxy.ts'
 import { createJudge, killBy, untilAllAnswer, type Way } from '../support/relay-campaign.ts'
 import { createRelayStorm } from '../support/relay-storm.ts'
 import { createDraw } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
-const OUTAGES = Number(process.env.SLUICE_OUTAGES ?? (isCampaign ? 40 : 3))
+const OUTAGES = Number(process.env.SLUICE_OUTAGES ?? (isCampaign ? 40 : 4))
 /** Given to repeat a run; fixed where nobody asked for chance. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_103))
 const MOST_ANSWERS = isCampaign ? 250 : 60
@@ -29,7 +29,7 @@ const MOST_AWAY_MS = isCampaign ? 30_000 : 3_000
 const WORKERS = 2
 
 /** How PostgreSQL is away, and what dies meanwhile. */
-const AWAY = ['refuse', 'hang', 'cut at commit'] as const
+const AWAY: readonly Trouble[] = ['cut at commit', 'stall', 'refuse', 'hang']
 const MEANWHILE: readonly (Way | 'nothing')[] = ['nothing', 'worker', 'all']
 
 async function campaign(t: TestContext): Promise<void> {
@@ -54,36 +54,51 @@ async function campaign(t: TestContext): Promise<void> {
   const { judge } = createJudge(direct, storm, countFile)
   const met: Record<string, number> = {}
 
-  for (let round = 1; round <= OUTAGES; round++) {
-    const away = AWAY[round % AWAY.length] ?? 'refuse'
-    const meanwhile = draw.pick(MEANWHILE)
-    const at = `after outage ${round} (${away}, ${meanwhile} killed), seed ${SEED}`
-    met[`${away}, ${meanwhile}`] = (met[`${away}, ${meanwhile}`] ?? 0) + 1
+  /** One outage with a storm in it; somebody dies meanwhile, or nobody. */
+  async function suffer(away: Trouble, meanwhile: Way | 'nothing'): Promise<void> {
     const storming = storm.blow(server.url)
-    await storming.answered(draw.whole(1, MOST_ANSWERS))
-    proxy.set(away)
-    await delay(draw.whole(0, MOST_AWAY_MS / 2))
-    const isDown = meanwhile === 'all' && (await killBy('all', server, draw, WORKERS))
-    const killed = meanwhile === 'worker' ? killBy('worker', server, draw, WORKERS) : Promise.resolve(false)
-    if (isDown) {
-      await storming.stop()
-      // Whoever starts it now is told, or waits: either may be killed again.
-      const starting = launch(['start'], { env: settingsOf(ground) })
+    try {
+      await storming.answered(draw.whole(1, MOST_ANSWERS))
+      proxy.set(away)
       await delay(draw.whole(0, MOST_AWAY_MS / 2))
-      starting.signal('SIGKILL')
-      await starting.ended
-    } else await delay(draw.whole(0, MOST_AWAY_MS / 2))
-    proxy.set('pass')
-    if (isDown) server = await startServer(ground)
-    else {
-      await killed
+      if (meanwhile === 'all') {
+        await killBy('all', server, draw, WORKERS)
+        await storming.stop()
+        // Whoever starts it now is told, or waits: either may be killed again.
+        const starting = launch(['start'], { env: settingsOf(ground) })
+        await delay(draw.whole(0, MOST_AWAY_MS / 2))
+        starting.signal('SIGKILL')
+        await starting.ended
+        proxy.set('pass')
+        server = await startServer(ground)
+        return
+      }
+      const replaced = meanwhile === 'worker' ? killBy('worker', server, draw, WORKERS) : undefined
+      await delay(draw.whole(0, MOST_AWAY_MS / 2))
+      proxy.set('pass')
+      await replaced
       await until('the gateway to be ready again', async () =>
         (await fetch(`${server.origin}/readyz`)).status === 200 ? true : undefined,
       )
       await storming.answered(10)
+    } finally {
       await storming.stop()
     }
-    await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+  }
+
+  for (let round = 1; round <= OUTAGES; round++) {
+    const away = AWAY[round % AWAY.length] ?? 'stall'
+    const meanwhile = draw.pick(MEANWHILE)
+    const what = `${away}, ${meanwhile}`
+    const at = `after outage ${round} (${what} killed), seed ${SEED}`
+    met[what] = (met[what] ?? 0) + 1
+    try {
+      await suffer(away, meanwhile)
+      await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+    } catch (error) {
+      const said = server.lines().filter(({ level }) => level === 'error' || level === 'fatal')
+      throw new Error(`${at}; it said last: ${JSON.stringify(said.slice(-5))}`, { cause: error })
+    }
     await judge(at)
     const books = await verifyThroughSocket(ground)
     assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)

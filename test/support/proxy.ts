@@ -4,12 +4,17 @@ import { connect, createServer, type Socket } from 'node:net'
 const COMMIT = Buffer.from('commit\0')
 
 /**
- * Stands between a server and its database, and can be told to break: to refuse connections, to pass on nothing, or to cut a
- * connection as soon as a commit was answered, before anybody hears of it.
+ * Stands between a server and its database, and can be told to break: to refuse connections, to pass on nothing, to keep
+ * what is said until it passes again, whoever has left meanwhile, or to cut a connection as soon as a commit was answered,
+ * before anybody hears of it.
  */
+export type Trouble = 'refuse' | 'hang' | 'stall' | 'cut at commit'
+
 export async function startProxy(target: URL) {
   const sockets = new Set<Socket>()
-  let mode: 'pass' | 'refuse' | 'hang' | 'cut at commit' = 'pass'
+  /** Says what was kept. */
+  const stalled = new Set<() => void>()
+  let mode: 'pass' | Trouble = 'pass'
   const server = createServer(client => {
     sockets.add(client)
     client.on('error', () => {})
@@ -17,12 +22,24 @@ export async function startProxy(target: URL) {
     const upstream = connect(Number(target.port), target.hostname)
     sockets.add(upstream)
     let isCommitting = false
+    let kept: Buffer[] = []
+    const sayKept = () => {
+      for (const bytes of kept) upstream.write(bytes)
+      kept = []
+      stalled.delete(sayKept)
+      if (client.destroyed) upstream.end()
+    }
     upstream.on('error', () => client.destroy())
-    client.on('close', () => upstream.destroy())
+    client.on('close', () => {
+      if (kept.length === 0) upstream.destroy()
+    })
     upstream.on('close', () => client.destroy())
     client.on('data', (bytes: Buffer) => {
       isCommitting = mode === 'cut at commit' && bytes.includes(COMMIT)
-      if (mode !== 'hang') upstream.write(bytes)
+      if (mode === 'stall') {
+        kept.push(bytes)
+        stalled.add(sayKept)
+      } else if (mode !== 'hang') upstream.write(bytes)
     })
     upstream.on('data', (bytes: Buffer) => {
       if (isCommitting) client.destroy()
@@ -40,6 +57,7 @@ export async function startProxy(target: URL) {
     set(next: typeof mode): void {
       mode = next
       if (mode === 'refuse') cut()
+      if (mode === 'pass') for (const sayKept of [...stalled]) sayKept()
     },
     close(): void {
       cut()
