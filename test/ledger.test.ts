@@ -75,6 +75,21 @@ describe('a lease', () => {
     assert.ok(asked.length > before)
   })
 
+  it('that cannot be had for somebody who waits ends nothing but that', async () => {
+    const { purses, purse, returned } = await leased()
+    const recalled = assert.rejects(purses.recall(account), /unreachable/)
+    await nextTurn()
+    const filled = assert.rejects(purses.fill(purse, 1, Promise.resolve()), /still unreachable/)
+    returned[0]?.settle.reject(new Error('unreachable'))
+    await recalled
+    await nextTurn()
+    returned[1]?.settle.reject(new Error('still unreachable'))
+    // A rejection that nobody hears would end the test, as it would the process.
+    await filled
+    await nextTurn()
+    assert.equal(purse.asking, undefined)
+  })
+
   it('that the store was not heard to take is given back again by the next who recalls it, and spent by nobody', async () => {
     const { purses, purse, returned } = await leased()
     const first = assert.rejects(purses.recall(account), /unreachable/)

@@ -199,6 +199,8 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
         .finally(() => {
           purse.asking = undefined
         })
+      // Often nobody waits for it; that it failed is heard below.
+      purse.asking.catch(() => {})
       await filled
     },
     /** After an account was changed in the store: whether it is limited may be news. */

@@ -97,7 +97,12 @@ async function campaign(t: TestContext): Promise<void> {
       await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
     } catch (error) {
       const said = server.lines().filter(({ level }) => level === 'error' || level === 'fatal')
-      throw new Error(`${at}; it said last: ${JSON.stringify(said.slice(-5))}`, { cause: error })
+      throw new Error(
+        `${at}; it said last: ${JSON.stringify(said.slice(-5))} ${server.stderr().slice(-2_000)}`,
+        {
+          cause: error,
+        },
+      )
     }
     await judge(at)
     const books = await verifyThroughSocket(ground)
