@@ -206,15 +206,17 @@ function createFollower() {
 
 /** SQLite: the journal's databases and the store's, on whatever thread they are. */
 function watchSqlite(): void {
-  const waiting = new Map<string, Set<string>>()
+  /** Kinds of records in journals whose transactions are open; a statement outside of one is committed with its own end. */
+  const open = new Map<string, Set<string>>()
   const follower = createFollower()
   watchStatements((path, text, values, run) => {
     if (JOURNAL.test(path)) {
-      const kinds = waiting.get(path) ?? new Set<string>()
+      if (/^\s*begin\b/i.test(text)) open.set(path, new Set())
+      const kinds = open.get(path) ?? new Set<string>()
       for (const kind of recordsIn(values)) kinds.add(kind)
-      waiting.set(path, kinds)
-      if (!/^\s*(commit|end)\b/i.test(text)) return run()
-      waiting.delete(path)
+      const isEnd = /^\s*(commit|end|rollback)\b/i.test(text)
+      if (open.has(path) && !isEnd) return run()
+      open.delete(path)
       return committing([...kinds], run)
     }
     if (!path.endsWith('sluice.db')) return run()
