@@ -26,6 +26,7 @@ describe('a lease', () => {
   async function leased() {
     const returned: { amount: number; number: number; settle: PromiseWithResolvers<void> }[] = []
     const asked: number[] = []
+    const clock = { nowMs: 0 }
     let numbers = 0
     const purses = createPurses({
       find: async () => ({ isUnlimited: false }),
@@ -39,12 +40,12 @@ describe('a lease', () => {
         return settle.promise
       },
       nextNumber: () => ++numbers,
-      nowMs: () => 0,
+      nowMs: () => clock.nowMs,
     })
     const purse = await purses.open(account)
     assert.ok(purse)
     await purses.ask(purse, 5)
-    return { purses, purse, returned, asked }
+    return { purses, purse, returned, asked, clock }
   }
 
   it('that is on its way back is waited for by everybody who recalls it', async () => {
@@ -73,6 +74,19 @@ describe('a lease', () => {
     returned[0]?.settle.resolve()
     await Promise.all([recalled, more, filled])
     assert.ok(asked.length > before)
+  })
+
+  it('is not forgotten while somebody asks for more, however long nobody had', async () => {
+    const { purses, purse, returned, clock } = await leased()
+    clock.nowMs = 120_000
+    const swept = purses.sweep()
+    await nextTurn()
+    assert.equal(purses.open(account), purse)
+    const more = purses.ask(purse, 5)
+    returned[0]?.settle.resolve()
+    await Promise.all([swept, more])
+    assert.equal(purses.open(account), purse)
+    assert.ok(purses.covers(purse, 5))
   })
 
   it('that cannot be had for somebody who waits ends nothing but that', async () => {

@@ -85,7 +85,10 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
     if (account.kind === 'token' && account.ownerId === NO_TOKEN) return boundless
     const name = nameOf(account)
     const known = purses.get(name)
-    if (known) return known
+    if (known) {
+      known.lastUsedMs = nowMs()
+      return known
+    }
     const running = opening.get(name)
     if (running) return running
     const promise = load(account).finally(() => opening.delete(name))
@@ -213,10 +216,11 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
     },
     async sweep(): Promise<void> {
       for (const [name, purse] of purses) {
-        const idleMs = nowMs() - purse.lastUsedMs
-        if (idleMs < IDLE_MS || purse.held > 0) continue
+        const idleMs = () => nowMs() - purse.lastUsedMs
+        if (idleMs() < IDLE_MS || purse.held > 0) continue
         await returnLease(purse)
-        if (idleMs > FORGET_MS && purse.held === 0 && purse.lease === 0) purses.delete(name)
+        // Looked at anew: what is leased for whoever opened it meanwhile would be in a purse that nobody finds.
+        if (idleMs() > FORGET_MS && purse.held === 0 && purse.lease === 0) purses.delete(name)
       }
     },
     async returnAll(): Promise<void> {
