@@ -32,6 +32,7 @@ describe('a lease', () => {
       find: async () => ({ isUnlimited: false }),
       lease: async (_account, want) => {
         asked.push(want)
+        await nextTurn()
         return want
       },
       giveBack: (_account, amount, number) => {
