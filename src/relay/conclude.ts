@@ -11,7 +11,7 @@ import { rateHeaders } from './admit.ts'
 import { answerRefusal, answerTrouble, commonHeaders } from './answer.ts'
 import type { Answered } from './attempt.ts'
 import type { CatalogPrice, RelayChannel } from './catalog.ts'
-import { type Counted, countUsage, type Output, tokensOf } from './count.ts'
+import { type Counted, countUsage, type Output, toldUsage, usageSoFar } from './count.ts'
 import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
@@ -223,10 +223,6 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   early.close()
   if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
 
-  const usageSoFar = () => {
-    const { usage, textBytes, reasoningBytes } = meter.reading
-    return usage ?? priced.counted(channel, tokensOf(textBytes + reasoningBytes))
-  }
   let isExtending = false
   let isRefused = false
   const delivery = await deliver({
@@ -237,7 +233,8 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     abort: exchange.abort,
     nowMs: deps.nowMs,
     onProgress() {
-      const soFar = priced.costOf(channel, usageSoFar())
+      const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens))
+      const soFar = priced.costOf(channel, used)
       hold.progress(soFar)
       // The hold is an upper bound of what was asked for; a provider that goes on beyond it needs more.
       if (soFar > hold.held() && !isExtending) {
@@ -260,12 +257,10 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     },
   })
 
-  const { usage: told, textBytes, reasoningBytes } = meter.reading
-  const counted =
-    told === undefined
-      ? await countFor(errand, channel, { bytes: textBytes + reasoningBytes, sample: meter.sample })
-      : { usage: told, by: undefined }
-  const { usage } = counted
+  const { textBytes, reasoningBytes } = meter.reading
+  const { usage, by } =
+    (await toldUsage(deps.counter, meter)) ??
+    (await countFor(errand, channel, { bytes: textBytes + reasoningBytes, sample: meter.sample }))
   const fault = streamFault(delivery, meter)
   const tokens = totalInput(usage) + totalOutput(usage)
   answered.health.end(healthOf(delivery, fault))
@@ -281,8 +276,8 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   await settle(errand, {
     channel,
     usage,
-    source: told ? 'provider' : 'counted',
-    countedBy: counted.by,
+    source: by === undefined ? 'provider' : 'counted',
+    countedBy: by,
     trace,
     firstByteMs,
     upstreamRequestId: idOf(streamed.headers),

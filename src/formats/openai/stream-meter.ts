@@ -10,6 +10,8 @@ import { isObject, member } from './value.ts'
 export type StreamReading = {
   /** The last one told. Vendors that tell several tell running totals, so they are never added. */
   readonly usage: Usage | undefined
+  /** How many of the bytes below had come by then. What a model writes after that is in no usage yet. */
+  readonly toldBytes: number
   /** Events with data, `[DONE]` not among them. */
   readonly events: number
   /** Events that carried something of the answer itself; a role alone is nothing yet. */
@@ -25,6 +27,20 @@ export type StreamReading = {
   /** Events whose data is not the JSON it should be. They are passed on (contract 4, names). */
   readonly malformed: number
 }
+
+/** Of a stream that has shown nothing yet. */
+export const NOTHING_READ = {
+  usage: undefined,
+  toldBytes: 0,
+  events: 0,
+  contentEvents: 0,
+  textBytes: 0,
+  reasoningBytes: 0,
+  finishes: 0,
+  isDone: false,
+  error: undefined,
+  malformed: 0,
+} as const satisfies StreamReading
 
 export type Ending = 'complete' | 'incomplete' | 'error'
 
@@ -74,17 +90,7 @@ export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
   const sample = createTextSample()
   const closing: Buffer[] = []
   let closingBytes = 0
-  const reading: { -readonly [name in keyof StreamReading]: StreamReading[name] } = {
-    usage: undefined,
-    events: 0,
-    contentEvents: 0,
-    textBytes: 0,
-    reasoningBytes: 0,
-    finishes: 0,
-    isDone: false,
-    error: undefined,
-    malformed: 0,
-  }
+  const reading: { -readonly [name in keyof StreamReading]: StreamReading[name] } = { ...NOTHING_READ }
 
   return {
     reading,
@@ -152,7 +158,11 @@ export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
   function readClosely(frame: Frame): Fate {
     const chunks = chunksOf(frame)
     for (const chunk of chunks) {
-      reading.usage = usageIn(chunk, usageOptions) ?? reading.usage
+      const told = usageIn(chunk, usageOptions)
+      if (told !== undefined) {
+        reading.usage = told
+        reading.toldBytes = reading.textBytes + reading.reasoningBytes
+      }
       reading.error ??= member(chunk, 'error') || undefined
     }
     if (frame.event === 'error') reading.error ??= chunks.find(isObject) ?? dataText(frame)

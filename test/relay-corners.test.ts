@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { countTokens } from '../simulator/tokens.ts'
+import { ENGINES } from './support/gateway.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from './support/relay.ts'
+
+type Script = (response: ServerResponse, request: IncomingMessage) => unknown
+
+/** A provider that does what a test says, for what the simulator is too well-behaved. */
+async function openProvider() {
+  let script: Script = response => response.end()
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => script(response, request))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    does: (next: Script) => {
+      script = next
+    },
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+const TEXT = 'The quick brown fox jumps over the lazy dog. '.repeat(20)
+const TEXT_TOKENS = countTokens(TEXT)
+const OPENAI = 1
+const ANTHROPIC = 14
+const SSE = { 'content-type': 'text/event-stream' }
+const named = (event: { readonly type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+const plain = (event: object) => `data: ${JSON.stringify(event)}\n\n`
+const delta = (content: string, more: object = {}) =>
+  plain({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }], ...more })
+const finish = plain({
+  id: 'c',
+  object: 'chat.completion.chunk',
+  choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
+})
+
+/** Both tell at the beginning what the prompt was, and of the answer nothing yet. */
+const BEGINNINGS = [
+  {
+    name: 'an Anthropic message',
+    type: ANTHROPIC,
+    begin:
+      named({
+        type: 'message_start',
+        message: {
+          id: 'msg_1',
+          type: 'message',
+          role: 'assistant',
+          model: 'm',
+          content: [],
+          stop_reason: null,
+          usage: { input_tokens: 100, output_tokens: 1 },
+        },
+      } as { type: string }) +
+      named({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } } as {
+        type: string
+      }),
+    text: named({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: TEXT } } as {
+      type: string
+    }),
+  },
+  {
+    name: 'a chat with its usage first',
+    type: OPENAI,
+    begin: delta('', { usage: { prompt_tokens: 100, completion_tokens: 0, total_tokens: 100 } }),
+    text: delta(TEXT),
+  },
+] as const
+
+for (const engine of ENGINES)
+  describe(`a stream whose usage is told too early, on ${engine}`, () => {
+    let relay: Relay
+    let provider: Awaited<ReturnType<typeof openProvider>>
+    before(async () => {
+      relay = await openRelay(engine)
+      provider = await openProvider()
+    })
+    after(async () => {
+      provider.close()
+      await relay.gateway.close()
+    })
+
+    async function open(type: number) {
+      const { model } = await relay.serve('m', { type, base_url: provider.url })
+      const token = await relay.newToken()
+      const leaving = new AbortController()
+      const response = await fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        signal: leaving.signal,
+        headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'hello' }] }),
+      })
+      assert.equal(response.status, 200)
+      return { response, leaving, token }
+    }
+
+    async function isPaidInFull(tokenId: number) {
+      const row = await relay.rowOf(tokenId)
+      assert.equal(row.prompt_tokens, 100)
+      assert.equal(row.completion_tokens, TEXT_TOKENS)
+      assert.equal(row.cost, 100 * INPUT_NANOS + TEXT_TOKENS * OUTPUT_NANOS)
+      assert.equal(row.other.source, 'counted')
+    }
+
+    for (const { name, type, begin, text } of BEGINNINGS) {
+      it(`as in ${name}, is paid for what was delivered when the provider breaks off`, async () => {
+        provider.does(async response => {
+          response.writeHead(200, SSE).write(begin)
+          response.write(text)
+          await delay(50)
+          response.destroy()
+        })
+        const { response, token } = await open(type)
+        assert.match(await response.text(), /upstream_error/)
+        await isPaidInFull(token.id)
+      })
+
+      it(`as in ${name}, is paid for what was generated when the client leaves`, async () => {
+        provider.does(response => {
+          response.writeHead(200, SSE).write(begin)
+          response.write(text)
+        })
+        const { response, leaving, token } = await open(type)
+        let seen = ''
+        for await (const chunk of response.body ?? []) {
+          seen += Buffer.from(chunk).toString()
+          if (seen.includes(TEXT)) break
+        }
+        leaving.abort()
+        await isPaidInFull(token.id)
+      })
+    }
+
+    it('and never again is paid by a count of what the whole answer says', async () => {
+      provider.does(response => {
+        response.writeHead(200, SSE)
+        response.end(`${BEGINNINGS[1].begin}${BEGINNINGS[1].text}${finish}data: [DONE]\n\n`)
+      })
+      const { response, token } = await open(OPENAI)
+      assert.match(await response.text(), /\[DONE\]/)
+      await isPaidInFull(token.id)
+    })
+
+    it('and again at the end is paid by the last word', async () => {
+      provider.does(response => {
+        response.writeHead(200, SSE)
+        const last = delta('', { usage: { prompt_tokens: 90, completion_tokens: 7, total_tokens: 97 } })
+        response.end(`${BEGINNINGS[1].begin}${BEGINNINGS[1].text}${last}${finish}data: [DONE]\n\n`)
+      })
+      const { response, token } = await open(OPENAI)
+      await response.text()
+      const row = await relay.rowOf(token.id)
+      assert.deepEqual([row.prompt_tokens, row.completion_tokens], [90, 7])
+      assert.equal(row.other.source, 'provider')
+    })
+
+    it('keeps books that verify', async () => {
+      const { body } = await relay.api('GET', '/api/ledger/verify')
+      assert.equal(body.data.ok, true, JSON.stringify(body.data))
+    })
+  })
