@@ -126,6 +126,13 @@ describe('a provider that fails', () => {
         assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 4))
       })
 
+    it('says in the books why it failed, also where it was the only one', async () => {
+      const { token, channels } = await askOnce('sim-words-4', {}, { base_url: 'http://127.0.0.1:1' })
+      const { other } = await relay.rowOf(token.id)
+      const [attempt] = other.trace.attempts
+      assert.deepEqual([attempt.channel, attempt.status], [channels[0], 'ECONNREFUSED'])
+    })
+
     it('is a 502 that costs nothing when there is no other', async () => {
       for (const fault of ['status-500', 'reset', 'html', 'empty', 'redirect', 'error-in-stream']) {
         const { reply, token } = await askOnce(`sim-${fault}`)
@@ -178,7 +185,9 @@ describe('a provider that fails', () => {
         assert.equal(typeof reply.body.error.message, 'string')
         await paidNothing(token.id)
         const { other } = await relay.rowOf(token.id)
-        assert.deepEqual([other.trace, other.error_code], [undefined, `upstream_${status}`])
+        assert.equal(other.error_code, `upstream_${status}`)
+        const tried = other.trace.attempts.map((attempt: { status: unknown }) => attempt.status)
+        assert.deepEqual(tried, [status])
       })
 
     it('with 404 passes that on when it is the last answer, and is 502 when it is not', async () => {

@@ -106,7 +106,8 @@ function otherOf(
   if (route.model !== work.model) other.upstream_model_name = route.model
   if (video) other.video_id = video.id
   for (const [name, count] of DETAILS) if (count(usage) > 0) other[name] = count(usage)
-  if (trace.attempts.length > 1 || trace.passedOver.length > 0)
+  // One good attempt is told by the row's own columns; why a single one failed is told nowhere else.
+  if (trace.attempts.length > 1 || trace.failures.length > 0 || trace.passedOver.length > 0)
     other.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
   return other
 }
