@@ -18,7 +18,7 @@ import { openNode } from './nodes.ts'
 import { providerOf } from './providers/index.ts'
 import { shippedModels, shippedPrice } from './providers/prices/shipped.ts'
 import { createAmbience } from './relay/ambience.ts'
-import { openCatalog, type RelayChannel } from './relay/catalog.ts'
+import { isAskedAlike, openCatalog, type RelayChannel } from './relay/catalog.ts'
 import { createChannelTest, type TestOptions, type TestResult } from './relay/channel-test.ts'
 import { createDirectory } from './relay/directory.ts'
 import type { RelayDeps } from './relay/errand.ts'
@@ -37,7 +37,7 @@ import { createHealth } from './routing/health.ts'
 import { createRates, type Rates } from './routing/rates.ts'
 import { createRecovery } from './routing/recovery.ts'
 import { createSharedRates, type Told } from './routing/shared-rates.ts'
-import type { RoutedKey } from './routing/table.ts'
+import { NO_KEY, type RoutedKey } from './routing/table.ts'
 import { createBooks } from './store/books.ts'
 import { decideStatus, recordTest } from './store/channel-status.ts'
 import type { Store } from './store/store.ts'
@@ -199,7 +199,10 @@ export async function buildRelay({
     const result = await testChannel(id, options)
     await recordTest(db, id, Math.floor(Date.now() / 1000), result.latencyMs)
     const channel = catalog.table().channel(id)
-    if (result.isGood && channel) recovery.passed({ channel, key: result.key })
+    if (result.isGood && channel) {
+      recovery.passed({ channel, key: result.key })
+      await announce([`rest:${id}:${result.key.index}`])
+    }
     return result
   }
   // One worker tests for all: what it finds out is news to the others.
@@ -248,27 +251,42 @@ export async function buildRelay({
   } satisfies RelayDeps
 
   /** What each kind of target means to the relay; the change answers 200 only when this is done. */
-  const NEWS: Readonly<Record<string, (ids: readonly number[]) => Promise<void>>> = {
-    async token(ids) {
-      for (const id of ids) {
-        directory.forgetToken(id)
-        await ledger.refresh({ kind: 'token', ownerId: id })
-      }
-    },
-    async user(ids) {
-      for (const id of ids) {
-        directory.forgetUser(id)
-        await ledger.refresh({ kind: 'user', ownerId: id })
-      }
-    },
-    async channel(ids) {
-      await catalog.refreshChannels(ids)
-      health.keep(id => catalog.table().channel(id))
-    },
-    alias: () => catalog.refreshAliases(),
-    price: () => catalog.refreshPrices(),
-    settings: () => catalog.refreshSettings(),
-  }
+  const NEWS: Readonly<Record<string, (ids: readonly number[], named: readonly string[]) => Promise<void>>> =
+    {
+      async token(ids) {
+        for (const id of ids) {
+          directory.forgetToken(id)
+          await ledger.refresh({ kind: 'token', ownerId: id })
+        }
+      },
+      async user(ids) {
+        for (const id of ids) {
+          directory.forgetUser(id)
+          await ledger.refresh({ kind: 'user', ownerId: id })
+        }
+      },
+      async channel(ids) {
+        const before = catalog.table()
+        await catalog.refreshChannels(ids)
+        const { channel: find } = catalog.table()
+        for (const id of ids) {
+          const [old, changed] = [before.channel(id), find(id)]
+          if (old && changed && !isAskedAlike(old, changed)) health.renew(id)
+        }
+        health.keep(find)
+      },
+      /** `rest:7:0`: a test of that channel with that key was good. */
+      async rest(_ids, named) {
+        for (const [, id, index] of named.map(target => target.split(':'))) {
+          const channel = catalog.table().channel(Number(id))
+          const key = channel?.keys.find(other => other.index === Number(index)) ?? NO_KEY
+          if (channel) health.forgive({ channel, key })
+        }
+      },
+      alias: () => catalog.refreshAliases(),
+      price: () => catalog.refreshPrices(),
+      settings: () => catalog.refreshSettings(),
+    }
 
   /** News that the store was not there to tell: it is asked again until it has. */
   const untaken = new Set<string>()
@@ -287,7 +305,7 @@ export async function buildRelay({
     const byKind = Map.groupBy(new Set(targets), target => target.split(':')[0] ?? '')
     for (const [kind, named] of byKind) {
       const ids = named.map(target => Number(target.split(':')[1])).filter(Number.isSafeInteger)
-      await NEWS[kind]?.(ids)
+      await NEWS[kind]?.(ids, named)
     }
   }
 

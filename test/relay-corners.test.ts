@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { countTokens } from '../simulator/tokens.ts'
+import { readRetryAfter } from '../src/relay/failure.ts'
 import { ENGINES } from './support/gateway.ts'
 import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from './support/relay.ts'
 
@@ -168,3 +169,24 @@ for (const engine of ENGINES)
       assert.equal(body.data.ok, true, JSON.stringify(body.data))
     })
   })
+
+describe('the wait that a provider names', () => {
+  const NOW_MS = Date.UTC(2026, 10, 15, 12)
+  const soon = new Date(NOW_MS + 20_000)
+  for (const [header, seconds] of [
+    ['7', 7],
+    ['1.5', 2],
+    ['3600', 300],
+    [soon.toUTCString(), 20],
+    [soon.toISOString(), 20],
+    ['Sunday, 15-Nov-26 12:00:20 GMT', 20],
+    [new Date(NOW_MS - 20_000).toUTCString(), 0],
+    ['-5', undefined],
+    ['5, 10', undefined],
+    ['in 5', undefined],
+    ['1e3', undefined],
+  ] as const)
+    it(`is ${seconds ?? 'not known'} where it says "${header}"`, () => {
+      assert.equal(readRetryAfter(header, NOW_MS), seconds)
+    })
+})

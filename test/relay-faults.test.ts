@@ -175,6 +175,39 @@ describe('a provider that fails', () => {
       assert.ok(Number(reply.headers.get('retry-after')) > 0)
       assert.equal((await relay.seen('sim-status-555')).length, 5)
     })
+
+    describe('and rests', () => {
+      async function rested() {
+        const served = await relay.serve('sim-words-4', { base_url: 'http://127.0.0.1:1' })
+        const { key } = await relay.newToken()
+        const again = () => relay.chat(key, ask(served.model))
+        for (let i = 0; i < 5; i++) await again()
+        refusedWith(await again(), 503, 'no_channel_available')
+        return { again, id: served.channels[0] as number }
+      }
+      const change = (fields: object) => relay.must(relay.api('PUT', '/api/channel/', fields))
+
+      it('is asked again at once when its address is set right', async () => {
+        const { again, id } = await rested()
+        await change({ id, weight: 7 })
+        refusedWith(await again(), 503, 'no_channel_available')
+        await change({ id, base_url: relay.upstream })
+        assert.equal((await again()).status, 200)
+      })
+
+      it('is asked again at once when a test of it was good', async () => {
+        const served = await relay.serve('sim-words-4')
+        const { key } = await relay.newToken()
+        const id = served.channels[0] as number
+        await change({ id, model_mapping: { [served.model]: 'sim-status-429-retry-40' } })
+        refusedWith(await relay.chat(key, ask(served.model)), 429, 'upstream_rate_limited')
+        refusedWith(await relay.chat(key, ask(served.model)), 503, 'no_channel_available')
+        await change({ id, model_mapping: { [served.model]: 'sim-words-4' } })
+        refusedWith(await relay.chat(key, ask(served.model)), 503, 'no_channel_available')
+        assert.equal((await relay.api('GET', `/api/channel/test/${id}`)).body.success, true)
+        assert.equal((await relay.chat(key, ask(served.model))).status, 200)
+      })
+    })
   })
 
   describe('that refuses the request', () => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Price } from '../domain/price.ts'
 import type { Settings } from '../domain/setting.ts'
 import type { Override } from '../formats/override/override.ts'
@@ -118,6 +119,14 @@ export async function openCatalog(source: CatalogSource) {
       }),
   }
 }
+
+/** Whether two readings of a channel are asked in the same place and manner; keys and shares aside. */
+export const isAskedAlike = (one: RelayChannel, other: RelayChannel): boolean =>
+  one.type === other.type &&
+  one.baseUrl === other.baseUrl &&
+  isDeepStrictEqual(one.setting, other.setting) &&
+  isDeepStrictEqual(one.mapping, other.mapping) &&
+  isDeepStrictEqual(one.headerOverride.fixed, other.headerOverride.fixed)
 
 export type Catalog = Awaited<ReturnType<typeof openCatalog>>
 

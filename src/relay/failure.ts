@@ -29,11 +29,19 @@ const NEXT_CHANNEL = new Set([401, 402, 403, 404, 408, 409, 425, 429])
 const DEFAULT_RETRY_S = 5
 const MAX_RETRY_S = 300
 
+/** `Date.parse` makes a date of almost anything with a number in it: `-5`, `5, 10`. */
+const DATE = /^(?:[A-Z][a-z]{2,8},? |\d{4}-\d{2}-\d{2}T).*\d{2}:\d{2}:\d{2}/
+
 /** Seconds or a date; rubbish counts as nothing said. */
 export function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim()
   if (!text) return undefined
-  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : (Date.parse(text) - nowMs) / 1000
+  const isDate = DATE.test(text)
+  const seconds = isDate
+    ? (Date.parse(text) - nowMs) / 1000
+    : /^\d+(\.\d+)?$/.test(text)
+      ? Number(text)
+      : Number.NaN
   return Number.isFinite(seconds) ? Math.min(MAX_RETRY_S, Math.max(0, Math.ceil(seconds))) : undefined
 }
 

@@ -45,6 +45,10 @@ export type Health = {
   turn(channelId: number): number
   /** To be called in the turn of the event loop that chose the channel: it takes the place of a trial. */
   begin(used: Used): Attempt
+  /** What was held against a channel was held against what it was: it is asked otherwise now. */
+  renew(channelId: number): void
+  /** A test has shown that it works: a rest has no reason left. */
+  forgive(used: Used): void
   /** After a new table: forgets what is gone, and what is disabled, so that it begins anew when it comes back. */
   keep(find: (channelId: number) => RoutedChannel | undefined): void
   /** How many channels and keys are remembered. */
@@ -181,6 +185,13 @@ export function createHealth(deps: {
           learn(going, outcome)
         },
       }
+    },
+
+    renew: book.forgetChannel,
+
+    forgive: ({ channel, key }) => {
+      book.forgetChannel(channel.id)
+      book.forgetKey(channel.id, key.value)
     },
 
     keep: find => {
