@@ -74,6 +74,7 @@ function ratesOf({ supervisor }: Peers): Rates {
   if (!supervisor) return createRates({ nowMs: Date.now })
   return createSharedRates({
     admit: (subjects, countedInput) => supervisor.ask('admit', { subjects, countedInput }) as Promise<Told>,
+    leave: id => supervisor.tell('leaveTicket', id),
     end: (id, tokens) => supervisor.tell('endTicket', { id, tokens }),
     nowMs: Date.now,
   })

@@ -28,6 +28,7 @@ export function startWorkers(config: Config, port: number, log: Logger) {
       return {
         words: {
           admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),
+          leaveTicket: id => desk.leave(id),
           endTicket: ({ id, tokens }) => desk.end(id, tokens),
           attempt: async ({ account, address }) => throttle.attempt(account, address),
           succeed: ({ account, address }) => throttle.succeed(account, address),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { createRates, type Subject, type Ticket } from '../src/routing/rates.ts'
+import { createRateDesk, createSharedRates } from '../src/routing/shared-rates.ts'
 
 const subject = (limits: Partial<Subject['limits']>, id = 1, kind: Subject['kind'] = 'token'): Subject => ({
   kind,
@@ -142,6 +143,20 @@ describe('tokens a minute', () => {
 
 describe('running requests', () => {
   const two = subject({ concurrency: 2 })
+
+  it('give their place back when they leave, and their tokens when those are known', () => {
+    const w = world()
+    const limited = subject({ concurrency: 1, tpm: 100 })
+    const left = w.take([limited], 60)
+    left.leave()
+    left.leave()
+    const next = w.take([limited], 60)
+    assert.equal(w.refused([limited]).limit, 'tpm')
+    left.end(0)
+    assert.equal(w.refused([limited]).limit, 'concurrency')
+    next.end(0)
+    w.take([limited])
+  })
 
   it('hold their place from admission to the end', () => {
     const w = world()
@@ -369,5 +384,54 @@ describe('every sequence of requests', () => {
       }),
       { numRuns: 1_000, seed: 3 },
     )
+  })
+})
+
+describe('limits that several workers keep together', () => {
+  const channelOf = (limits: Partial<Subject['limits']>) => subject(limits, 1, 'channel')
+
+  function twoWorkers() {
+    let atMs = START_MS
+    let asked = 0
+    const rates = createRates({ nowMs: () => atMs })
+    const worker = () => {
+      const desk = createRateDesk(rates)
+      return createSharedRates({
+        admit: async (subjects, input) => {
+          asked += 1
+          return desk.admit(subjects, input)
+        },
+        leave: desk.leave,
+        end: desk.end,
+        nowMs: () => atMs,
+      })
+    }
+    const pass = (ms: number) => {
+      atMs += ms
+    }
+    return { one: worker(), other: worker(), pass, asked: () => asked }
+  }
+
+  it('know a place as free as soon as another worker gives it back', async () => {
+    const { one, other } = twoWorkers()
+    const limited = channelOf({ concurrency: 1 })
+    const running = await one.admit([limited], 0)
+    assert.ok(running.ok)
+    assert.equal((await other.admit([limited], 0)).ok, false)
+    running.ticket.leave()
+    assert.equal(other.fullForS(limited), 0)
+    assert.equal((await other.admit([limited], 0)).ok, true)
+  })
+
+  it('remember a minute that is used up, and ask no more until it is over', async () => {
+    const { one, other, pass, asked } = twoWorkers()
+    const limited = channelOf({ rpm: 1 })
+    assert.equal((await one.admit([limited], 0)).ok, true)
+    assert.equal((await other.admit([limited], 0)).ok, false)
+    assert.equal(asked(), 2)
+    assert.ok(other.fullForS(limited) > 0)
+    pass(60_000)
+    assert.equal(other.fullForS(limited), 0)
+    assert.equal((await other.admit([limited], 0)).ok, true)
   })
 })

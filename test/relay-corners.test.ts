@@ -170,6 +170,39 @@ for (const engine of ENGINES)
     })
   })
 
+for (const engine of ENGINES)
+  describe(`the plan that is told of a request, on ${engine}`, () => {
+    let relay: Relay
+    before(async () => {
+      relay = await openRelay(engine)
+    })
+    after(() => relay.gateway.close())
+
+    it('leaves out what a request would not be sent to for want of a price', async () => {
+      const models = ['case-unpriced']
+      const common = { models, type: OPENAI, priority: 9 }
+      const free = await relay.addChannel({ ...common, model_mapping: { [models[0] ?? '']: 'sim-words-4' } })
+      const priced = await relay.serve('sim-words-4')
+      const sold = await relay.addChannel({
+        ...common,
+        priority: 1,
+        model_mapping: { [models[0] ?? '']: priced.model },
+      })
+      const { data } = (await relay.api('POST', '/api/route/explain', { model: models[0] })).body
+      assert.deepEqual(
+        data.steps.map((step: { channel_id: number }) => step.channel_id),
+        [sold],
+      )
+      assert.deepEqual(
+        data.passed_over.map((each: { channel_id: number; reason: string }) => [
+          each.channel_id,
+          each.reason,
+        ]),
+        [[free, 'unpriced']],
+      )
+    })
+  })
+
 describe('the wait that a provider names', () => {
   const NOW_MS = Date.UTC(2026, 10, 15, 12)
   const soon = new Date(NOW_MS + 20_000)

@@ -407,6 +407,21 @@ describe('a walk', () => {
     assert.equal(steps.next().done, true)
   })
 
+  it('goes on where a channel turned out to be full, as if that had been no attempt', () => {
+    const channels = [1, 2, 3, 4].map(id => channel(id, { priority: -id }))
+    const { steps, passedOver, turnedAway } = walk(options(channels, { attempts: 2 }))
+    const tried: number[] = []
+    for (const step of steps) {
+      tried.push(step.channel.id)
+      if (step.channel.id < 3) turnedAway(step.channel, 7)
+    }
+    assert.deepEqual(tried, [1, 2, 3, 4])
+    assert.deepEqual(passedOver, [
+      { channelId: 1, reason: 'full', againInMs: 7_000 },
+      { channelId: 2, reason: 'full', againInMs: 7_000 },
+    ])
+  })
+
   it('draws no more than it is asked for', () => {
     const channels = Array.from({ length: 100 }, (_, index) => channel(index + 1))
     let draws = 0

@@ -101,7 +101,7 @@ const refusalOf =
 /** Walks the plan until a channel answers; everything before the first byte may be tried again elsewhere. */
 export async function firstAnswer(errand: Errand): Promise<Answered> {
   const { deps, route, hold, response } = errand
-  const { steps, passedOver } = walk({
+  const { steps, passedOver, turnedAway } = walk({
     route,
     health: deps.health,
     fullForS: channel => deps.rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
@@ -125,7 +125,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
     for (const step of spoken.walk({ steps, asked: errand, failures: trace.failures, nowMs: deps.nowMs })) {
       if (hasLeft) break
       const { channel } = step
-      const beginning = begin(errand, step)
+      const beginning = begin(errand, step, againInS => turnedAway(channel, againInS))
       begun = beginning instanceof Promise ? await beginning : beginning
       if (!begun) continue
       last = channel
@@ -232,7 +232,7 @@ async function outcomeOf(exchange: Exchange): Promise<Outcome> {
 }
 
 /** Takes the channel's place under its limits and the turn of a trial; undefined when somebody was faster. */
-function begin(errand: Errand, step: Step<RelayChannel>) {
+function begin(errand: Errand, step: Step<RelayChannel>, onFull: (againInS: number) => void) {
   const { deps, spec, work } = errand
   const { channel, key, sentModel } = step
   const format = formatOn(channel, spec, sentModel)
@@ -253,6 +253,7 @@ function begin(errand: Errand, step: Step<RelayChannel>) {
   const enter = (admission: Admission) => {
     if (!admission.ok) {
       health.end({ kind: 'client' })
+      onFull(admission.retryAfterS)
       return undefined
     }
     const { ticket } = admission

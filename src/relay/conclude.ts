@@ -152,7 +152,7 @@ export async function conclude(errand: Errand, answered: Answered, ticket: Ticke
     case 'stream':
       return concludeStream(errand, answered, ticket)
     case 'left':
-      return concludeLeft(errand, answered)
+      return concludeLeft(errand, answered, ticket)
     default:
       return concludeFailed(errand, answered)
   }
@@ -258,6 +258,11 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     },
   })
 
+  if (delivery.ending === 'left') {
+    // Its next request must not wait for a count of this one.
+    answered.ticket.leave()
+    ticket.leave()
+  }
   const { textBytes, reasoningBytes } = meter.reading
   const { usage, by } =
     (await toldUsage(deps.counter, meter)) ??
@@ -348,7 +353,8 @@ function healthOf({ ending }: Delivery, fault: Refusal | undefined): Outcome {
 }
 
 /** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
-async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>): Promise<void> {
+async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>, ticket: Ticket): Promise<void> {
+  ticket.leave()
   const last = trace.attempts.at(-1)
   if (last === undefined) return
   // Attempts that had failed before the client left cost it nothing.

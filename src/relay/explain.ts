@@ -19,12 +19,17 @@ export const createExplain =
     if (!route) return { servedAs: undefined, price: undefined, steps: [], passedOver: [] }
     const spec = SPECS.find(each => each.operation === operation)
     const found = catalog.priceOf(route.names)
+    const refusal = (channel: RelayChannel): string | undefined => {
+      const sent = sentModel(channel, route.model)
+      if (!spec || !formatOn(channel, spec, sent)) return 'not_offered'
+      const isPriced = found ?? catalog.priceOf([sent]) ?? catalog.settings().allow_unpriced_models
+      return isPriced ? undefined : 'unpriced'
+    }
     const made = plan({
       route,
       health,
       fullForS: channel => rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
-      refusal: channel =>
-        spec && formatOn(channel, spec, sentModel(channel, route.model)) ? undefined : 'not_offered',
+      refusal,
       random,
       attempts: catalog.settings().attempts,
     })

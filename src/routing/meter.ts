@@ -62,10 +62,13 @@ export function beginRequest(meter: Meter, nowMs: number, countedInput: number):
   meter.runningInput += countedInput
 }
 
-/** The real tokens take the place of the counted ones, in the second in which they are known. */
+export function leaveRequest(meter: Meter): void {
+  meter.running -= 1
+}
+
+/** Of a request that has left its place. The real tokens take the place of the counted ones, in the second in which they are known. */
 export function endRequest(meter: Meter, nowMs: number, countedInput: number, realTokens: number): void {
   advance(meter, nowMs)
-  meter.running -= 1
   meter.runningInput -= countedInput
   if (realTokens === 0) return
   slotAt(meter, nowMs).tokens += realTokens

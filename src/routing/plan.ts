@@ -47,6 +47,8 @@ export type Walk<C> = {
   readonly steps: IterableIterator<Step<C>>
   /** What the walk has passed over so far. */
   readonly passedOver: readonly PassedOver[]
+  /** The step just taken led to a channel that somebody else had filled meanwhile: it was none. */
+  turnedAway(channel: C, againInS: number): void
 }
 
 export type Plan<C> = { readonly steps: readonly Step<C>[]; readonly passedOver: readonly PassedOver[] }
@@ -59,9 +61,19 @@ const DRAWS_IN_VAIN = 16
  * nothing twice. It only looks at health and changes nothing; whoever takes a step begins it there.
  */
 export function walk<C extends RoutedChannel>(options: PlanOptions<C>): Walk<C> {
-  const passedOver: PassedOver[] = []
-  return { steps: stepsOf(options, passedOver), passedOver }
+  const walked: Walked = { passedOver: [], taken: 0 }
+  const { passedOver } = walked
+  return {
+    steps: stepsOf(options, walked),
+    passedOver,
+    turnedAway({ id }, againInS) {
+      walked.taken -= 1
+      passedOver.push({ channelId: id, reason: PASSED_OVER.full, againInMs: againInS * 1_000 })
+    },
+  }
 }
+
+type Walked = { readonly passedOver: PassedOver[]; taken: number }
 
 /** The whole plan as it stands now, with a reason for everything that is left out. */
 export function plan<C extends RoutedChannel>(options: PlanOptions<C>): Plan<C> {
@@ -84,26 +96,25 @@ export function retryAfterS(passedOver: readonly PassedOver[]): number | undefin
 
 function* stepsOf<C extends RoutedChannel>(
   options: PlanOptions<C>,
-  passedOver: PassedOver[],
+  walked: Walked,
 ): Generator<Step<C>, void, undefined> {
   const { route, attempts, random } = options
-  let taken = 0
   for (const pool of route.pools) {
     const draw = createDraw(pool, random)
     let inVain = 0
     const stepOn = (channel: C): Step<C> | undefined => {
       const judged = judge(options, channel, pool.tier)
       if (!('reason' in judged)) return judged
-      passedOver.push(judged)
+      walked.passedOver.push(judged)
       inVain += 1
       return undefined
     }
-    while (taken < attempts) {
+    while (walked.taken < attempts) {
       const channel = draw.next()
       if (channel === undefined) break
       const step = stepOn(channel)
       if (step !== undefined) {
-        taken += 1
+        walked.taken += 1
         yield step
       } else if (inVain === DRAWS_IN_VAIN) {
         draw.sift(other => stepOn(other) !== undefined)

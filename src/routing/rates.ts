@@ -8,6 +8,7 @@ import {
   isQuiet,
   type LimitName,
   type Limits,
+  leaveRequest,
   type Meter,
   newMeter,
   refusedBy,
@@ -23,6 +24,8 @@ export type Subject = { readonly kind: SubjectKind; readonly id: number; readonl
 /** A running request: `end` gives its place back, and counts the first time it is called. */
 export type Ticket = {
   end(realTokens: number): void
+  /** Nothing more goes out, but its tokens are yet to be counted: the place is free, what it may use is not. */
+  leave(): void
   /** What is left under the limits it runs under. */
   remaining(): Remaining
 }
@@ -62,7 +65,7 @@ const SWEEP_MS = 60_000
 const EVICTED_SHARE = 0.1
 const QUIET_S = [60, 30, 10, 0]
 
-const UNLIMITED: Ticket = { end: () => undefined, remaining: () => ({}) }
+const UNLIMITED: Ticket = { end: () => undefined, leave: () => undefined, remaining: () => ({}) }
 /** Nobody counts where there is nothing to count. */
 export const unlimited: Admission = { ok: true, ticket: UNLIMITED }
 
@@ -173,13 +176,20 @@ export function createRates({
       if (refused !== undefined) return refused
       const used = limited.map(subject => begin(subject, atMs, countedInput))
       let isEnded = false
+      let isLeft = false
+      const leave = () => {
+        if (isLeft) return
+        isLeft = true
+        for (const meter of used) leaveRequest(meter)
+      }
       const end = (realTokens: number) => {
         if (isEnded) return
         isEnded = true
+        leave()
         const endedMs = now()
         for (const meter of used) endRequest(meter, endedMs, countedInput, realTokens)
       }
-      return { ok: true, ticket: { end, remaining: () => remaining(limited) } }
+      return { ok: true, ticket: { end, leave, remaining: () => remaining(limited) } }
     },
 
     fullForS: subject => {

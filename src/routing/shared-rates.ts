@@ -26,6 +26,9 @@ export function createRateDesk(rates: OwnRates) {
       tickets.set(id, admission.ticket)
       return { ok: true, id, remaining: admission.ticket.remaining() }
     },
+    leave(id: number): void {
+      tickets.get(id)?.leave()
+    },
     end(id: number, realTokens: number): void {
       tickets.get(id)?.end(realTokens)
       tickets.delete(id)
@@ -39,26 +42,34 @@ export function createRateDesk(rates: OwnRates) {
 
 export type SharedRatesDeps = {
   admit(subjects: readonly Subject[], countedInput: number): Promise<Told>
+  leave(id: number): void
   end(id: number, realTokens: number): void
   nowMs(): number
 }
 
 /** Limits that several workers keep together: one of them counts, the others ask. Whoever has no limit is not asked about. */
-export function createSharedRates({ admit, end, nowMs }: SharedRatesDeps): Rates {
-  /** Channels that were full a moment ago, so that not every request has to ask to find out. */
+export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps): Rates {
+  /**
+   * Channels that have used up their minute, so that not every request has to ask to find out. A place among those that run
+   * may be free again at any moment.
+   */
   const fullUntilMs = new Map<number, number>()
 
   async function ask(subjects: readonly Subject[], countedInput: number): Promise<Admission> {
     const told = await admit(subjects, countedInput)
     if (!told.ok) {
-      const { subject, retryAfterS } = told
-      if (subject.kind === 'channel') fullUntilMs.set(subject.id, nowMs() + retryAfterS * 1_000)
+      const { subject, limit, retryAfterS } = told
+      if (subject.kind === 'channel' && limit !== 'concurrency')
+        fullUntilMs.set(subject.id, nowMs() + retryAfterS * 1_000)
       return told
     }
     let isEnded = false
     return {
       ok: true,
       ticket: {
+        leave() {
+          if (!isEnded) leave(told.id)
+        },
         end(realTokens) {
           if (isEnded) return
           isEnded = true

@@ -36,6 +36,7 @@ export type ToSupervisor = {
   enter(name: string): Promise<void>
   leave(name: string): void
   admit(input: { readonly subjects: readonly unknown[]; readonly countedInput: number }): Promise<unknown>
+  leaveTicket(id: number): void
   endTicket(input: { readonly id: number; readonly tokens: number }): void
   /** How many seconds a sign-in has to wait. */
   attempt(input: { readonly account: string; readonly address: string }): Promise<number>

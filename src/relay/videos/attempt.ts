@@ -118,7 +118,7 @@ const left = () => new Refusal('request_timeout', 'the client left before its jo
 /** Walks the plan until a channel takes the job, or one leaves in doubt whether it has; what is sent outlives its client. */
 export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Promise<Submitted> {
   const { deps, route, response } = errand
-  const { steps, passedOver } = walk({
+  const { steps, passedOver, turnedAway } = walk({
     route,
     health: deps.health,
     fullForS: channel => deps.rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
@@ -130,7 +130,7 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
   let last: { channel: RelayChannel; failure: AttemptFailure } | undefined
   for (const step of steps) {
     const { channel } = step
-    const turn = await takeTurn(errand, step)
+    const turn = await takeTurn(errand, step, againInS => turnedAway(channel, againInS))
     if (!turn) continue
     try {
       const prepared = await prepare(errand, step)
@@ -182,12 +182,13 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
   })
 }
 
-async function takeTurn({ deps }: VideoErrand, step: Step<RelayChannel>) {
+async function takeTurn({ deps }: VideoErrand, step: Step<RelayChannel>, onFull: (againInS: number) => void) {
   const { id, limits } = step.channel
   const health = deps.health.begin(step)
   const admission = await deps.rates.admit([{ kind: 'channel', id, limits }], 0)
   if (!admission.ok) {
     health.end({ kind: 'client' })
+    onFull(admission.retryAfterS)
     return undefined
   }
   return {
