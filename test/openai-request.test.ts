@@ -235,9 +235,10 @@ describe('every recorded request', () => {
 describe('the fields of a completion request', () => {
   const facts = (more: object) => factsOf(readCompletionRequest({ ...COMPLETION, ...more }))
 
-  it('allow 16 tokens where they say nothing', () => {
-    assert.equal(facts({}).maxOutput, 16)
+  it('set no limit where they say nothing, and may ask for no token at all', () => {
+    assert.equal(facts({}).maxOutput, undefined)
     assert.equal(facts({ max_tokens: 5 }).maxOutput, 5)
+    assert.equal(facts({ max_tokens: 0, echo: true }).maxOutput, 0)
   })
 
   it('ask for choices of every prompt, and pay for the best of more', () => {

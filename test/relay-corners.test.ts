@@ -203,6 +203,49 @@ for (const engine of ENGINES)
     })
   })
 
+for (const engine of ENGINES)
+  describe(`a plain completion on ${engine}`, () => {
+    let relay: Relay
+    before(async () => {
+      relay = await openRelay(engine)
+    })
+    after(() => relay.gateway.close())
+
+    it('without a limit is held for the longest answer of its model (contract 4, money)', async () => {
+      const { model } = await relay.serve('sim-words-4')
+      const poor = await relay.newToken({ remain_quota: relay.units(900 * OUTPUT_NANOS) })
+      const ask = (more: object) =>
+        relay.api('POST', '/v1/completions', { model, prompt: 'Once', ...more }, { token: poor.key })
+      const refused = await ask({})
+      assert.deepEqual([refused.status, refused.body.error.code], [429, 'insufficient_quota'])
+      assert.equal((await ask({ max_tokens: 16 })).status, 200)
+    })
+
+    it('may ask for no token at all, as whoever scores a text does', async () => {
+      const provider = await openProvider()
+      const usage = { prompt_tokens: 4, completion_tokens: 0, total_tokens: 4 }
+      provider.does(response => {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(
+          JSON.stringify({ choices: [{ index: 0, text: 'Once', finish_reason: 'length' }], usage }),
+        )
+      })
+      const { model } = await relay.serve('m', { base_url: provider.url })
+      const token = await relay.newToken()
+      const body = { model, prompt: 'Once upon a time', max_tokens: 0, echo: true, logprobs: 5 }
+      const reply = await relay.api('POST', '/v1/completions', body, { token: token.key })
+      provider.close()
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal((await relay.rowOf(token.id)).cost, 4 * INPUT_NANOS)
+    })
+
+    it('lives beside billing paths, of which an unknown one is told of in the same words', async () => {
+      const { key } = await relay.newToken()
+      const reply = await relay.api('GET', '/v1/dashboard/billing/credit_grants', undefined, { token: key })
+      assert.deepEqual([reply.status, reply.body.error?.code], [404, 'not_found'])
+    })
+  })
+
 describe('the wait that a provider names', () => {
   const NOW_MS = Date.UTC(2026, 10, 15, 12)
   const soon = new Date(NOW_MS + 20_000)

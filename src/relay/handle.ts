@@ -159,7 +159,7 @@ function voiceAt(path: string, request: IncomingMessage): Voice | undefined {
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const READS = ['GET', 'HEAD']
-const BILLING = /^\/(v1\/)?dashboard\/billing\//
+const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
 /** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
 export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {

@@ -10,13 +10,12 @@ export type CompletionFacts = PromptSize & {
   readonly choices: number
   /** Choices that are sent back. */
   readonly n: number
-  readonly maxOutput: number
+  /** Tokens that each of them may have; undefined where the request sets no limit, which hosts take as they like. */
+  readonly maxOutput: number | undefined
   readonly includeUsage: boolean
 }
 
 const MAX_CHOICES = 128
-/** What the format's vendor assumes where the request sets no limit. */
-const DEFAULT_MAX_TOKENS = 16
 
 export function readCompletionRequest(parsed: unknown): RequestReading<CompletionFacts> {
   return readRequest(parsed, (fields, body) => {
@@ -26,11 +25,12 @@ export function readCompletionRequest(parsed: unknown): RequestReading<Completio
     const n = fields.integer('n', MAX_CHOICES) ?? 1
     const bestOf = fields.integer('best_of', MAX_CHOICES) ?? n
     if (bestOf < n) fields.refuse('best_of', 'must be n or more')
-    const maxOutput = fields.integer('max_tokens', MAX_LIMIT) ?? DEFAULT_MAX_TOKENS
+    // None at all, with `echo` and `logprobs`, is how texts are scored.
+    const maxOutput = fields.integer('max_tokens', MAX_LIMIT, 0)
     const includeUsage = fields.includeUsage()
     if (prompt === undefined) return undefined
     const choices = prompt.count * Math.max(n, bestOf)
-    if (!Number.isSafeInteger(maxOutput * choices)) fields.refuse('max_tokens', 'is too large')
+    if (!Number.isSafeInteger((maxOutput ?? 0) * choices)) fields.refuse('max_tokens', 'is too large')
     const { textBytes, media } = sizeOf(body, ['prompt'])
     return {
       model,

@@ -123,7 +123,7 @@ export const completions = {
       ...generating(facts, parsed, { bytes, members, wishes }),
       ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
-      outputTokens: () => facts.maxOutput * facts.choices,
+      outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.choices,
     }
   },
 } satisfies OperationSpec
