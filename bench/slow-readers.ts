@@ -14,7 +14,7 @@ const CLIENTS = 1_000
 const GOAL_MIB = 150
 const WATCHED_S = 20
 const UPSTREAM = fileURLToPath(new URL('./upstream.ts', import.meta.url))
-/** More than one, since the gateway opens at most 512 connections to one origin. */
+/** More than one, as real traffic has. */
 const ORIGINS = 4
 
 async function stopReading(chatUrl: string, headers: Readonly<Record<string, string>>): Promise<Socket> {

@@ -190,7 +190,10 @@ export async function buildRelay({
   })
   const rates = ratesOf(peers)
   const policy = { allowPrivate: config.privateUpstreams === 'allow' }
-  const upstream = createUpstream({ lookup: createGuardedLookup(policy) })
+  const upstream = createUpstream({
+    lookup: createGuardedLookup(policy),
+    connections: config.maxConnections,
+  })
   const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: url => refuseUrl(url, policy) })
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),

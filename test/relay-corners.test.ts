@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { countTokens } from '../simulator/tokens.ts'
 import { readRetryAfter } from '../src/relay/failure.ts'
 import { ENGINES } from './support/gateway.ts'
+import { until } from './support/process.ts'
 import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from './support/relay.ts'
 
 type Script = (response: ServerResponse, request: IncomingMessage) => unknown
@@ -245,6 +246,33 @@ for (const engine of ENGINES)
       assert.deepEqual([reply.status, reply.body.error?.code], [404, 'not_found'])
     })
   })
+
+describe('a provider with many answers under way', () => {
+  const REQUESTS = 600
+
+  it('is sent the next request all the same', async () => {
+    const relay = await openRelay('sqlite')
+    const provider = await openProvider()
+    const open: ServerResponse[] = []
+    provider.does(response => {
+      open.push(response)
+    })
+    const { model } = await relay.serve('m', { base_url: provider.url })
+    const { key } = await relay.newToken({ unlimited_quota: true })
+    const body = { model, messages: [{ role: 'user', content: 'hello' }] }
+    const asked = Promise.all(Array.from({ length: REQUESTS }, () => relay.chat(key, body)))
+    await until('every request to reach the provider', () => open.length === REQUESTS || undefined)
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+    const message = { role: 'assistant', content: 'hi' }
+    for (const response of open)
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }], usage }))
+    assert.deepEqual(new Set((await asked).map(({ status }) => status)), new Set([200]))
+    provider.close()
+    await relay.gateway.close()
+  })
+})
 
 describe('the wait that a provider names', () => {
   const NOW_MS = Date.UTC(2026, 10, 15, 12)

@@ -83,7 +83,7 @@ describe('a signed request on its way', () => {
     heard.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
     response.end('{}')
   })
-  const upstream = createUpstream({ lookup })
+  const upstream = createUpstream({ lookup, connections: 16 })
   const timeouts = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 }
   const ask = () => ({
     url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/model/a%3A0/converse`),

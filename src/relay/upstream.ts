@@ -88,7 +88,6 @@ const MAX_HEADER_BYTES = 16 * 1024
 const KEEP_ALIVE_MS = 30_000
 /** Servers of one's own often close after five seconds without saying so; a new connection to them costs little. */
 const PLAIN_KEEP_ALIVE_MS = 4_000
-const CONNECTIONS = 512
 
 const CONNECT_ERRORS = new Set([
   'ECONNREFUSED',
@@ -146,8 +145,17 @@ const joined = (chunks: readonly Buffer[], size: number): Buffer => {
   return only && chunks.length === 1 ? only : Buffer.concat(chunks, size)
 }
 
+export type UpstreamOptions = {
+  readonly lookup: LookupFunction
+  /**
+   * To one origin. As many as clients may have: an answer takes a connection for as long as it runs, and whoever had to
+   * wait for one would be taken for a provider that is slow.
+   */
+  readonly connections: number
+}
+
 /** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
-export function createUpstream({ lookup }: { lookup: LookupFunction }) {
+export function createUpstream({ lookup, connections }: UpstreamOptions) {
   const pools = new Map<string, Pool>()
   const deadlines = createDeadlines()
   const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
@@ -168,7 +176,7 @@ export function createUpstream({ lookup }: { lookup: LookupFunction }) {
     const pool = new Pool(origin, {
       allowH2: false,
       pipelining: 1,
-      connections: CONNECTIONS,
+      connections,
       keepAliveTimeout: origin.startsWith('https:') ? KEEP_ALIVE_MS : PLAIN_KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       connect: { timeout: connectMs, lookup },
