@@ -102,6 +102,7 @@ for (const engine of ENGINES) {
       await refused({ header_override: { 'bad\nname': 'a' } }, 'header_override.bad\nname')
       await refused({ header_override: { 're:(': 'a' } }, 'header_override.re:(')
       await refused({ header_override: { 'Content-Length': '5' } }, 'header_override.Content-Length')
+      await refused({ header_override: { 'Accept-Encoding': 'gzip' } }, 'header_override.Accept-Encoding')
       const many = Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`x-${index}`, '']))
       await refused({ header_override: many }, 'header_override')
       await refused({ openai_organization: 'org\r\nx: y' }, 'openai_organization')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { countTokens } from '../simulator/tokens.ts'
@@ -9,13 +10,13 @@ import { ENGINES } from './support/gateway.ts'
 import { until } from './support/process.ts'
 import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from './support/relay.ts'
 
-type Script = (response: ServerResponse, request: IncomingMessage) => unknown
+type Script = (response: ServerResponse, request: IncomingMessage, body: Record<string, unknown>) => unknown
 
 /** A provider that does what a test says, for what the simulator is too well-behaved. */
 async function openProvider() {
   let script: Script = response => response.end()
   const server = createServer((request, response) => {
-    request.resume().on('end', () => script(response, request))
+    json(request).then(body => script(response, request, body as Record<string, unknown>))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -244,6 +245,61 @@ for (const engine of ENGINES)
       const { key } = await relay.newToken()
       const reply = await relay.api('GET', '/v1/dashboard/billing/credit_grants', undefined, { token: key })
       assert.deepEqual([reply.status, reply.body.error?.code], [404, 'not_found'])
+    })
+  })
+
+for (const engine of ENGINES)
+  describe(`a host that cannot be asked for the usage of its streams, on ${engine}`, () => {
+    let relay: Relay
+    let provider: Awaited<ReturnType<typeof openProvider>>
+    const asked: Record<string, unknown>[] = []
+    before(async () => {
+      relay = await openRelay(engine)
+      provider = await openProvider()
+      provider.does((response, _request, body) => {
+        asked.push(body)
+        if (body.stream_options === undefined) {
+          response.writeHead(200, SSE).end(`${delta(TEXT)}${finish}data: [DONE]\n\n`)
+          return
+        }
+        const message = 'Unrecognized request argument supplied: stream_options'
+        response.writeHead(400, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ error: { message, type: 'invalid_request_error' } }))
+      })
+    })
+    after(async () => {
+      provider.close()
+      await relay.gateway.close()
+    })
+    const stream = { stream: true, messages: [{ role: 'user', content: 'hello' }] }
+
+    it('is asked without, at once from then on, and its answer is counted', async () => {
+      const { model } = await relay.serve('m', { base_url: provider.url })
+      const token = await relay.newToken()
+      for (let i = 0; i < 2; i++) {
+        const reply = await relay.chat(token.key, { model, ...stream })
+        assert.equal(reply.status, 200, reply.text)
+        assert.match(reply.text, /\[DONE\]/)
+      }
+      assert.deepEqual(
+        asked.splice(0).map(body => 'stream_options' in body),
+        [true, false, false],
+      )
+      const [first, second] = await relay.rowsOf(token.id, 2)
+      for (const row of [first, second])
+        assert.deepEqual([row?.completion_tokens, row?.other.source], [TEXT_TOKENS, 'counted'])
+      assert.deepEqual(
+        first?.other.trace.attempts.map((attempt: { status: unknown }) => attempt.status),
+        [400, 200],
+      )
+    })
+
+    it('refuses a client that asks for it itself', async () => {
+      const { model } = await relay.serve('m', { base_url: provider.url })
+      const { key } = await relay.newToken()
+      const reply = await relay.chat(key, { model, ...stream, stream_options: { include_usage: true } })
+      assert.equal(reply.status, 400)
+      assert.match(reply.body.error.message, /stream_options/)
     })
   })
 

@@ -3,8 +3,9 @@ import { isSecretName } from './secret-name.ts'
 export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 export const HEADER_VALUE = /^[\t\x20-\x7e]{0,8192}$/
 
-/** The connection's own headers: another value would break the framing of the request. */
+/** The connection's own headers: another value would break the framing of the request, or pack the answer. */
 const FRAMING: ReadonlySet<string> = new Set([
+  'accept-encoding',
   'connection',
   'content-length',
   'expect',
@@ -21,7 +22,6 @@ export const isFraming = (name: string) => FRAMING.has(name.toLowerCase())
 /** Headers of a client that say something of its own connection, its body or its way here, and nothing to a provider. */
 const ITS_OWN: ReadonlySet<string> = new Set([
   'accept',
-  'accept-encoding',
   'content-encoding',
   'content-type',
   'forwarded',

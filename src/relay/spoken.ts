@@ -12,6 +12,13 @@ const LOOKED_AT_BYTES = 4_096
 
 type Asked = Pick<Errand, 'spec' | 'work'>
 
+/** What is known of a channel is known of it when it is asked this. */
+const nameOf = (channel: RelayChannel, { spec, work }: Asked, sent: string) =>
+  `${formatOn(channel, spec, sent)} ${work.hasStreamOptions === true} ${sent}`
+
+/** A channel as it was found to be, and until when that is believed. */
+type Found = { readonly channel: RelayChannel; readonly untilMs: number }
+
 /**
  * Whether a server says that it has no such path, rather than no such model. Some vendors have models that are asked at
  * one path only, and name it.
@@ -34,6 +41,24 @@ function without(channel: RelayChannel, { spec, work }: Asked, sent: string): Re
   return formatOn(narrowed, spec, sent) && !unfitOn(work, narrowed, sent) ? narrowed : undefined
 }
 
+const UNKNOWN_FIELD = new Set([400, 422])
+
+/**
+ * The same channel, no longer asked for the usage of its streams: some hosts refuse what they do not know, although the
+ * client never said it. Undefined where that was not the trouble.
+ */
+function unasked(failure: AttemptFailure | undefined, { work }: Asked): RelayChannel | undefined {
+  if (failure?.answer === undefined || !UNKNOWN_FIELD.has(failure.status)) return undefined
+  const { channel, answer } = failure
+  const { override } = channel
+  const isOurs = work.isStream && !work.hasStreamOptions && !('stream_options' in override.members)
+  if (!isOurs || !answer.body.includes('stream_options')) return undefined
+  return {
+    ...channel,
+    override: { ...override, members: { ...override.members, stream_options: undefined } },
+  }
+}
+
 type Walking = {
   readonly steps: Iterable<Step<RelayChannel>>
   readonly asked: Asked
@@ -45,34 +70,49 @@ type Walking = {
 /**
  * Many servers that are compatible with a vendor have fewer formats than the vendor. One that lacks the format it was
  * asked in is asked in the next that its provider's file lists, which counts for later requests too. A channel that was
- * changed is a new object here, and known nothing of.
+ * changed is a new object here, and known nothing of. So it is with one that cannot be asked for the usage of its streams.
  */
 export function createSpoken() {
-  const known = new WeakMap<RelayChannel, Map<string, { channel: RelayChannel; untilMs: number }>>()
+  const known = new WeakMap<RelayChannel, Map<string, Found>>()
 
   /** The channel as it was found to be. */
   function asFound(channel: RelayChannel, { spec, work }: Asked, sent: string, nowMs: number): RelayChannel {
-    const found = known.get(channel)?.get(`${formatOn(channel, spec, sent)} ${sent}`)
+    const found = known.get(channel)?.get(nameOf(channel, { spec, work }, sent))
     return found && found.untilMs > nowMs && !unfitOn(work, found.channel, sent) ? found.channel : channel
+  }
+
+  function remember(channel: RelayChannel, asked: Asked, sent: string, found: Found): () => void {
+    const book = known.get(channel) ?? new Map<string, Found>()
+    known.set(channel, book)
+    const name = nameOf(channel, asked, sent)
+    book.set(name, found)
+    return () => book.delete(name)
   }
 
   return {
     *walk({ steps, asked, failures, nowMs }: Walking): Generator<Step<RelayChannel>, void, undefined> {
       for (const step of steps) {
         const { channel, sentModel } = step
-        const first = asFound(channel, asked, sentModel, nowMs())
+        let first = asFound(channel, asked, sentModel, nowMs())
         yield first === channel ? step : { ...step, channel: first }
+        const silent = unasked(failures.at(-1), asked)
+        if (silent && failures.at(-1)?.channel === first) {
+          remember(channel, asked, sentModel, { channel: silent, untilMs: nowMs() + REMEMBERED_MS })
+          failures.pop()
+          first = silent
+          yield { ...step, channel: first }
+        }
         if (!isLacking(failures.at(-1), first)) continue
         let other = without(first, asked, sentModel)
         while (other) {
-          const book = known.get(channel) ?? new Map()
-          known.set(channel, book)
-          const name = `${formatOn(channel, asked.spec, sentModel)} ${sentModel}`
-          book.set(name, { channel: other, untilMs: nowMs() + REMEMBERED_MS })
+          const forget = remember(channel, asked, sentModel, {
+            channel: other,
+            untilMs: nowMs() + REMEMBERED_MS,
+          })
           yield { ...step, channel: other }
           // Whatever else it says, it has this one; whoever was answered does not come back here.
           if (!isLacking(failures.at(-1), other)) break
-          book.delete(name)
+          forget()
           // That the other is not there either is no news: what was said first is told.
           failures.pop()
           other = without(other, asked, sentModel)
@@ -81,6 +121,7 @@ export function createSpoken() {
     },
     /** Whether the walk goes on with the same channel although its answer would be final. */
     hasOther: (failure: AttemptFailure, asked: Asked, sent: string): boolean =>
-      isLacking(failure, failure.channel) && without(failure.channel, asked, sent) !== undefined,
+      unasked(failure, asked) !== undefined ||
+      (isLacking(failure, failure.channel) && without(failure.channel, asked, sent) !== undefined),
   }
 }

@@ -47,6 +47,8 @@ const streamOptions = (parsed: Body) => ({
   stream_options: { ...(parsed.stream_options as Body | null | undefined), include_usage: true },
 })
 
+const hasStreamOptions = (parsed: Body) => (parsed.stream_options ?? undefined) !== undefined
+
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
 /** What a chat comes to, in whichever format. */
@@ -102,6 +104,7 @@ export const chat = {
     const told = { format: openaiChat, formatOf, bytes, members, parsed, choices: facts.n, goesOn, wishes }
     return {
       ...generation(facts, parsed, bytes),
+      hasStreamOptions: hasStreamOptions(parsed),
       ...asking(wishes),
       ...translating(told, generating(facts, parsed, told), desk),
     }
@@ -119,6 +122,7 @@ export const completions = {
       model: facts.model,
       ...asking(wishes),
       isStream: facts.stream,
+      hasStreamOptions: hasStreamOptions(parsed),
       inputTokens: inputBound(facts),
       ...generating(facts, parsed, { bytes, members, wishes }),
       ...texts(facts, parsed, bytes),

@@ -70,6 +70,8 @@ export type Answering = { readonly answer: Whole; readonly sent: string }
 export type Work = {
   readonly model: string
   readonly isStream: boolean
+  /** It says itself how the usage of its stream is told, so that a host which cannot take that refuses its own words. */
+  readonly hasStreamOptions?: boolean
   /** No request of this kind has more tokens than this; text counts its bytes. */
   readonly inputTokens: number
   /** What a tokeniser would find, roughly: for limits and for what is owed when a provider tells nothing. */
