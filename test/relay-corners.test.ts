@@ -303,6 +303,42 @@ for (const engine of ENGINES)
     })
   })
 
+for (const engine of ENGINES)
+  describe(`a provider that leaves its answer open after the last event, on ${engine}`, () => {
+    let relay: Relay
+    let provider: Awaited<ReturnType<typeof openProvider>>
+    before(async () => {
+      relay = await openRelay(engine)
+      provider = await openProvider()
+    })
+    after(async () => {
+      provider.close()
+      await relay.gateway.close()
+    })
+
+    const usage = delta('', { usage: { prompt_tokens: 9, completion_tokens: 7, total_tokens: 16 } })
+    const failure = plain({ error: { message: 'overloaded', type: 'server_error', code: 'x' } })
+    for (const [what, last, seen] of [
+      ['its end', `${usage}${finish}data: [DONE]\n\n`, /\[DONE\]/],
+      ['its error', `${usage}${failure}`, /overloaded/],
+    ] as const)
+      it(`is not waited for: the client is told ${what}, and the books are written`, async () => {
+        const closed = Promise.withResolvers<void>()
+        provider.does(response => {
+          response.on('close', closed.resolve)
+          response.writeHead(200, SSE).write(`${delta('hi')}${last}`)
+        })
+        const { model } = await relay.serve('m', { base_url: provider.url })
+        const token = await relay.newToken()
+        const body = { model, stream: true, messages: [{ role: 'user', content: 'hello' }] }
+        const reply = await relay.chat(token.key, body)
+        assert.match(reply.text, seen)
+        await closed.promise
+        const row = await relay.rowOf(token.id)
+        assert.deepEqual([row.prompt_tokens, row.completion_tokens], [9, 7])
+      })
+  })
+
 describe('a provider with many answers under way', () => {
   const REQUESTS = 600
 

@@ -25,6 +25,8 @@ export type Delivering = {
 const STALL_MS = 60_000
 const PROGRESS_MS = 1_000
 const KEEP_ALIVE_MS = 15_000
+/** Nothing is to come after the last event; a host that leaves its answer open then is not waited for. */
+const AFTER_LAST_MS = 250
 
 /** Above this a copy costs more than what it saves. */
 const SMALL_BYTES = 16_384
@@ -50,11 +52,13 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
   let lastProgressMs = 0
   let lastWriteMs = nowMs()
   let stalledSinceMs = 0
+  let closing: NodeJS.Timeout | undefined
 
   function finish(delivery: Delivery): void {
     if (isOver) return
     isOver = true
     clearInterval(watch)
+    clearTimeout(closing)
     response.off('close', onClose).off('drain', onDrain)
     if (delivery.ending !== 'end') abort()
     resolve(delivery)
@@ -89,6 +93,18 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     }
   }
 
+  function end(): void {
+    if (!isOver && pass(() => meter.end())) finish({ ending: 'end' })
+  }
+
+  /** The last event waits here for the books, and the books for the end of the answer. */
+  function endSoon(): void {
+    closing ??= setTimeout(() => {
+      end()
+      abort()
+    }, AFTER_LAST_MS)
+  }
+
   // Silence and stalls are looked for together, so a stream has one timer however many chunks it has.
   const watch = setInterval(() => {
     const now = nowMs()
@@ -108,14 +124,13 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     data(chunk) {
       if (isOver) return
       if (!pass(() => meter.push(chunk))) return
+      if (meter.reading.isDone || meter.reading.error !== undefined) endSoon()
       const now = nowMs()
       if (now - lastProgressMs < PROGRESS_MS) return
       lastProgressMs = now
       if (!onProgress()) finish({ ending: 'stopped' })
     },
-    end: () => {
-      if (!isOver && pass(() => meter.end())) finish({ ending: 'end' })
-    },
+    end,
     fail: failure => finish({ ending: 'cut', failure }),
   })
   return promise
