@@ -203,6 +203,18 @@ for (const engine of ENGINES)
         [[free, 'unpriced']],
       )
     })
+
+    it('can be told of whatever a channel may be asked for', async () => {
+      const planOf = async (model: string, operation: string) => {
+        const { data } = (await relay.api('POST', '/api/route/explain', { model, operation })).body
+        const [step] = data.steps
+        return step?.channel_id ?? data.passed_over[0].reason
+      }
+      const able = await relay.serve('sim-words-4', { type: OPENAI })
+      const unable = await relay.serve('sim-words-4', { type: ANTHROPIC })
+      assert.equal(await planOf(able.model, 'speech'), able.channels[0])
+      assert.equal(await planOf(unable.model, 'speech'), 'not_offered')
+    })
   })
 
 for (const engine of ENGINES)

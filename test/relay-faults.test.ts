@@ -1005,6 +1005,12 @@ describe('a client that', () => {
       }
     })
 
+    it('with two hosts gets 400 and a closed connection', async () => {
+      const { key } = await relay.newToken()
+      const asked = `GET /v1/models HTTP/1.1\r\nHost: x\r\nhost: y\r\nAuthorization: Bearer ${key}\r\n\r\n`
+      assert.match(await raw(asked), /^HTTP\/1\.1 400 /)
+    })
+
     it('with paths and methods gets no further without a credential', async () => {
       for (const [method, path] of [
         ['GET', '//v1/models'],

@@ -73,4 +73,5 @@ export function retryAfterS(header: ((name: string) => string | undefined) | und
 export const TRUNCATED: ChatError = {
   kind: 'truncated',
   message: 'the provider broke off its answer before the end',
+  code: 'upstream_error',
 }

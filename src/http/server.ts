@@ -106,9 +106,24 @@ function tellHealth(request: IncomingMessage, response: ServerResponse, isReady:
     )
 }
 
+/** Whoever stands before us may have believed the other one (RFC 9112, 3.2). */
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  return hosts > 1
+}
+
+/** As the parser does with what is no request. */
+const closeAsMalformed = ({ socket }: IncomingMessage) =>
+  socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
+
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
 export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
   const serve: RequestListener = (request, response) => {
+    if (hasTwoHosts(request)) return closeAsMalformed(request)
     stripOrigin(request)
     const isHealth = HEALTH_PATH.test(request.url ?? '/')
     if (!isHealth && !stripBasePath(request, basePath)) {

@@ -2,6 +2,19 @@ import { z } from 'zod'
 import { idParams, modelName, optional, paged, pageOf, queryFlag, queryNumber, text } from './fields.ts'
 import type { Contract } from './route.ts'
 
+/** What a plan can be told of: everything that a channel is asked for in one go. */
+const PLANNED = [
+  'chat',
+  'completions',
+  'embeddings',
+  'speech',
+  'transcription',
+  'translation',
+  'moderation',
+  'rerank',
+  'images',
+] as const
+
 const suspenseTold = z
   .object({
     id: z.int(),
@@ -103,7 +116,7 @@ export const ledgerContract = {
     access: 'admin',
     summary:
       'The plan for a request, without sending it: which channels in which order, and why not the others',
-    body: z.object({ model: modelName, operation: optional(z.enum(['chat', 'completions', 'embeddings'])) }),
+    body: z.object({ model: modelName, operation: optional(z.enum(PLANNED)) }),
     data: z.object({
       model: z.string(),
       served_as: z.string().nullable(),
