@@ -351,6 +351,35 @@ for (const engine of ENGINES)
       })
   })
 
+for (const engine of ENGINES)
+  describe(`a client that leaves before it is answered, on ${engine}`, () => {
+    it('has used the tokens that it pays for, under its limits too', async () => {
+      const relay = await openRelay(engine)
+      const provider = await openProvider()
+      const arrived = Promise.withResolvers<void>()
+      provider.does(() => arrived.resolve())
+      const { model } = await relay.serve('m', { base_url: provider.url })
+      const token = await relay.newToken({ limits: { tpm: 5 } })
+      const body = { model, messages: [{ role: 'user', content: 'How are you today, my old friend?' }] }
+      const leaving = new AbortController()
+      const asked = fetchPatiently(`${relay.gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        signal: leaving.signal,
+        headers: { authorization: `Bearer ${token.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      await arrived.promise
+      leaving.abort()
+      await assert.rejects(asked)
+      const row = await relay.rowOf(token.id)
+      assert.ok(row.prompt_tokens > 5)
+      const next = await relay.chat(token.key, body)
+      assert.deepEqual([next.status, next.body.error.code], [429, 'rate_limit_exceeded'])
+      provider.close()
+      await relay.gateway.close()
+    })
+  })
+
 describe('a provider with many answers under way', () => {
   const REQUESTS = 600
 

@@ -364,6 +364,8 @@ async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>, tick
     return
   }
   const { usage, by } = await countFor(errand, channel, { bytes: 0 })
+  // What is paid for counts under the limits too: whoever always leaves is no exception.
+  ticket.end(totalInput(usage) + totalOutput(usage))
   await settle(errand, { channel, usage, source: 'input_only', countedBy: by, trace })
 }
 
