@@ -12,7 +12,7 @@ import { Choice } from '../../look/field.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
 import { FilterBar, Page, Sheet } from '../../look/page.tsx'
 import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
-import { PAGE_SIZES, setPreferences, usePreferences } from '../../look/preferences.ts'
+import { PageSize } from '../../look/pager.tsx'
 import { CallSnippets, questionTo } from '../../look/snippets.tsx'
 import { Empty, Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
@@ -67,7 +67,6 @@ export function Usage() {
   const isAdmin = useIsAdmin()
   const isNarrow = useIsNarrow()
   const { requestId: openId } = useParams({ strict: false })
-  const { pageSize } = usePreferences()
   const [isUnfolded, unfold] = useState(false)
   const [filters, setFilters] = useFilters<UsageFilters>()
   const { q, live = false, cursor } = filters
@@ -257,23 +256,7 @@ export function Usage() {
               aria-label={t('pager.label')}
               className="flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-table text-ink-2"
             >
-              <span className="flex items-center gap-2">
-                <span className="max-sm:hidden" aria-hidden="true">
-                  {t('pager.size')}
-                </span>
-                <Choice
-                  aria-label={t('pager.size')}
-                  value={pageSize}
-                  onChange={event => {
-                    setPreferences({ pageSize: Number(event.target.value) })
-                    choose({})
-                  }}
-                >
-                  {PAGE_SIZES.map(size => (
-                    <option key={size}>{size}</option>
-                  ))}
-                </Choice>
-              </span>
+              <PageSize onChange={() => choose({})} />
               <span className="flex gap-2">
                 <Button icon={ChevronLeft} disabled={!cursor} onClick={() => step(undefined)}>
                   {t('usage.newest')}
