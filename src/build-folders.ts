@@ -24,7 +24,7 @@ async function nameOf(folder: string): Promise<string> {
 }
 
 /** Whoever reads the file meanwhile finds the old one or the new one. */
-export async function replaceFile(path: string, text: string): Promise<void> {
+async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${process.pid}`
   await writeFile(draft, text)
   await rename(draft, path)

@@ -30,7 +30,7 @@ const DEFAULT_RETRY_S = 5
 const MAX_RETRY_S = 300
 
 /** Seconds or a date; rubbish counts as nothing said. */
-export function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
+function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim()
   if (!text) return undefined
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : (Date.parse(text) - nowMs) / 1000

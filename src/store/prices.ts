@@ -66,12 +66,6 @@ const readStored = ({ id, version, price }: Pick<PriceRow, 'id' | 'version' | 'p
   price: JSON.parse(price) as Price,
 })
 
-/** The administrators' price of a model, if it has one now. */
-export async function priceInForce(db: Db, model: string, now: number): Promise<PriceInForce | undefined> {
-  const row = await findPriceInForce(db, model, now)
-  return row && readStored(row)
-}
-
 /** Every price that administrators have set and that counts now, by model. */
 export async function pricesInForce(db: Db, now: number): Promise<Map<string, PriceInForce>> {
   const rows = await inForce(db, now)

@@ -18,7 +18,7 @@ export type RollupFilter = {
 }
 
 export const ROLLUP_S = 900
-export const ROLLUP_GROUPS = {
+const ROLLUP_GROUPS = {
   model: 'model',
   token: 'token_id',
   channel: 'channel_id',

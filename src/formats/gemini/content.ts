@@ -39,14 +39,14 @@ function extended(part: Fields, decoded: Part): Part {
   return extras === undefined ? decoded : ({ ...decoded, extras } as Part)
 }
 
-export function signatureIn(part: Fields): Signature | undefined {
+function signatureIn(part: Fields): Signature | undefined {
   const text = part.text('thoughtSignature')
   return text === undefined || text === '' || text === NO_SIGNATURE
     ? undefined
     : unpackSignature(FORMAT, disarmed(text))
 }
 
-export function proofIn(part: Fields): Pick<ReasoningPart, 'signature' | 'encrypted'> {
+function proofIn(part: Fields): Pick<ReasoningPart, 'signature' | 'encrypted'> {
   const text = part.text('thoughtSignature')
   return text === undefined || text === '' ? {} : unpackProof(FORMAT, disarmed(text), 'signature')
 }

@@ -15,7 +15,7 @@ import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } fr
 import { fitDialect } from './dialect.ts'
 
 /** Fields that mean the same in the same vendor's other format. */
-export const SHARED_WITH_RESPONSES = [
+const SHARED_WITH_RESPONSES = [
   'metadata',
   'moderation',
   'prompt_cache_key',

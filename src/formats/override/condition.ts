@@ -1,7 +1,7 @@
 import { type Path, readPath, valueAt } from './path.ts'
 import { fault, type Json, type Reading, readMembers } from './reading.ts'
 
-export const CONDITION_MODES = ['full', 'prefix', 'suffix', 'contains', 'gt', 'gte', 'lt', 'lte'] as const
+const CONDITION_MODES = ['full', 'prefix', 'suffix', 'contains', 'gt', 'gte', 'lt', 'lte'] as const
 type Mode = (typeof CONDITION_MODES)[number]
 
 type Condition = {

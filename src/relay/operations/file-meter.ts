@@ -1,21 +1,12 @@
 import { soundKind } from '../../formats/audio/kind.ts'
 import { createSoundMeter, type SoundMeter } from '../../formats/audio/sound-meter.ts'
+import { emptyReading } from '../../formats/openai/stream-meter.ts'
 import type { StreamMeter } from './operation.ts'
 
 /** Of sound whose length we cannot tell. */
 const USUAL_BYTES_PER_SECOND = 16_000
 
-const READING: StreamMeter['reading'] = {
-  usage: undefined,
-  events: 0,
-  contentEvents: 0,
-  textBytes: 0,
-  reasoningBytes: 0,
-  finishes: 0,
-  isDone: false,
-  error: undefined,
-  malformed: 0,
-}
+const READING = emptyReading()
 
 /**
  * Meters a file of sound that passes through. Where its length is told, its last byte stays behind until the books are

@@ -348,5 +348,3 @@ export function createPoller(deps: VideoDeps, search: Search) {
 }
 
 class NotCovered extends Error {}
-
-export type Poller = ReturnType<typeof createPoller>
