@@ -1,4 +1,5 @@
 import { NANOS_PER_UNIT } from '../domain/money.ts'
+import { ROLE } from '../domain/role.ts'
 import { fold } from '../domain/text.ts'
 import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
 import type { AccountRow, UserRow } from './schema.ts'
@@ -155,11 +156,11 @@ export async function eraseUser(trx: Trx, id: number, time: number): Promise<voi
     .execute()
 }
 
-export async function countRoots(trx: Trx, rootRole: number): Promise<number> {
+export async function countRoots(trx: Trx): Promise<number> {
   const rows = await trx
     .selectFrom('users')
     .select('id')
-    .where('role', '=', rootRole)
+    .where('role', '=', ROLE.root)
     .where('status', '=', 1)
     .where('deleted_time', 'is', null)
     .execute()

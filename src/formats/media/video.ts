@@ -27,14 +27,8 @@ export type VideoAsk = {
 }
 
 /** What of a request is kept with its job. */
-export type VideoFacts = {
+export type VideoFacts = Pick<VideoAsk, 'seconds' | 'width' | 'height' | 'fps' | 'n' | 'seed'> & {
   readonly prompt: string
-  readonly seconds: number | undefined
-  readonly width: number | undefined
-  readonly height: number | undefined
-  readonly fps: number | undefined
-  readonly n: number
-  readonly seed: number | undefined
   readonly stills: number
 }
 

@@ -1,7 +1,7 @@
 import { withoutCacheMarks } from '../cache.ts'
 import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
-import type { EncodedRequest, EncodeOptions } from '../format.ts'
+import type { EncodedRequest } from '../format.ts'
 import type { ChatRequest, Message, Output, Part, ReasoningPart, TextPart, Tool, ToolChoice } from '../hub.ts'
 import { canThink, fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
@@ -21,7 +21,7 @@ const UNSAYABLE = ['topK', 'seed', 'stop', 'presencePenalty', 'frequencyPenalty'
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
-export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(given: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const marked = withoutCacheMarks(given, warnings)
   const effort = fitEffort(marked, warnings)

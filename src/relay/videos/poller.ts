@@ -203,7 +203,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     const isCharged = await transact(db, async trx => {
       const [doubt] = await suspenseOfRequest(trx, row.request_id)
       if (!doubt) {
-        await startFound(trx, row.id, 0, nowMs())
+        await startFound(trx, row.id, { cost: 0, nowMs: nowMs() })
         return true
       }
       const closing = { closed_time: time, closed_by: 'system', closed_as: 'charge', closed_reason: reason }
@@ -232,14 +232,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
         request_id: row.request_id,
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
-      await startFound(trx, row.id, doubt.amount, nowMs())
+      await startFound(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
       return true
     }).catch(error => {
       if (error instanceof NotCovered) return false
       throw error
     })
     // It runs all the same; what it cost stays in doubt until Root decides.
-    if (!isCharged) await transact(db, trx => startFound(trx, row.id, 0, nowMs()))
+    if (!isCharged) await transact(db, trx => startFound(trx, row.id, { cost: 0, nowMs: nowMs() }))
   }
 
   async function lookAtDoubt(row: VideoRow): Promise<Progressed | undefined> {
