@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { SYSTEM } from '../../domain/actor.ts'
 import { hasEnded, laterStatus, RESULT_LIFE_S, THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import type { UpstreamJob, VideoDialect, VideoState } from '../../formats/media/video.ts'
@@ -206,14 +207,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
         await startFound(trx, row.id, { cost: 0, nowMs: nowMs() })
         return true
       }
-      const closing = { closed_time: time, closed_by: 'system', closed_as: 'charge', closed_reason: reason }
+      const closing = { closed_time: time, closed_by: SYSTEM, closed_as: 'charge', closed_reason: reason }
       const outcome = await charge(trx, {
         userId: row.user_id,
         tokenId: row.token_id,
         channelId: row.channel_id,
         amount: doubt.amount,
         requestId: row.request_id,
-        actor: 'system',
+        actor: SYSTEM,
         reason,
         time,
       })
