@@ -50,6 +50,7 @@ export async function findBuild(digest: string, directory = CONSOLE_BUILDS): Pro
  * none, and after it the others, of which pages may be open that another gateway has sent.
  */
 export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<readonly string[]> {
+  // Sources that cannot be read are told of by `prepare`; the newest build is served then.
   const started = existsSync(BUILDER) ? digestOfSources().catch(() => undefined) : undefined
   return async () => {
     const digest = await started
