@@ -1,18 +1,19 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { publish } from '../src/build-folders.ts'
+import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/console-files.ts'
 
 /**
- * Makes `console/dist`. Called by the gateway with the digest of the sources, or by hand without one. Several gateways
- * may start at once on one checkout: one builds, the others wait; the finished directory is put in place as a whole.
+ * Makes a folder in `console/dist`. Called by the gateway with the digest of the sources, or by hand without one. Several
+ * gateways may start at once on one checkout: one builds, the others wait; the finished folder is put in place as a whole.
  */
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
-const DIST = join(HERE, 'dist')
 const LOCK = join(HERE, 'dist.lock')
 const DRAFT = join(HERE, `dist.${process.pid}`)
 const OWNER = String(process.pid)
@@ -43,10 +44,12 @@ async function takeLock(digest: string): Promise<boolean> {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
-    if (await isAbandoned()) await rm(LOCK, { recursive: true, force: true })
+    if (await isAbandoned()) {
+      await rm(LOCK, { recursive: true, force: true })
+      continue
+    }
     await setTimeout(200)
-    const made = await readFile(join(DIST, 'made-from'), 'utf8').catch(() => undefined)
-    if (digest !== '' && made === digest) return false
+    if ((await findBuild(digest)) !== undefined) return false
   }
 }
 
@@ -77,9 +80,8 @@ async function build(digest: string): Promise<void> {
   const { build } = await import('vite')
   await build({ root: HERE, logLevel: 'error', build: { outDir: DRAFT, emptyOutDir: true } })
   await compress(join(DRAFT, 'assets'))
-  await writeFile(join(DRAFT, 'made-from'), digest)
-  await rm(DIST, { recursive: true, force: true })
-  await rename(DRAFT, DIST)
+  await writeFile(join(DRAFT, MADE_FROM), digest)
+  await publish(DRAFT, CONSOLE_BUILDS)
 }
 
 /** Takes away what is ours, and only that. */
@@ -94,7 +96,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     leave()
     process.exit(1)
   })
-const digest = process.argv[2] ?? ''
+const digest = process.argv[2] ?? (await digestOfSources())
 if (await takeLock(digest)) {
   try {
     await build(digest)

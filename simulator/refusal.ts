@@ -1,5 +1,5 @@
 /** Every reason the simulator has to refuse a request, with its status; formats put it in their own words. */
-export const REFUSALS = {
+const REFUSALS = {
   no_key: 401,
   not_local: 403,
   unknown_path: 404,

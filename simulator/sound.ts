@@ -2,6 +2,7 @@
 
 const RATE = 24_000
 
+/** `pieces` are about a second each. */
 export const SOUNDS = {
   mp3: { type: 'audio/mpeg', pieces: mp3 },
   wav: { type: 'audio/wav', pieces: wav },
@@ -12,7 +13,6 @@ export const SOUNDS = {
 } as const
 export type SoundName = keyof typeof SOUNDS
 
-/** About a second of it at a time. */
 export const isSoundName = (name: string): name is SoundName => Object.hasOwn(SOUNDS, name)
 
 const MP3_FRAME = Buffer.concat([Buffer.from([0xff, 0xfb, 0x90, 0x00]), Buffer.alloc(413)])

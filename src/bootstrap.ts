@@ -16,7 +16,7 @@ import { claimMeta, readMeta } from './store/meta.ts'
 import { listPlainHeaders, replaceHeaders } from './store/sealed.ts'
 import { type Db, transact } from './store/store.ts'
 
-export const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
+const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
 
 const WRONG_SECRET =
   'is not the secret this database was sealed under; nothing was written. Give the right one, or put it behind the new one: new,old'

@@ -201,7 +201,7 @@ export async function buildRelay({
   const testChannel = createChannelTest({ catalog, upstream, keys, nowMs: Date.now })
   async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
     const result = await testChannel(id, options)
-    await recordTest(db, id, Math.floor(Date.now() / 1000), result.latencyMs)
+    await recordTest(db, id, { time: Math.floor(Date.now() / 1000), responseMs: result.latencyMs })
     const channel = catalog.table().channel(id)
     if (result.isGood && channel) {
       recovery.passed({ channel, key: result.key })

@@ -7,7 +7,7 @@ import { firstStart, keyringOf, openDigest, sealPlainHeaders } from './bootstrap
 import { buildRelay } from './build-relay.ts'
 import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
-import { CONSOLE_DIRECTORY } from './console-files.ts'
+import { createConsoleBuilds } from './console-files.ts'
 import { createClientAddress } from './http/address.ts'
 import { createCrowd } from './http/crowd.ts'
 import { createOutbound } from './http/outbound.ts'
@@ -237,7 +237,7 @@ export async function buildServer(
       videos: relay.videos,
       relayFor: relay.relayFor,
       verify: operationsOf(config, ground).verify,
-      consoleDirectory: CONSOLE_DIRECTORY,
+      consoleBuilds: createConsoleBuilds(),
       basePath: config.basePath,
       version,
       startTime: now(),

@@ -9,7 +9,7 @@ export class SettingError extends Error {
   }
 }
 
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 type Env = Readonly<Record<string, string | undefined>>
 
 /** Secrets that were once printed in somebody's example are no secrets. */

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { type Dirent, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import { buildsIn, fullName } from './build-folders.ts'
 import { PACKAGE } from './store/program-file.ts'
 
 const ROOT = fileURLToPath(PACKAGE)
@@ -14,12 +15,13 @@ const SOURCES = {
   directories: ['console/public', 'console/src', 'src/manage/contract', 'src/domain'],
   files: ['console/index.html', 'console/route-table.ts', 'console/vite.config.ts', 'package-lock.json'],
 } as const
-/** Where the files are, or will be once they are made. */
-export const CONSOLE_DIRECTORY = join(ROOT, 'console/dist')
+/** Where the files are, or will be once they are made, in a folder for every build. */
+export const CONSOLE_BUILDS = join(ROOT, 'console/dist')
 const BUILDER = join(ROOT, 'console/build.ts')
-const MADE_FROM = 'made-from'
+/** The file of a build that tells the digest of its sources. */
+export const MADE_FROM = 'made-from'
 
-async function digestOfSources(): Promise<string> {
+export async function digestOfSources(): Promise<string> {
   const found = await Promise.all(
     SOURCES.directories.map(directory =>
       readdir(join(ROOT, directory), { recursive: true, withFileTypes: true }),
@@ -34,9 +36,29 @@ async function digestOfSources(): Promise<string> {
   return hash.digest('hex')
 }
 
-const fullName = ({ parentPath, name }: Dirent) => join(parentPath, name)
+/** The folder of the build that was made from these sources. */
+export async function findBuild(digest: string, directory = CONSOLE_BUILDS): Promise<string | undefined> {
+  for (const name of await buildsIn(directory)) {
+    const madeFrom = await readFile(join(directory, name, MADE_FROM), 'utf8').catch(() => undefined)
+    if (madeFrom === digest) return join(directory, name)
+  }
+  return undefined
+}
 
-const readIfThere = (file: string) => readFile(file, 'utf8').catch(() => undefined)
+/**
+ * Tells the folders of the builds: that of the sources which this gateway was started with, or the newest while there is
+ * none, and after it the others, of which pages may be open that another gateway has sent.
+ */
+export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<readonly string[]> {
+  // Sources that cannot be read are told of by `prepare`; the newest build is served then.
+  const started = existsSync(BUILDER) ? digestOfSources().catch(() => undefined) : undefined
+  return async () => {
+    const digest = await started
+    const folders = (await buildsIn(directory)).map(name => join(directory, name))
+    const own = digest === undefined ? undefined : await findBuild(digest, directory)
+    return own === undefined ? folders : [own, ...folders.filter(folder => folder !== own)]
+  }
+}
 
 /**
  * The console's files. From source they are made on the first start, by a process of its own and after the gateway is
@@ -66,7 +88,7 @@ export function createConsoleFiles(log: Logger) {
       if (!existsSync(BUILDER)) return
       try {
         const digest = await digestOfSources()
-        if ((await readIfThere(join(CONSOLE_DIRECTORY, MADE_FROM))) === digest) return
+        if ((await findBuild(digest)) !== undefined) return
         const startedMs = Date.now()
         await build(digest)
         log.info({ ms: Date.now() - startedMs }, 'the console was built')

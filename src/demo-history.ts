@@ -34,7 +34,7 @@ function createChance(seed: number) {
 }
 
 /** A day as it might have been: busier by day than by night, some requests failed over, some failed. */
-export function historyOf({ spenders, channels, nowMs }: History): SettleRecord[] {
+function historyOf({ spenders, channels, nowMs }: History): SettleRecord[] {
   const chance = createChance(20_260_101)
   const newRequestId = createRequestIds()
   const pick = <T>(list: readonly T[]): T => list[Math.floor(chance() * list.length)] as T

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { publish } from '../bundle.ts'
+import { publishProgram } from '../bundle.ts'
 
 describe('a build', () => {
   let place: string
@@ -27,7 +27,7 @@ describe('a build', () => {
       join(draft, 'main.js'),
       `console.log('main ${version}')\nprocess.stdin.once('data', () => import('./late.js').then(() => process.exit()))\n`,
     )
-    return publish(draft, dist)
+    return publishProgram(draft, dist)
   }
   const run = () =>
     execFileSync(process.execPath, [join(dist, 'main.js')], { input: 'go on\n', encoding: 'utf8' })

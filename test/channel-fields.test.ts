@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { cycleIn, suffixed } from '../src/domain/channel.ts'
+import { CHANNEL_NAME_LENGTH, cycleIn, suffixed } from '../src/domain/channel.ts'
 import { ENGINES, type Gateway, type Reply, startGateway } from './support/gateway.ts'
 
 const nested = (depth: number): object => (depth === 0 ? {} : { inner: nested(depth - 1) })
@@ -298,7 +298,8 @@ describe('a mapping of names', () => {
 
 describe('a name with something behind it', () => {
   it('gives up its own end where both are too long, never half a character', () => {
-    assert.equal(suffixed('name', ' 2', 100), 'name 2')
-    assert.equal(suffixed('😀😀😀', '!', 3), '😀😀!')
+    assert.equal(suffixed('name', ' 2'), 'name 2')
+    const longest = '😀'.repeat(CHANNEL_NAME_LENGTH)
+    assert.equal(suffixed(longest, '!'), `${longest.slice(2)}!`)
   })
 })

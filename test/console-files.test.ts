@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { publish } from '../src/build-folders.ts'
+import { createConsoleBuilds, digestOfSources, MADE_FROM } from '../src/console-files.ts'
+import { managementError, refusalOf } from '../src/http/errors.ts'
+import { serveConsole } from '../src/manage/console.ts'
 import { type ConsoleServer, PAGES, startConsole } from './support/console.ts'
 import { until } from './support/process.ts'
 
@@ -106,6 +112,66 @@ describe('the files of the console', () => {
     }
     assert.ok((await weigh(assetsOf('js'))) <= FIRST_SCRIPTS_BYTES)
     assert.ok((await weigh(assetsOf('css'))) <= FIRST_STYLES_BYTES)
+  })
+})
+
+describe('a console that is built anew under a running gateway', () => {
+  let place: string
+  let app: FastifyInstance
+  let own: string
+  before(async () => {
+    place = mkdtempSync(join(tmpdir(), 'sluice-console-'))
+    own = await build('own', await digestOfSources())
+    app = Fastify()
+    app.setErrorHandler((error, _request, reply) => {
+      const { status, body } = managementError(refusalOf(error, ''))
+      return reply.code(status).send(body)
+    })
+    await serveConsole(app, { basePath: '', consoleBuilds: createConsoleBuilds(builds()) })
+  })
+  after(async () => {
+    await app.close()
+    rmSync(place, { recursive: true, force: true })
+  })
+
+  const builds = () => join(place, 'dist')
+
+  /** A page and the one script it asks for, which is named by the build. */
+  function build(name: string, madeFrom: string): Promise<string> {
+    const draft = join(place, 'draft')
+    mkdirSync(join(draft, 'assets'), { recursive: true })
+    writeFileSync(join(draft, 'index.html'), `<script src="./assets/${name}.js"></script>`)
+    writeFileSync(join(draft, 'assets', `${name}.js`), `'${name}'`)
+    writeFileSync(join(draft, MADE_FROM), madeFrom)
+    return publish(draft, builds())
+  }
+
+  const scriptOfPage = async () => /assets\/(\w+)\.js/.exec((await app.inject('/')).body)?.[1]
+  const askFor = (name: string) => app.inject(`/assets/${name}.js`)
+
+  it('stays the one that the gateway was started with, beside files of another that are asked for', async () => {
+    await build('newer', 'other sources')
+    assert.equal(await scriptOfPage(), 'own')
+    for (const name of ['own', 'newer']) {
+      const { statusCode, body, headers } = await askFor(name)
+      assert.deepEqual([statusCode, body], [200, `'${name}'`])
+      assert.equal(headers['cache-control'], 'public, max-age=31536000, immutable')
+    }
+  })
+
+  it('is the newest once its own is gone; what is gone is not found, and not kept so for a year', async () => {
+    rmSync(join(builds(), own), { recursive: true })
+    assert.equal(await scriptOfPage(), 'newer')
+    const { statusCode, headers } = await askFor('own')
+    assert.equal(statusCode, 404)
+    assert.equal(headers['cache-control'], undefined)
+  })
+
+  it('is waited for while there is none at all', async () => {
+    rmSync(builds(), { recursive: true })
+    assert.match((await app.inject('/')).body, /being made ready/)
+    for (const path of ['/assets/own.js', '/theme.js', '/icon.svg'])
+      assert.equal((await app.inject(path)).statusCode, 404, path)
   })
 })
 

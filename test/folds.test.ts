@@ -124,10 +124,10 @@ for (const engine of ENGINES) {
           const asked = { from, to, ...filter }
           told.push(await sumRollups(db, asked))
           for (const group of ['model', 'token', 'channel', 'user'] as const) {
-            const groups = await groupRollups(db, asked, group, 100)
+            const groups = await groupRollups(db, asked, { by: group, limit: 100 })
             told.push(groups)
             const keys = groups.slice(0, 2).map(({ key }) => key)
-            const steps = await stepRollupsOf(db, asked, 3_600, group, keys)
+            const steps = await stepRollupsOf(db, asked, { by: group, stepS: 3_600, keys })
             told.push(steps.toSorted((a, b) => a.bucket - b.bucket || (a.key < b.key ? -1 : 1)))
           }
           for (const step of [QUARTER_S, 3_600]) told.push(await stepRollups(db, asked, step))
@@ -178,7 +178,7 @@ for (const engine of ENGINES) {
             const asked = { ...filter, from: START + late, to: END - 3 * QUARTER_S, cuts }
             const steps = [
               ...(await stepRollups(store.db, asked, QUARTER_S)),
-              ...(await stepRollupsOf(store.db, asked, QUARTER_S, 'model')),
+              ...(await stepRollupsOf(store.db, asked, { by: 'model', stepS: QUARTER_S })),
             ]
             const place = (bucket: number) => cuts.findLastIndex(cut => cut <= bucket)
             const byPlace = Map.groupBy(steps, ({ bucket }) => place(bucket))

@@ -3,10 +3,10 @@ import { describe, it } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogleGenerativeAI } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
-import { answerOf } from '../src/formats/answer.ts'
 import type { Ambience } from '../src/formats/format.ts'
 import { LAWFUL, understood } from './support/format-laws.ts'
 import { recordingsOf } from './support/format-recordings.ts'
+import { answerOf } from './support/gathered-answer.ts'
 import { hasRecordings, WITHOUT_RECORDINGS } from './support/recordings.ts'
 
 /** The vendors' own SDKs judge in the laws; this one reads streams with its own strict schemas. */

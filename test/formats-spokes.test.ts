@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { EMPTY } from '../src/domain/usage.ts'
-import { answerOf } from '../src/formats/answer.ts'
 import { bedrock } from '../src/formats/bedrock/format.ts'
 import { cohere } from '../src/formats/cohere/format.ts'
 import type { Ambience, Outbound } from '../src/formats/format.ts'
@@ -14,6 +13,7 @@ import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { mistral } from '../src/providers/mistral.ts'
 import { chatRequests } from './support/format-arbitraries.ts'
 import { eventFrame } from './support/format-laws.ts'
+import { answerOf } from './support/gathered-answer.ts'
 
 const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 

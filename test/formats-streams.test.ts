@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { answerOf, eventsOf } from '../src/formats/answer.ts'
+import { eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Inbound, Outbound } from '../src/formats/format.ts'
 import { gemini, geminiList } from '../src/formats/gemini/format.ts'
@@ -9,6 +9,7 @@ import { createPassingMeter, createTranslatingMeter } from '../src/formats/meter
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { responses } from '../src/formats/responses/format.ts'
 import { recordingsOf } from './support/format-recordings.ts'
+import { answerOf } from './support/gathered-answer.ts'
 import { hasRecordings, WITHOUT_RECORDINGS } from './support/recordings.ts'
 
 function still(): Ambience {

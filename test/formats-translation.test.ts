@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { answerOf, eventsOf } from '../src/formats/answer.ts'
+import { eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import { fittedNames, restoringNames, withFittedNames } from '../src/formats/fitted-names.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
@@ -11,6 +11,7 @@ import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { responses } from '../src/formats/responses/format.ts'
 import { hasForeignProof } from '../src/formats/signature.ts'
 import { createWarnings, warningsHeader } from '../src/formats/warnings.ts'
+import { answerOf } from './support/gathered-answer.ts'
 
 let ids = 0
 const ambience: Ambience = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../src/domain/usage.ts'
-import { answerOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Outbound } from '../src/formats/format.ts'
 import { gemini } from '../src/formats/gemini/format.ts'
 import type { UsageOptions } from '../src/formats/openai/usage.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { recordingsOf } from './support/format-recordings.ts'
+import { answerOf } from './support/gathered-answer.ts'
 import { hasRecordings, WITHOUT_RECORDINGS } from './support/recordings.ts'
 
 const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }

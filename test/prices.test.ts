@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { shippedModels } from '../src/providers/prices/shipped.ts'
-import { priceInForce, pricesInForce } from '../src/store/prices.ts'
+import { findPriceInForce, pricesInForce } from '../src/store/prices.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
 
 const nowS = () => Math.floor(Date.now() / 1000)
@@ -203,8 +203,8 @@ for (const engine of ENGINES) {
       const future = await make({ model: 'later', input: 2, effective_time: later })
       assert.equal(future.effective_time, later)
       assert.equal((await inForce('later')).input, 1)
-      assert.equal((await priceInForce(gateway.db, 'later', later - 1))?.version, 1)
-      assert.equal((await priceInForce(gateway.db, 'later', later))?.version, 2)
+      assert.equal((await findPriceInForce(gateway.db, 'later', later - 1))?.version, 1)
+      assert.equal((await findPriceInForce(gateway.db, 'later', later))?.version, 2)
       assert.equal((await pricesInForce(gateway.db, later)).get('later')?.id, future.id)
     })
 
@@ -213,11 +213,11 @@ for (const engine of ENGINES) {
       await make({ model: 'order', input: 1, effective_time: later })
       await make({ model: 'order', input: 2 })
       assert.equal((await inForce('order')).input, 2)
-      assert.equal((await priceInForce(gateway.db, 'order', later))?.version, 1)
+      assert.equal((await findPriceInForce(gateway.db, 'order', later))?.version, 1)
       assert.equal((await pricesInForce(gateway.db, later)).get('order')?.version, 1)
 
       await make({ model: 'order', input: 3, effective_time: later })
-      assert.equal((await priceInForce(gateway.db, 'order', later))?.version, 3)
+      assert.equal((await findPriceInForce(gateway.db, 'order', later))?.version, 3)
       assert.equal((await pricesInForce(gateway.db, later)).get('order')?.version, 3)
     })
 
@@ -243,7 +243,7 @@ for (const engine of ENGINES) {
       const ended = await gateway.api('DELETE', `/api/price/${first.id}`)
       assert.equal(ended.status, 200)
       assert.deepEqual(await inForce('gpt-4o-mini'), shipped)
-      assert.equal(await priceInForce(gateway.db, 'gpt-4o-mini', nowS() + 2 * HOUR_S), undefined)
+      assert.equal(await findPriceInForce(gateway.db, 'gpt-4o-mini', nowS() + 2 * HOUR_S), undefined)
       assert.equal((await gateway.api('DELETE', `/api/price/${first.id}`)).status, 404)
     })
 

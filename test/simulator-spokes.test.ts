@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../simulator/server.ts'
 import { totalInput, totalOutput } from '../src/domain/usage.ts'
-import { answerOf } from '../src/formats/answer.ts'
 import { bedrock } from '../src/formats/bedrock/format.ts'
 import { cohere } from '../src/formats/cohere/format.ts'
 import type { Ambience, EncodeOptions, Outbound } from '../src/formats/format.ts'
@@ -11,6 +10,7 @@ import { ollama } from '../src/formats/ollama/format.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
 import { mistral } from '../src/providers/mistral.ts'
 import { signAws } from '../src/providers/sigv4.ts'
+import { answerOf } from './support/gathered-answer.ts'
 
 const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Json, type Replay, startReplay } from './support/replay.ts'
-import { openVideos, type VideoRelay } from './support/videos.ts'
+import { INLINE_PICTURE, openVideos, PICTURE, type VideoRelay, WIDE } from './support/videos.ts'
 
 type Call = { readonly method: string; readonly path: string; readonly body?: Json }
 
@@ -19,17 +19,14 @@ type Shape = {
   readonly code: string
 }
 
-const PICTURE = 'https://img.example/a.png'
 const LAST = 'https://img.example/b.png'
 const FILM = 'https://cdn.example/film.mp4'
-const INLINE = 'iVBORw0KGgoAAAAN'
-const wide = { width: 1280, height: 720 }
 
 const SHAPES: Readonly<Record<string, Shape>> = {
   siliconflow: {
     type: 40,
     model: 'Wan-AI/Wan2.2-I2V-A14B',
-    ask: { ...wide, image: PICTURE, seed: 7, metadata: { negative_prompt: 'rain' } },
+    ask: { ...WIDE, image: PICTURE, seed: 7, metadata: { negative_prompt: 'rain' } },
     submit: {
       method: 'POST',
       path: '/v1/video/submit',
@@ -52,7 +49,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   zhipu: {
     type: 26,
     model: 'cogvideox-3',
-    ask: { ...wide, fps: 30, duration: 5, images: [PICTURE, LAST], metadata: { quality: 'speed' } },
+    ask: { ...WIDE, fps: 30, duration: 5, images: [PICTURE, LAST], metadata: { quality: 'speed' } },
     submit: {
       method: 'POST',
       path: '/api/paas/v4/videos/generations',
@@ -85,7 +82,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
       height: 768,
       duration: 6,
       seed: 7,
-      image: INLINE,
+      image: INLINE_PICTURE,
       metadata: { generate_audio: true },
     },
     submit: {
@@ -98,7 +95,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
         height: 768,
         seconds: '6',
         seed: 7,
-        media: { frame_images: [{ input_image: INLINE }] },
+        media: { frame_images: [{ input_image: INLINE_PICTURE }] },
         generate_audio: true,
       },
     },
@@ -131,9 +128,8 @@ describe('hosts of video models, by their documents', () => {
 
   async function submit({ type, model: sent, ask }: Shape, price: Json, more: Json = {}) {
     const { model } = await relay.offer(sent, price, { type, base_url: replay.url })
-    const { id, key, sdk } = await relay.open({ unlimited_quota: true })
-    const body = { model, prompt: 'p', ...ask, ...more }
-    return { id, sdk, reply: await relay.api('POST', '/v1/videos', body, { token: key }) }
+    const { id, sdk, submit } = await relay.openFor(model)
+    return { id, sdk, reply: await submit({ ...ask, ...more }) }
   }
 
   const play = ({ submit: { method, path }, accepted, poll }: Shape, looks: readonly Json[]) => {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import { hasRecordings, WITHOUT_RECORDINGS } from './support/recordings.ts'
 import { type Json, type Line, type Replay, startReplay } from './support/replay.ts'
-import { openVideos, type VideoRelay } from './support/videos.ts'
+import { INLINE_PICTURE, openVideos, PICTURE, type VideoRelay, WIDE } from './support/videos.ts'
 
 const SHAPES = new URL('../../shared/fixtures/video-shapes/', import.meta.url)
 
@@ -22,16 +22,13 @@ type Case = {
   lines?(shape: Json, poll: () => Json): readonly Line[]
 }
 
-const PICTURE = 'https://img.example/a.png'
-const wide = { width: 1280, height: 720 }
-
 const CASES: readonly Case[] = [
   {
     shape: 'kling-legacy',
     type: 50,
     model: 'kling-v2-master',
     key: 'access-0001|secret-0001',
-    ask: { duration: 5, ...wide, metadata: { mode: 'std' } },
+    ask: { duration: 5, ...WIDE, metadata: { mode: 'std' } },
     good: 1,
     bad: [2, 'video_failed'],
   },
@@ -39,7 +36,7 @@ const CASES: readonly Case[] = [
     shape: 'kling-3',
     type: 50,
     model: 'kling-3.0',
-    ask: { duration: 5, ...wide },
+    ask: { duration: 5, ...WIDE },
     good: 1,
     bad: [2, 'video_failed'],
   },
@@ -55,7 +52,7 @@ const CASES: readonly Case[] = [
     shape: 'wan-dashscope',
     type: 17,
     model: 'wan2.5-t2v-preview',
-    ask: { duration: 5, ...wide },
+    ask: { duration: 5, ...WIDE },
     good: 1,
     bad: [2, 'DataInspectionFailed'],
   },
@@ -63,7 +60,7 @@ const CASES: readonly Case[] = [
     shape: 'seedance-ark',
     type: 54,
     model: 'doubao-seedance-1-0-pro',
-    ask: { duration: 5, ...wide, image: PICTURE },
+    ask: { duration: 5, ...WIDE, image: PICTURE },
     good: 2,
     bad: [3, 'OutputVideoSensitiveContentDetected'],
   },
@@ -72,7 +69,7 @@ const CASES: readonly Case[] = [
     type: 1017,
     model: 'ray-2',
     basePath: '/dream-machine',
-    ask: { duration: 5, ...wide, image: PICTURE },
+    ask: { duration: 5, ...WIDE, image: PICTURE },
     good: 1,
     bad: [2, 'video_failed'],
   },
@@ -80,7 +77,7 @@ const CASES: readonly Case[] = [
     shape: 'runway',
     type: 1016,
     model: 'gen4_turbo',
-    ask: { duration: 5, ...wide, image: PICTURE },
+    ask: { duration: 5, ...WIDE, image: PICTURE },
     good: 3,
     bad: [4, 'SAFETY.INPUT.TEXT'],
   },
@@ -88,7 +85,7 @@ const CASES: readonly Case[] = [
     shape: 'vidu',
     type: 52,
     model: 'viduq2',
-    ask: { duration: 5, ...wide, image: PICTURE, metadata: { movement_amplitude: 'auto' } },
+    ask: { duration: 5, ...WIDE, image: PICTURE, metadata: { movement_amplitude: 'auto' } },
     good: 2,
     bad: [3, 'AuditSubmitIllegal'],
   },
@@ -96,7 +93,7 @@ const CASES: readonly Case[] = [
     shape: 'sora',
     type: 55,
     model: 'sora-2',
-    ask: { duration: 8, ...wide },
+    ask: { duration: 8, ...WIDE },
     good: 1,
     bad: [2, 'moderation_blocked'],
     lines: ({ submit_response }, poll) => [
@@ -142,7 +139,6 @@ if (!hasRecordings) {
   describe('video vendors, against their recordings', () => {
     let relay: VideoRelay
     let replay: Replay
-    let made = 0
     before(async () => {
       relay = await openVideos('sqlite')
       replay = await startReplay()
@@ -155,23 +151,15 @@ if (!hasRecordings) {
     const readShape = (name: string): Json =>
       JSON.parse(readFileSync(new URL(`${name}.json`, SHAPES), 'utf8'))
 
-    async function channelFor({
+    async function openFor({
       type,
-      model,
+      model: sent,
       key = 'a-vendor-key-0001',
       basePath = '',
     }: Omit<Case, 'shape' | 'ask' | 'good'>) {
-      const name = `vendor-${++made}`
-      await relay.addChannel({
-        name,
-        type,
-        key,
-        base_url: `${replay.url}${basePath}`,
-        models: [name],
-        model_mapping: { [name]: model },
-      })
-      await relay.must(relay.gateway.api('POST', '/api/price/', { model: name, per_second: 0.01 }))
-      return name
+      const channel = { type, key, base_url: `${replay.url}${basePath}` }
+      const { model } = await relay.offer(sent, { per_second: 0.01 }, channel)
+      return relay.openFor(model)
     }
 
     for (const given of CASES) {
@@ -181,14 +169,8 @@ if (!hasRecordings) {
         const looks: Json[] = [...shape.poll_responses.slice(0, given.good + 1)]
         const poll = () => looks[Math.min(at++, looks.length - 1)]
         replay.play(given.lines?.(shape, poll) ?? linesOf(shape, poll))
-        const model = await channelFor(given)
-        const { key, sdk } = await relay.open({ unlimited_quota: true })
-        const reply = await relay.api(
-          'POST',
-          '/v1/videos',
-          { model, prompt: 'p', ...given.ask },
-          { token: key },
-        )
+        const { sdk, submit } = await openFor(given)
+        const reply = await submit(given.ask)
         assert.equal(reply.status, 200, reply.text)
         const [submitted] = replay.seen
         const told = typeof submitted?.body === 'object' ? { ...submitted.body } : undefined
@@ -214,14 +196,8 @@ if (!hasRecordings) {
           const shape = readShape(given.shape)
           const poll = () => shape.poll_responses[index]
           replay.play(given.lines?.(shape, poll) ?? linesOf(shape, poll))
-          const model = await channelFor(given)
-          const { key, sdk } = await relay.open({ unlimited_quota: true })
-          const reply = await relay.api(
-            'POST',
-            '/v1/videos',
-            { model, prompt: 'p', ...given.ask },
-            { token: key },
-          )
+          const { sdk, submit } = await openFor(given)
+          const reply = await submit(given.ask)
           const ended = await relay.untilEnded(sdk, reply.body.id)
           assert.equal(ended.status, 'failed')
           assert.equal(ended.error?.code, code)
@@ -232,9 +208,8 @@ if (!hasRecordings) {
     it('kling is shown a token signed with the secret, never the secret', async () => {
       const shape = readShape('kling-legacy')
       replay.play(linesOf(shape, () => shape.poll_responses[1]))
-      const model = await channelFor({ type: 50, model: 'kling-v2-master', key: 'access-0001|secret-0001' })
-      const { key } = await relay.open({ unlimited_quota: true })
-      await relay.api('POST', '/v1/videos', { model, prompt: 'p' }, { token: key })
+      const { submit } = await openFor({ type: 50, model: 'kling-v2-master', key: 'access-0001|secret-0001' })
+      await submit()
       const [, token = ''] = /^Bearer (.+)$/.exec(replay.seen[0]?.headers.authorization ?? '') ?? []
       const [head, claims, signature] = token.split('.')
       const expected = createHmac('sha256', 'secret-0001').update(`${head}.${claims}`).digest('base64url')
@@ -251,9 +226,8 @@ if (!hasRecordings) {
           answer: () => ({ body: shape.error_responses_http_200[0] }),
         },
       ])
-      const model = await channelFor({ type: 35, model: 'MiniMax-Hailuo-02' })
-      const { id: tokenId, key } = await relay.open({ unlimited_quota: true })
-      const reply = await relay.api('POST', '/v1/videos', { model, prompt: 'p' }, { token: key })
+      const { id: tokenId, submit } = await openFor({ type: 35, model: 'MiniMax-Hailuo-02' })
+      const reply = await submit()
       assert.equal(reply.status, 429)
       assert.equal(reply.body.error.code, 'upstream_rate_limited')
       assert.equal((await relay.rowOf(tokenId)).cost, 0)
@@ -283,37 +257,22 @@ if (!hasRecordings) {
           answer: () => ({ type: 'video/mp4', body: 'the film' }),
         },
       ])
-      const model = await channelFor({ type: 24, model: 'veo-3.1-lite-generate-preview' })
-      const { key, sdk } = await relay.open({ unlimited_quota: true })
-      const refused = await relay.api(
-        'POST',
-        '/v1/videos',
-        { model, prompt: 'p', image: PICTURE },
-        { token: key },
-      )
+      const { sdk, submit } = await openFor({ type: 24, model: 'veo-3.1-lite-generate-preview' })
+      const refused = await submit({ image: PICTURE })
       assert.equal(refused.status, 400)
       assert.equal(refused.body.error.param, 'image')
       assert.equal(replay.seen.length, 0)
-      const reply = await relay.api(
-        'POST',
-        '/v1/videos',
-        {
-          model,
-          prompt: 'p',
-          duration: 4,
-          ...wide,
-          fps: 30,
-          image: 'iVBORw0KGgoAAAAN',
-          metadata: { negative_prompt: 'rain' },
-        },
-        { token: key },
-      )
+      const reply = await submit({
+        duration: 4,
+        ...WIDE,
+        fps: 30,
+        image: INLINE_PICTURE,
+        metadata: { negative_prompt: 'rain' },
+      })
       assert.equal(reply.status, 200, reply.text)
       assert.equal(reply.headers.get('x-sluice-warnings'), 'fps is not taken by this provider')
       assert.deepEqual(replay.seen[0]?.body, {
-        instances: [
-          { prompt: 'p', image: { bytesBase64Encoded: 'iVBORw0KGgoAAAAN', mimeType: 'image/png' } },
-        ],
+        instances: [{ prompt: 'p', image: { bytesBase64Encoded: INLINE_PICTURE, mimeType: 'image/png' } }],
         parameters: { durationSeconds: 4, aspectRatio: '16:9', resolution: '720p', negativePrompt: 'rain' },
       })
       await relay.untilEnded(sdk, reply.body.id)
@@ -338,14 +297,11 @@ if (!hasRecordings) {
           { method: 'GET', path: `${root}/status`, answer: () => ({ body: shape.status_responses[2] }) },
           { method: 'GET', path: root, answer: () => result },
         ])
-        const model = await channelFor({ type: 1018, model: 'fal-ai/kling-video/v2/master/text-to-video' })
-        const { key, sdk } = await relay.open({ unlimited_quota: true })
-        const reply = await relay.api(
-          'POST',
-          '/v1/videos',
-          { model, prompt: 'p', duration: 5 },
-          { token: key },
-        )
+        const { sdk, submit } = await openFor({
+          type: 1018,
+          model: 'fal-ai/kling-video/v2/master/text-to-video',
+        })
+        const reply = await submit({ duration: 5 })
         assert.equal(reply.status, 200, reply.text)
         assert.equal((await relay.untilEnded(sdk, reply.body.id)).status, status)
       }
@@ -377,16 +333,10 @@ if (!hasRecordings) {
         [56, 'owner/film'],
         [48, 'grok-imagine-video'],
       ] as const) {
-        const model = await channelFor({ type, model: sent })
-        const { key, sdk } = await relay.open({ unlimited_quota: true })
-        const untimed = await relay.api('POST', '/v1/videos', { model, prompt: 'p' }, { token: key })
+        const { sdk, submit } = await openFor({ type, model: sent })
+        const untimed = await submit()
         assert.equal(untimed.body.error.param, 'seconds')
-        const reply = await relay.api(
-          'POST',
-          '/v1/videos',
-          { model, prompt: 'p', seconds: '6' },
-          { token: key },
-        )
+        const reply = await submit({ seconds: '6' })
         assert.equal(reply.status, 200, reply.text)
         assert.equal((await relay.untilEnded(sdk, reply.body.id)).status, 'completed')
         assert.equal(await (await sdk.videos.downloadContent(reply.body.id)).text(), 'a film')

@@ -19,7 +19,7 @@ const SIZES = /^\d+x\d+$/
 const DAY_S = 86_400
 
 /** What a film is here: bytes that tell where they stand, so that a range can be told from another. */
-export function filmOf(job: Job): Buffer {
+function filmOf(job: Job): Buffer {
   const kilobytes = steer('words', {}, job.model) ?? 4
   const film = Buffer.alloc(kilobytes * 1_024)
   for (let at = 0; at < film.length; at += 4) film.writeUInt32BE(at, at)
@@ -126,7 +126,7 @@ export function showFilm(inquiry: Inquiry): Reply {
 }
 
 /** A file, or the part of it that was asked for. */
-export function fileReply(bytes: Buffer, { headers }: Pick<Inquiry, 'headers'>): Reply {
+function fileReply(bytes: Buffer, { headers }: Pick<Inquiry, 'headers'>): Reply {
   const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? []
   const common = { 'content-type': 'video/mp4', 'accept-ranges': 'bytes' }
   if (from === undefined) return { kind: 'file', status: 200, headers: common, body: bytes }

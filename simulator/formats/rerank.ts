@@ -10,7 +10,7 @@ const textOf = (document: unknown): string => {
 }
 
 /** The share of the query's words that a document has. */
-export function scoreOf(query: string, document: string): number {
+function scoreOf(query: string, document: string): number {
   const words = query.toLowerCase().split(/\W+/).filter(Boolean)
   const text = document.toLowerCase()
   return words.filter(word => text.includes(word)).length / Math.max(1, words.length)

@@ -1,3 +1,4 @@
+import { isObject } from './json-object.ts'
 import { hasControlBeyondLines } from './text.ts'
 
 /** The same states as a channel's, for each of its keys. */
@@ -68,6 +69,3 @@ function parsed(text: string): unknown {
     return undefined
   }
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

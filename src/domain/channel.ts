@@ -30,8 +30,8 @@ export function cycleIn(mapping: Readonly<Record<string, string>>): string | und
   return undefined
 }
 
-/** A name made from another by what is put behind it, no longer than a name may be. */
-export function suffixed(name: string, suffix: string, maxLength: number): string {
-  const room = Math.max(0, maxLength - [...suffix].length)
+/** A name made from another by what is put behind it, no longer than a channel's name may be. */
+export function suffixed(name: string, suffix: string): string {
+  const room = Math.max(0, CHANNEL_NAME_LENGTH - [...suffix].length)
   return `${[...name].slice(0, room).join('')}${suffix}`
 }

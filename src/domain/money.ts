@@ -47,24 +47,20 @@ const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 const MAX_SAFE_DIGITS = 16
 
 /**
- * `value` × 10^`digits` as an exact integer, or undefined when it is not one, is negative without `signed`, or passes 2^53.
+ * `value` × 10^`digits` as an exact integer, or undefined when it is not one, is negative, or passes 2^53.
  * A number is taken as the decimal it prints as: 0.1 is a tenth, not the binary fraction beside it.
  */
-export function scaled(
-  value: number | string,
-  digits: number,
-  sign: 'signed' | 'unsigned' = 'unsigned',
-): number | undefined {
+export function scaled(value: number | string, digits: number): number | undefined {
   const [whole, minus, integer = '', fraction = '', exponent = '0'] = DECIMAL.exec(String(value)) ?? []
   if (whole === undefined) return undefined
   const written = integer + fraction
   const zeros = trailingZeros(written)
   const significant = written.slice(0, written.length - zeros).replace(/^0+/, '')
   if (significant === '') return 0
-  if (minus && sign === 'unsigned') return undefined
+  if (minus) return undefined
   const shift = Number(exponent) - fraction.length + zeros + digits
   if (shift < 0 || significant.length + shift > MAX_SAFE_DIGITS) return undefined
-  const amount = Number(`${minus}${significant}${'0'.repeat(shift)}`)
+  const amount = Number(`${significant}${'0'.repeat(shift)}`)
   return Number.isSafeInteger(amount) ? amount : undefined
 }
 

@@ -8,3 +8,6 @@ export const roleName = (role: Role) => NAMES[role]
 
 /** Nobody acts on a role at or above their own. */
 export const outranks = (actor: Role, target: Role) => actor > target
+
+/** Administrators and whoever is above them: they see what belongs to others. */
+export const isAdmin = ({ role }: { readonly role: Role }) => role >= ROLE.admin

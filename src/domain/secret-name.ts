@@ -1,6 +1,5 @@
+import { isObject, type JsonObject } from './json-object.ts'
 import { mask } from './text.ts'
-
-type Json = Readonly<Record<string, unknown>>
 
 const SECRET = /(?:^|-)(?:key|token|cookie2?|password|passwd|credential)s?$|authorization|secret|apikey/
 /** Ends like a credential and is none: a client makes it up for each request. */
@@ -28,11 +27,8 @@ const isKept = (name: string, value: unknown): value is string =>
   typeof value === 'string' &&
   ((isSecretName(name) && !isOnlyPlaceholders(value)) || HAS_PASSWORD.test(value))
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** The same object with what looks like a secret masked, at any depth. */
-export function maskSecrets(object: Json): Record<string, unknown> {
+export function maskSecrets(object: JsonObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(object).map(([name, value]) => {
       if (isObject(value)) return [name, maskSecrets(value)]
@@ -42,7 +38,7 @@ export function maskSecrets(object: Json): Record<string, unknown> {
 }
 
 /** Undoes `maskSecrets` with what is stored, so that an object which was read can be sent back as it is. */
-export function unmaskSecrets(given: Json, stored: unknown): Record<string, unknown> {
+export function unmaskSecrets(given: JsonObject, stored: unknown): Record<string, unknown> {
   const known = isObject(stored) ? stored : {}
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {
@@ -54,7 +50,7 @@ export function unmaskSecrets(given: Json, stored: unknown): Record<string, unkn
 }
 
 /** The first name whose value is masked still: what was masked is not what is stored. */
-export function stillMasked(object: Json, path: string): string | undefined {
+export function stillMasked(object: JsonObject, path: string): string | undefined {
   for (const [name, value] of Object.entries(object)) {
     const at = `${path}.${name.slice(0, 100)}`
     const found = isObject(value) ? stillMasked(value, at) : undefined

@@ -25,3 +25,13 @@ export function tokenStatus(token: TokenFacts, now: number): number {
   if (!token.unlimited && token.credited - token.posted < 1) return TOKEN_STATUS.exhausted
   return TOKEN_STATUS.enabled
 }
+
+/** Its owner is told when so many tenths of a quota are used. */
+export const LOW_TENTHS = 8
+
+export const isLow = ({
+  unlimited,
+  credited,
+  posted,
+}: Pick<TokenFacts, 'unlimited' | 'credited' | 'posted'>) =>
+  !unlimited && credited > 0 && posted * 10 >= credited * LOW_TENTHS

@@ -1,7 +1,7 @@
 import { anthropic } from './anthropic/format.ts'
 import { bedrock } from './bedrock/format.ts'
 import { cohere } from './cohere/format.ts'
-import type { Format, Inbound, Outbound } from './format.ts'
+import type { Format, Outbound } from './format.ts'
 import { gemini } from './gemini/format.ts'
 import { ollama } from './ollama/format.ts'
 import { openaiChat } from './openai-chat/format.ts'
@@ -9,8 +9,6 @@ import { responses } from './responses/format.ts'
 
 /** Every format that is spoken both ways. One that only upstreams speak goes into `OUTBOUND` alone. */
 export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses, gemini]
-
-export const INBOUND: readonly Inbound[] = FORMATS
 
 export const OUTBOUND: readonly Outbound[] = [...FORMATS, bedrock, cohere, ollama]
 

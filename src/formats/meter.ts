@@ -3,12 +3,12 @@ import { createSseScanner, type Frame } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
 import type { StreamDecoder } from './format.ts'
 import type { ChatError, ChatEvent } from './hub.ts'
-import { NOTHING_READ, type StreamMeter, type StreamReading } from './openai/stream-meter.ts'
+import { emptyReading, type StreamMeter, type StreamReading } from './openai/stream-meter.ts'
 import { createTextSample, type TextSample } from './openai/text-sample.ts'
 
 /** What the events of an answer have shown so far, however long it is. */
 export type EventMeter = {
-  readonly reading: StreamReading & { readonly error: ChatError | undefined }
+  readonly reading: StreamReading<ChatError>
   readonly sample: TextSample
   /** Whether this was the last event. */
   read(event: ChatEvent): boolean
@@ -17,9 +17,7 @@ export type EventMeter = {
 
 export function createEventMeter(): EventMeter {
   const sample = createTextSample()
-  const reading: { -readonly [Name in keyof EventMeter['reading']]: EventMeter['reading'][Name] } = {
-    ...NOTHING_READ,
-  }
+  const reading = emptyReading<ChatError>()
   // Parts of an answer are few; which of them are thoughts is all that is kept of them.
   const thoughts = new Set<string>()
 

@@ -1,7 +1,10 @@
 import { bodyOf, ownExtras } from './fields.ts'
-import type { ChatRequest, FunctionTool, Tool, ToolChoice } from './hub.ts'
+import type { ChatRequest, FunctionTool, Message, Tool, ToolChoice } from './hub.ts'
 import type { JsonObject } from './openai/value.ts'
 import type { Warnings } from './warnings.ts'
+
+/** What is said of a tool that runs at another vendor's. */
+export const HOSTED_TOOL = 'a tool that another vendor runs'
 
 /** Whether the choice is for one tool by its name. */
 export const isNamed = (choice: ToolChoice | undefined): boolean =>
@@ -14,7 +17,7 @@ export function allowedFunctions(
 ): readonly FunctionTool[] {
   return tools.flatMap((tool, index) => {
     if (tool.type !== 'function') {
-      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
+      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)
@@ -24,6 +27,13 @@ export function allowedFunctions(
 
 const isAllowed = (tool: Exclude<Tool, { type: 'vendor' }>, choice: ToolChoice | undefined): boolean =>
   choice?.only === undefined || choice.only.includes(tool.name)
+
+/** The names of the tools that a conversation has calls of, each once. */
+export const calledTools = (messages: readonly Message[]): readonly string[] => [
+  ...new Set(
+    messages.flatMap(({ content }) => content.flatMap(part => (part.type === 'toolCall' ? [part.name] : []))),
+  ),
+]
 
 /** A function the way the common format describes it, which several vendors took over. */
 export const describedFunction = (format: string, tool: FunctionTool): JsonObject => ({

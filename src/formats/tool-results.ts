@@ -2,34 +2,42 @@ import type { Message, Part, ToolResultPart } from './hub.ts'
 import type { JsonObject } from './openai/value.ts'
 import type { Warnings } from './warnings.ts'
 
-type Writing = {
+/** What a result says, and what it shows. */
+type Said<Words, Medium> = { readonly words: Words; readonly media: readonly Medium[] }
+
+type Writing<Words, Medium> = {
   readonly path: string
   readonly warnings: Warnings
-  encode(parts: readonly Part[], path: string): readonly JsonObject[]
-  messageOf(result: ToolResultPart, texts: readonly JsonObject[]): JsonObject
+  encode(parts: readonly Part[], path: string): Said<Words, Medium>
+  messageOf(result: ToolResultPart, words: Words): JsonObject
+  showing(media: readonly Medium[]): JsonObject
 }
 
 /** Where a result is a message of its own and holds text only; media follow as the user's. */
-export function encodeResultMessages(
+export function encodeResultMessages<Words, Medium>(
   message: Message,
-  { path, warnings, encode, messageOf }: Writing,
+  { path, warnings, encode, messageOf, showing }: Writing<Words, Medium>,
 ): readonly JsonObject[] {
-  const media: JsonObject[] = []
+  const shown: Medium[] = []
   const results = message.content
     .filter((part): part is ToolResultPart => part.type === 'toolResult')
     .map((result, index) => {
       const at = `${path}.content[${index}]`
       warnings.foreign(`${at}.`, result)
-      if (result.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
-      const encoded = encode(result.content, at)
-      const others = encoded.filter(part => part.type !== 'text')
-      if (others.length > 0)
+      if (result.isError) warnings.unsayable(`${at}.is_error`)
+      const { words, media } = encode(result.content, at)
+      if (media.length > 0)
         warnings.lost(`${at}.content`, 'media are sent as a message of the user after the results')
-      media.push(...others)
-      return messageOf(
-        result,
-        encoded.filter(part => part.type === 'text'),
-      )
+      shown.push(...media)
+      return messageOf(result, words)
     })
-  return media.length === 0 ? results : [...results, { role: 'user', content: media }]
+  return shown.length === 0 ? results : [...results, showing(shown)]
 }
+
+const isText = (part: JsonObject): boolean => part.type === 'text'
+
+/** For formats whose parts tell by their type what they are. */
+export const byType = (parts: readonly JsonObject[]): Said<readonly JsonObject[], JsonObject> => ({
+  words: parts.filter(isText),
+  media: parts.filter(part => !isText(part)),
+})

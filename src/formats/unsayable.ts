@@ -5,6 +5,7 @@ import type { Warnings } from './warnings.ts'
 const NAMES = {
   topK: 'top_k',
   seed: 'seed',
+  stop: 'stop',
   presencePenalty: 'presence_penalty',
   frequencyPenalty: 'frequency_penalty',
   logprobs: 'logprobs',
@@ -15,18 +16,23 @@ const NAMES = {
   serviceTier: 'service_tier',
 } as const satisfies Partial<Record<keyof ChatRequest, string>>
 
-/** Warns of those wishes of a request that no field of a format can say; every format here writes one answer of text. */
-export function warnUnsayable(
-  request: ChatRequest,
-  wishes: readonly (keyof typeof NAMES)[],
-  warnings: Warnings,
-): void {
+type Wish = keyof typeof NAMES
+
+/** Warns of those wishes of a request that no field of a format can say. */
+export function warnUnsayable(request: ChatRequest, wishes: readonly Wish[], warnings: Warnings): void {
   for (const wish of wishes) {
-    if (request[wish] !== undefined) warnings.lost(NAMES[wish], 'has no counterpart and was left out')
+    if (request[wish] !== undefined) warnings.unsayable(NAMES[wish])
   }
+}
+
+/** Warns of more than one answer of text. */
+export function warnBeyondText(request: ChatRequest, warnings: Warnings): void {
   if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one answer can be had')
   if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')
-  if (request.output?.type === 'schema' && request.output.description !== undefined) {
-    warnings.lost('response_format.description', 'has no counterpart and was left out')
+}
+
+export function warnOfDescription({ output }: ChatRequest, warnings: Warnings): void {
+  if (output?.type === 'schema' && output.description !== undefined) {
+    warnings.unsayable('response_format.description')
   }
 }

@@ -4,6 +4,8 @@ import type { Extras, Warning } from './hub.ts'
 export type Warnings = {
   /** `field` in the hub's words: `messages[2].content[0]`, `seed`. */
   lost(field: string, message: string): void
+  /** The same of what the format has no word for; `what` where the field does not tell. */
+  unsayable(field: string, what?: string): void
   /** Fields of a thing that only other formats know. `path` ends with a dot, or is empty for the request itself. */
   foreign(path: string, thing: { readonly extras?: Extras }): void
   list(): readonly Warning[]
@@ -19,14 +21,17 @@ export function createWarnings(...home: readonly string[]): Warnings {
     const isTold = warnings.some(each => each.field === field && each.message === message)
     if (!isTold && warnings.length < MAX_WARNINGS) warnings.push({ field, message })
   }
+  const unsayable = (field: string, what?: string) =>
+    lost(field, `${what === undefined ? '' : `${what} `}has no counterpart and was left out`)
   return {
     lost,
+    unsayable,
     foreign(path, { extras = {} }) {
       for (const [format, fields] of Object.entries(extras)) {
         if (home.includes(format)) continue
         for (const [name, value] of Object.entries(fields)) {
           // Clients spell out what they do not say as null.
-          if (value !== null) lost(`${path}${name}`, 'has no counterpart and was left out')
+          if (value !== null) unsayable(`${path}${name}`)
         }
       }
     },

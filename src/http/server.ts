@@ -50,10 +50,8 @@ function answer(
   response.end(body)
 }
 
-function turnAway(response: ServerResponse): void {
-  const { status, headers, body } = managementError(
-    new Refusal('overloaded', 'the gateway has too many connections', { retryAfterS: 1 }),
-  )
+function refuse(response: ServerResponse, refusal: Refusal): void {
+  const { status, headers, body } = managementError(refusal)
   answer(response, status, JSON.stringify(body), headers)
 }
 
@@ -96,9 +94,7 @@ function tellHealth(request: IncomingMessage, response: ServerResponse, isReady:
   const { method = 'GET', url = '/' } = request
   const isAlive = url.startsWith('/healthz')
   if (!HEALTH_METHODS.has(method)) {
-    const refusal = wrongMethod(isAlive ? '/healthz' : '/readyz', HEALTH_METHODS, method)
-    const { status, headers, body } = managementError(refusal)
-    answer(response, status, JSON.stringify(body), headers)
+    refuse(response, wrongMethod(isAlive ? '/healthz' : '/readyz', HEALTH_METHODS, method))
   } else if (isAlive) answer(response, 200, '{"status":"ok"}')
   else
     isReady().then(ready =>
@@ -126,13 +122,8 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     if (hasTwoHosts(request)) return closeAsMalformed(request)
     stripOrigin(request)
     const isHealth = HEALTH_PATH.test(request.url ?? '/')
-    if (!isHealth && !stripBasePath(request, basePath)) {
-      return answer(
-        response,
-        404,
-        '{"success":false,"code":"not_found","message":"nothing lives at this path"}',
-      )
-    }
+    if (!isHealth && !stripBasePath(request, basePath))
+      return refuse(response, new Refusal('not_found', 'nothing lives at this path'))
     const path = request.url ?? '/'
     if (HEALTH_PATH.test(path)) return tellHealth(request, response, isReady)
     const isBeyond = crowd.isBeyond(request)
@@ -143,7 +134,11 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
       request.url = address
       return relay(request, response)
     }
-    if (isBeyond) return turnAway(response)
+    if (isBeyond)
+      return refuse(
+        response,
+        new Refusal('overloaded', 'the gateway has too many connections', { retryAfterS: 1 }),
+      )
     manage(request, response)
   }
   const server = createServer(LIMITS, serve)

@@ -29,7 +29,7 @@ const NEVER = new Set([
 export type AddressPolicy = { readonly allowPrivate: boolean }
 
 /** Judges one address that a name resolved to, or that stands in the address itself. */
-export function refuseAddress(text: string, { allowPrivate }: AddressPolicy): Verdict {
+function refuseAddress(text: string, { allowPrivate }: AddressPolicy): Verdict {
   if (!ipaddr.isValid(text)) return 'is no address'
   const address = ipaddr.process(text)
   const plain = address.toString()

@@ -91,7 +91,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.addHook('onRequest', async (request, reply) => {
     dress(request, reply)
     if (request.routeOptions.config.route?.access === 'key') openToPages(reply)
-    watchStore(request, reply)
+    watchStore(reply)
   })
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({

@@ -11,7 +11,7 @@ import type { channelContract } from './contract/channels.ts'
 import type { Deps } from './deps.ts'
 
 /** One change to many channels, each of which has its line in the audit log. */
-export async function changeTogether(
+async function changeTogether(
   { updateTogether }: Pick<ChannelRows, 'updateTogether'>,
   { trx, audit }: Changing,
   rows: readonly ChannelRow[],

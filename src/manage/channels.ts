@@ -1,4 +1,4 @@
-import { CHANNEL_NAME_LENGTH, CHANNEL_STATUS, suffixed } from '../domain/channel.ts'
+import { CHANNEL_STATUS, suffixed } from '../domain/channel.ts'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { listKeys, listSealedKeys } from '../store/channel-keys.ts'
 import { CHANNEL_ORDERS, type ChannelFilter, type ChannelOrder, countTypes } from '../store/channel-lists.ts'
@@ -148,7 +148,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           trx,
           keySets.map((_, index) => ({
             ...fields,
-            name: index === 0 ? name : suffixed(name, ` ${index + 1}`, CHANNEL_NAME_LENGTH),
+            name: index === 0 ? name : suffixed(name, ` ${index + 1}`),
             created_time: now(),
             is_multi: mode === 'multi_to_single' ? 1 : 0,
           })),
@@ -245,7 +245,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         const [id = 0] = await stored.insert(trx, [
           {
             ...row,
-            name: suffixed(row.name, query.suffix ?? '_copy', CHANNEL_NAME_LENGTH),
+            name: suffixed(row.name, query.suffix ?? '_copy'),
             // What the gateway found out about the original is not yet known of the copy.
             status: row.status === CHANNEL_STATUS.enabled ? CHANNEL_STATUS.enabled : CHANNEL_STATUS.disabled,
             status_reason: '',

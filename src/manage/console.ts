@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import statics from '@fastify/static'
+import statics, { type SendOptions } from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
+import { nothingAt } from './routes.ts'
 
-const YEAR_S = 31_536_000
+const YEAR_MS = 31_536_000_000
 
 /** Scripts only from here, styles only from here or by this answer's nonce, nothing at all from another host. */
 const policy = (nonce: string) =>
@@ -56,22 +57,44 @@ const PAGES =
 export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
   method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
 
+const readPage = (folder: string) =>
+  readFile(join(folder, 'index.html'), 'utf8').catch(error => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+
+async function folderWith(file: string, folders: readonly string[]): Promise<string | undefined> {
+  for (const folder of folders) {
+    const isThere = await access(join(folder, file)).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return folder
+  }
+  return undefined
+}
+
+/** A file that is taken away while it is being sent is not found; and nobody shall keep that for a year. */
+function errorHandler(error: Error & { code?: string }, request: FastifyRequest, reply: FastifyReply): never {
+  if (error.code !== 'ENOENT') throw error
+  for (const name of ['cache-control', 'content-encoding', 'etag', 'last-modified', 'accept-ranges']) {
+    reply.removeHeader(name)
+    reply.raw.removeHeader(name)
+  }
+  throw nothingAt(request)
+}
+
 /** The console: one page for every address of its own, and the files that page asks for. */
 export async function serveConsole(
   app: FastifyInstance,
-  { basePath, consoleDirectory: directory }: Pick<Deps, 'basePath' | 'consoleDirectory'>,
+  { basePath, consoleBuilds }: Pick<Deps, 'basePath' | 'consoleBuilds'>,
 ) {
-  await app.register(statics, {
-    root: directory,
-    serve: false,
-    suppressWarning: true,
-    cacheControl: false,
-    preCompressed: true,
-  } as Parameters<typeof statics>[1])
+  await app.register(statics, { serve: false, preCompressed: true })
 
   async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
     const nonce = randomBytes(16).toString('base64')
-    const html = await readFile(join(directory, 'index.html'), 'utf8').catch(() => undefined)
+    const [folder] = await consoleBuilds()
+    const html = folder === undefined ? undefined : await readPage(folder)
     const page = html
       // The prefix of a proxy is known here and nowhere at the time of building.
       ?.replaceAll('"./', `"${basePath}/`)
@@ -84,16 +107,23 @@ export async function serveConsole(
       .send(page ?? waitingPage(basePath, nonce))
   }
 
+  async function sendFile(reply: FastifyReply, file: string, kept: SendOptions): Promise<FastifyReply> {
+    const folders = await consoleBuilds()
+    const folder = (await folderWith(file, folders)) ?? folders[0]
+    if (folder === undefined) throw nothingAt(reply.request)
+    return reply.sendFile(file, folder, kept)
+  }
+
   const hide = { schema: { hide: true } }
   // Whoever only asks whether somebody is at home is told so.
   app.get('/', { ...hide, exposeHeadRoute: true }, (_request, reply) => sendPage(reply))
   // Named by their content: what was fetched once never has to be asked for again.
-  app.get<{ Params: { '*': string } }>('/assets/*', hide, (request, reply) =>
-    reply
-      .header('cache-control', `public, max-age=${YEAR_S}, immutable`)
-      .sendFile(`assets/${request.params['*']}`),
+  app.get<{ Params: { '*': string } }>('/assets/*', { ...hide, errorHandler }, (request, reply) =>
+    sendFile(reply, `assets/${request.params['*']}`, { maxAge: YEAR_MS, immutable: true }),
   )
   for (const file of ['theme.js', 'icon.svg'])
-    app.get(`/${file}`, hide, (_request, reply) => reply.header('cache-control', 'no-cache').sendFile(file))
+    app.get(`/${file}`, { ...hide, errorHandler }, (_request, reply) =>
+      sendFile(reply.header('cache-control', 'no-cache'), file, { cacheControl: false }),
+    )
   return { sendPage }
 }

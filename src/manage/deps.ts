@@ -80,8 +80,8 @@ export type Deps = {
       readonly keys: readonly (Condition & { readonly index: number })[]
     }[]
   }
-  /** Where the console's files are, or will be. */
-  readonly consoleDirectory: string
+  /** The folders with the console's files, the one to be served first; none while they are being made. */
+  consoleBuilds(): Promise<readonly string[]>
   /** The relay, for somebody who is known already. */
   relayFor(asked: {
     readonly request: IncomingMessage

@@ -103,8 +103,6 @@ export function createLedgerHandlers({
               'conflict',
               `the ${outcome.short} has ${unitsLeft(Math.max(0, outcome.free))} units free, the doubt is about ${unitsUsed(closed.amount)}`,
             )
-        }
-        if (body.action === 'charge')
           await insertLog(trx, {
             created_time: now(),
             type: LOG_TYPE.consume,
@@ -116,6 +114,7 @@ export function createLedgerHandlers({
             request_id: closed.request_id,
             other: JSON.stringify({ source: 'suspense' }),
           })
+        }
         audit({
           action: `suspense.${body.action}`,
           target: `suspense:${closed.id}`,

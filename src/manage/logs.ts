@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { Actor } from '../domain/actor.ts'
 import { Refusal } from '../domain/errors.ts'
 import { unitsUsed, usdText } from '../domain/money.ts'
-import { ROLE } from '../domain/role.ts'
+import { isAdmin } from '../domain/role.ts'
 import { doubtsOfRequest, entriesOfRequest } from '../store/entries.ts'
 import { facetOf } from '../store/log-facets.ts'
 import { isPattern, type Lists, type LogFilter, type LogPlace } from '../store/log-filter.ts'
@@ -66,7 +66,7 @@ const tellOwner = (row: LogWithNames) => {
 }
 type Other = Record<string, unknown> & { readonly trace?: { readonly attempts?: readonly { ms?: number }[] } }
 
-const tellerFor = ({ role }: Actor) => (role >= ROLE.admin ? tell : tellOwner)
+const tellerFor = (actor: Actor) => (isAdmin(actor) ? tell : tellOwner)
 
 type Told = ReturnType<typeof tell>
 type Exported = (typeof EXPORTED)[number]
@@ -165,19 +165,19 @@ const finerFilter = (query: FinerQuery): LogFilter => ({
 })
 
 /** Undefined where no list is given. Users have one user, and no channels that they know of. */
-function listsOf(query: FinerQuery, isAdmin: boolean): Pick<LogFilter, 'anyOf' | 'noneOf'> {
+function listsOf(query: FinerQuery, isForAdmin: boolean): Pick<LogFilter, 'anyOf' | 'noneOf'> {
   const some = (lists: Lists) =>
     Object.values(lists).some(values => values !== undefined) ? lists : undefined
   return {
     anyOf: some({
       model: query.models,
       token: query.token_ids,
-      ...(isAdmin && { channel: query.channels, user: query.user_ids }),
+      ...(isForAdmin && { channel: query.channels, user: query.user_ids }),
     }),
     noneOf: some({
       model: query.not_models,
       token: query.not_token_ids,
-      ...(isAdmin && { channel: query.not_channels, user: query.not_user_ids }),
+      ...(isForAdmin && { channel: query.not_channels, user: query.not_user_ids }),
     }),
   }
 }
@@ -207,8 +207,8 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
 
   /** Whoever is no administrator sees their own rows, whatever they ask for. */
   async function filterFor(actor: Actor, query: FinerQuery): Promise<LogFilter | undefined> {
-    const finer = { ...finerFilter(query), ...listsOf(query, actor.role >= ROLE.admin) }
-    if (actor.role < ROLE.admin)
+    const finer = { ...finerFilter(query), ...listsOf(query, isAdmin(actor)) }
+    if (!isAdmin(actor))
       return isNoGroup(query.group) ? undefined : { ...ownFilter(query), ...finer, userId: actor.id }
     const filter = await adminFilter(query)
     if (!filter || query.user_id === undefined) return filter && { ...filter, ...finer }
@@ -254,13 +254,12 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     },
 
     getLog: async ({ actor, params }) => {
-      const isAdmin = actor.role >= ROLE.admin
-      const filter = { requestId: params.request_id, ...(isAdmin ? {} : { userId: actor.id }) }
+      const filter = { requestId: params.request_id, ...(isAdmin(actor) ? {} : { userId: actor.id }) }
       const { items } = await listLogs(store, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
       const [first] = items
       if (!first) throw new Refusal('not_found', 'there is no such request')
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
-      if (!isAdmin) return { rows: items.map(tellOwner), costs, entries: [], doubts: [] }
+      if (!isAdmin(actor)) return { rows: items.map(tellOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([
         entriesOfRequest(db, first),
         doubtsOfRequest(db, params.request_id),
@@ -310,7 +309,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
 
     logFacets: async ({ actor, query }) => {
       const { by, limit = FACET_VALUES } = query
-      if (actor.role < ROLE.admin && (by === 'channel' || by === 'user'))
+      if (!isAdmin(actor) && (by === 'channel' || by === 'user'))
         throw new Refusal('forbidden', `only administrators see requests by ${by}`)
       const filter = await filterFor(actor, query)
       const { values, isExact } = filter

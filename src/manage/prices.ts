@@ -20,12 +20,13 @@ import {
   insertPrice,
   listPriceHistory,
   listPricesInForce,
+  type NewPrice,
   type PriceFilter,
   type PriceVersion,
   pricedAmong,
 } from '../store/prices.ts'
 import type { Db } from '../store/store.ts'
-import type { Call, Handlers } from './call.ts'
+import type { Call, Changing, Handlers } from './call.ts'
 import type { priceContract } from './contract/prices.ts'
 import type { Deps } from './deps.ts'
 import { pageTold } from './page.ts'
@@ -135,6 +136,15 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return row ? (JSON.parse(row.price) as Price) : shippedPrice(model, now() * 1000)
   }
 
+  /** The audit tells what the model costs until now, and what it is to cost. */
+  async function insert({ trx, audit }: Changing, given: NewPrice): Promise<Told> {
+    const before = await tellInForce(trx, given.model)
+    const id = await insertPrice(trx, given)
+    const after = tellVersion(await mustFind(trx, id))
+    audit({ action: 'price.create', target: `price:${id}`, before, after })
+    return after
+  }
+
   type Batch = Pick<Call<(typeof priceContract)['changePrices']>, 'actor' | 'change'> & {
     readonly models: readonly string[]
     readonly isDry: boolean
@@ -158,17 +168,14 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
       }
     }
     if (isDry) return Promise.all(models.map(async model => (await look(db, model)).told))
-    return change(async ({ trx, audit }) => {
+    return change(async changing => {
       const results = []
       for (const model of models) {
-        const { price, told } = await look(trx, model)
+        const { price, told } = await look(changing.trx, model)
         results.push(told)
         if (!price || !told.is_changed) continue
         const time = now()
-        const before = await tellInForce(trx, model)
-        const id = await insertPrice(trx, { model, price, effectiveTime: time, time, authorId: actor.id })
-        const after = tellVersion(await mustFind(trx, id))
-        audit({ action: 'price.create', target: `price:${id}`, before, after })
+        await insert(changing, { model, price, effectiveTime: time, time, authorId: actor.id })
       }
       return results
     })
@@ -224,19 +231,10 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
 
     createPrice: async ({ actor, body, change }) => {
       const price = readGiven(body)
-      return change(async ({ trx, audit }) => {
+      return change(changing => {
         const time = now()
-        const before = await tellInForce(trx, body.model)
-        const id = await insertPrice(trx, {
-          model: body.model,
-          price,
-          effectiveTime: readEffective(body.effective_time, time),
-          time,
-          authorId: actor.id,
-        })
-        const after = tellVersion(await mustFind(trx, id))
-        audit({ action: 'price.create', target: `price:${id}`, before, after })
-        return after
+        const effectiveTime = readEffective(body.effective_time, time)
+        return insert(changing, { model: body.model, price, effectiveTime, time, authorId: actor.id })
       })
     },
 

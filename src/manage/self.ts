@@ -1,4 +1,4 @@
-import { invalidField, notFound, Refusal } from '../domain/errors.ts'
+import { notFound, Refusal } from '../domain/errors.ts'
 import { fold, mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken } from '../identity/credentials.ts'
@@ -17,6 +17,7 @@ import { type UserChange, updateUser } from '../store/users.ts'
 import type { Handlers } from './call.ts'
 import type { selfContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
+import { readExpiry } from './expiry.ts'
 import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
 import { claimName, deleteAccount, mustFindUser, mustHoldUser, tellUser } from './users.ts'
@@ -34,18 +35,12 @@ export function createSelfHandlers({
   digest,
   ledger,
 }: Deps): Handlers<typeof selfContract> {
-  async function issue(trx: Trx, userId: number, name: string, expiredTime: number) {
+  async function issue(trx: Trx, wanted: { user_id: number; name: string; expired_time: number }) {
     const token = newAccessToken()
     const created_time = now()
-    const id = await insertAccessToken(trx, {
-      user_id: userId,
-      name,
-      digest: digest(token),
-      hint: mask(token),
-      created_time,
-      expired_time: expiredTime,
-    })
-    return { id, name, token, created_time, expired_time: expiredTime }
+    const row = { ...wanted, digest: digest(token), hint: mask(token), created_time }
+    const id = await insertAccessToken(trx, row)
+    return { id, name: wanted.name, token, created_time, expired_time: wanted.expired_time }
   }
 
   /** Whoever has somebody's session or access token does not get to guess the password with it. */
@@ -105,16 +100,14 @@ export function createSelfHandlers({
 
     createAccessToken: async ({ actor, body, change }) =>
       change(async ({ trx, audit }) => {
-        const expiry = body.expired_time === undefined || body.expired_time === 0 ? NEVER : body.expired_time
-        if (expiry !== NEVER && expiry <= now())
-          throw invalidField('expired_time', 'lies in the past; use -1 for no expiry')
+        const expiry = readExpiry(body.expired_time, now())
         const { total } = await listAccessTokens(trx, actor.id, { page: 1, pageSize: 1 })
         if (total >= MAX_ACCESS_TOKENS)
           throw new Refusal(
             'conflict',
             `a user has at most ${MAX_ACCESS_TOKENS} access tokens; revoke some first`,
           )
-        const issued = await issue(trx, actor.id, body.name, expiry)
+        const issued = await issue(trx, { user_id: actor.id, name: body.name, expired_time: expiry })
         const { token: _secret, ...after } = issued
         audit({ action: 'access_token.create', target: `access_token:${issued.id}`, after })
         return issued
@@ -131,7 +124,11 @@ export function createSelfHandlers({
     rotateAccessToken: async ({ actor, change }) =>
       change(async ({ trx, audit }) => {
         await deleteAccessTokensNamed(trx, actor.id, DEFAULT_NAME)
-        const { id, token } = await issue(trx, actor.id, DEFAULT_NAME, NEVER)
+        const { id, token } = await issue(trx, {
+          user_id: actor.id,
+          name: DEFAULT_NAME,
+          expired_time: NEVER,
+        })
         audit({ action: 'access_token.rotate', target: `access_token:${id}`, after: { name: DEFAULT_NAME } })
         return token
       }),

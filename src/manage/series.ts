@@ -1,7 +1,7 @@
 import type { Actor } from '../domain/actor.ts'
 import { stretches } from '../domain/calendar.ts'
 import { usdText } from '../domain/money.ts'
-import { ROLE } from '../domain/role.ts'
+import { isAdmin } from '../domain/role.ts'
 import { type Percentiles, timesOver } from '../store/log-times.ts'
 import { namesOf } from '../store/names.ts'
 import {
@@ -65,9 +65,9 @@ const narrowed = (
   actor: Actor,
   query: Pick<Query<(typeof insightContract)['usageTop']>, 'user_id' | 'token_id' | 'channel_id' | 'model'>,
 ) => ({
-  userId: actor.role >= ROLE.admin ? query.user_id : actor.id,
+  userId: isAdmin(actor) ? query.user_id : actor.id,
   tokenIds: query.token_id === undefined ? undefined : [query.token_id],
-  channelId: actor.role >= ROLE.admin ? query.channel_id : undefined,
+  channelId: isAdmin(actor) ? query.channel_id : undefined,
   model: query.model,
 })
 
@@ -78,7 +78,10 @@ export const createTop =
     const { by, limit = TOP } = query
     const from = Math.floor(query.from / ROLLUP_S) * ROLLUP_S
     const filter: RollupFilter = { ...narrowed(actor, query), from, to: query.to }
-    const [totals, groups] = await Promise.all([sumRollups(db, filter), groupRollups(db, filter, by, limit)])
+    const [totals, groups] = await Promise.all([
+      sumRollups(db, filter),
+      groupRollups(db, filter, { by, limit }),
+    ])
     const names = await namesOf(
       db,
       by,
@@ -121,10 +124,10 @@ export const createSeries =
     }
 
     async function seriesOf(by: RollupGroup) {
-      const keys = (await groupRollups(db, filter, by, top)).map(({ key }) => key)
+      const keys = (await groupRollups(db, filter, { by, limit: top })).map(({ key }) => key)
       const [steps, rows, names] = await Promise.all([
         stepRollups(db, cut, fineS),
-        stepRollupsOf(db, cut, fineS, by, keys),
+        stepRollupsOf(db, cut, { by, stepS: fineS, keys }),
         namesOf(db, by, keys),
       ])
       const whole = folded(starts, steps)

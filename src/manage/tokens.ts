@@ -3,7 +3,7 @@ import { invalidField, notFound, Refusal } from '../domain/errors.ts'
 import { limitsStored, limitsTold } from '../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../domain/money.ts'
 import { mask } from '../domain/text.ts'
-import { NEVER, TOKEN_STATUS, tokenStatus } from '../domain/token.ts'
+import { TOKEN_STATUS, tokenStatus } from '../domain/token.ts'
 import { isAddressOrRange } from '../http/address.ts'
 import { isApiKey, newApiKey } from '../identity/credentials.ts'
 import { findAccount, lockAccount, openAccount, post, setUnlimited } from '../store/accounts.ts'
@@ -22,6 +22,7 @@ import {
 import type { Handlers } from './call.ts'
 import type { tokenContract } from './contract/tokens.ts'
 import type { Deps } from './deps.ts'
+import { readExpiry } from './expiry.ts'
 import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
 
@@ -41,14 +42,6 @@ function readAddresses(given: readonly string[] | string): string {
       throw invalidField('allow_ips', `"${address.slice(0, 60)}" is no address or CIDR`)
   }
   return JSON.stringify([...new Set(addresses)])
-}
-
-/** Missing or 0 means never, as existing clients send it; a moment that has passed is a mistake. */
-function readExpiry(given: number | undefined, now: number): number {
-  if (given === undefined || given === 0) return NEVER
-  if (given !== NEVER && given <= now)
-    throw invalidField('expired_time', 'lies in the past; use -1 for no expiry')
-  return given
 }
 
 /** The tokens of the caller (spec 2.1, 4.1). */

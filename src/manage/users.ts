@@ -3,8 +3,7 @@ import { invalidField, notFound, Refusal } from '../domain/errors.ts'
 import { limitsStored, limitsTold } from '../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../domain/money.ts'
 import { outranks, ROLE, type Role, roleName } from '../domain/role.ts'
-import { lockAccount, openAccount, post, setUnlimited } from '../store/accounts.ts'
-import { insertLog, LOG_TYPE } from '../store/logs.ts'
+import { lockAccount, openAccount, post } from '../store/accounts.ts'
 import type { UserRow } from '../store/schema.ts'
 import { endSessions } from '../store/sessions.ts'
 import { type Db, isUniqueViolation, type Trx } from '../store/store.ts'
@@ -24,6 +23,7 @@ import type { userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
 import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
+import { createUserBalance } from './user-balance.ts'
 
 export const tellUser = (row: UserWithAccount) => ({
   id: row.id,
@@ -110,25 +110,16 @@ export async function deleteAccount(
   user: UserWithAccount,
   time: number,
 ): Promise<void> {
-  if (user.role === ROLE.root && (await countRoots(trx, ROLE.root)) <= 1)
+  if (user.role === ROLE.root && (await countRoots(trx)) <= 1)
     throw new Refusal('conflict', 'this is the last root user; it cannot be deleted')
   await eraseUser(trx, user.id, time)
   audit({ action: 'user.delete', target: `user:${user.id}`, before: tellUser(user) })
 }
 
-type Move = {
-  readonly actor: Actor
-  readonly user: UserWithAccount
-  /** Nanodollars; less than 0 takes. */
-  readonly amount: number
-  readonly reason: string
-  /** What the caller named the amount. */
-  readonly field: string
-}
-type Override = Omit<Move, 'amount'> & { readonly units: number }
-
 /** The users of the instance, for administrators (spec 4.3, contract 2.4). */
 export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handlers<typeof userContract> {
+  const balance = createUserBalance(now)
+
   function mustOutrank(actor: Actor, target: Pick<UserRow, 'role'>): void {
     if (!outranks(actor.role, target.role as Role))
       throw new Refusal(
@@ -139,58 +130,6 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
   const mustGrant = (actor: Actor, role: Role) => {
     if (!outranks(actor.role, role))
       throw new Refusal('forbidden', `role ${roleName(role)} is not below your own and is not yours to give`)
-  }
-
-  /** What is free of a quota is left minus held; more than that cannot be taken back. */
-  const tooMuchTaken = ({ credited, posted, held }: UserWithAccount) =>
-    new Refusal(
-      'conflict',
-      `the user has ${unitsLeft(Math.max(0, credited - posted))} units left, of which ${unitsUsed(held)} are held by running requests`,
-    )
-
-  /** Money moves by an entry that says who moved it and why; its owner reads of it in the log. */
-  async function moveQuota(trx: Trx, { actor, user, amount, reason, field }: Move): Promise<void> {
-    if (amount === 0) return
-    const time = now()
-    const entry = { userId: user.id, amount, actor: actorLabel(actor), reason, time }
-    if (!(await post(trx, { kind: 'grant', ...entry })))
-      throw amount < 0
-        ? tooMuchTaken(user)
-        : invalidField(field, 'would take the quota beyond what an account can hold')
-    await insertLog(trx, {
-      created_time: time,
-      type: LOG_TYPE.topUp,
-      user_id: user.id,
-      cost: amount,
-      content: reason,
-    })
-  }
-
-  /** Sets what is left; the entry says by how much that moved it. */
-  async function overrideQuota(trx: Trx, { units, ...move }: Override): Promise<void> {
-    const { credited, posted, held } = move.user
-    const amount = nanosOf(units) - (credited - posted)
-    if (amount !== 0 && nanosOf(units) < held) throw tooMuchTaken(move.user)
-    await moveQuota(trx, { ...move, amount })
-  }
-
-  async function setUserUnlimited(
-    trx: Trx,
-    actor: Actor,
-    user: UserWithAccount,
-    unlimited: boolean,
-  ): Promise<void> {
-    // An unlimited user may have spent more than was ever granted; once limited, it stands at nothing left.
-    const missing = user.held - (user.credited - user.posted)
-    if (!unlimited && missing > 0)
-      await moveQuota(trx, {
-        actor,
-        user,
-        amount: missing,
-        reason: 'limited again',
-        field: 'unlimited_quota',
-      })
-    await setUnlimited(trx, { kind: 'user', ownerId: user.id }, unlimited)
   }
 
   const list = async ({ query }: { query: Query<(typeof userContract)['listUsers']> }) => {
@@ -225,8 +164,8 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       if (value < 0) throw invalidField('value', 'must not be negative; use mode "subtract"')
       const reason = body.reason || `quota ${mode}`
       const move = { actor, user, reason, field: 'value' }
-      if (mode === 'override') await overrideQuota(trx, { ...move, units: value })
-      else await moveQuota(trx, { ...move, amount: mode === 'add' ? nanosOf(value) : -nanosOf(value) })
+      if (mode === 'override') await balance.override(trx, { ...move, units: value })
+      else await balance.move(trx, { ...move, amount: mode === 'add' ? nanosOf(value) : -nanosOf(value) })
     },
     delete: (changing, _call, user) => deleteAccount(changing, user, now()),
   }
@@ -285,7 +224,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
         if (passwordHash !== undefined || body.status === 2) await endSessions(trx, before.id, now())
         const leftUnits = unitsLeft(Math.max(0, before.credited - before.posted))
         if (body.quota !== undefined && body.quota !== leftUnits)
-          await overrideQuota(trx, {
+          await balance.override(trx, {
             actor,
             user: before,
             units: body.quota,
@@ -293,7 +232,11 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
             field: 'quota',
           })
         if (body.unlimited_quota !== undefined)
-          await setUserUnlimited(trx, actor, await mustFindUser(trx, before.id), body.unlimited_quota)
+          await balance.limit(trx, {
+            actor,
+            user: await mustFindUser(trx, before.id),
+            unlimited: body.unlimited_quota,
+          })
         const after = tellUser(await mustFindUser(trx, before.id))
         const action = passwordHash === undefined ? 'user.update' : 'user.password'
         audit({ action, target: `user:${before.id}`, before: tellUser(before), after })

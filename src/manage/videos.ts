@@ -1,7 +1,7 @@
 import { type Actor, actorLabel } from '../domain/actor.ts'
 import { type ManagementCode, notFound, Refusal } from '../domain/errors.ts'
 import { unitsUsed, usdText } from '../domain/money.ts'
-import { ROLE } from '../domain/role.ts'
+import { isAdmin } from '../domain/role.ts'
 import { THOUSANDTHS } from '../domain/video.ts'
 import { refund } from '../store/accounts.ts'
 import { entriesOfRequest } from '../store/entries.ts'
@@ -18,8 +18,6 @@ import type { videoContract } from './contract/videos.ts'
 import type { Deps } from './deps.ts'
 import { tellEntry } from './ledger.ts'
 import { pageTold } from './page.ts'
-
-const isAdmin = ({ role }: Pick<Actor, 'role'>) => role >= ROLE.admin
 
 /** An entry of the ledger always says why. */
 const NO_REASON = 'the video job failed'

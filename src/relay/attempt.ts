@@ -98,17 +98,21 @@ const refusalOf =
     return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
   }
 
+/** The channels that this request may be sent to, in their order. */
+const planOf = (errand: Errand) =>
+  walk({
+    route: errand.route,
+    health: errand.deps.health,
+    fullForS: ({ id, limits }) => errand.deps.rates.fullForS({ kind: 'channel', id, limits }),
+    refusal: refusalOf(errand),
+    random: errand.deps.random,
+    attempts: errand.deps.catalog.settings().attempts,
+  })
+
 /** Walks the plan until a channel answers; everything before the first byte may be tried again elsewhere. */
 export async function firstAnswer(errand: Errand): Promise<Answered> {
-  const { deps, route, hold, response } = errand
-  const { steps, passedOver, turnedAway } = walk({
-    route,
-    health: deps.health,
-    fullForS: channel => deps.rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
-    refusal: refusalOf(errand),
-    random: deps.random,
-    attempts: deps.catalog.settings().attempts,
-  })
+  const { deps, hold, response } = errand
+  const { steps, passedOver, turnedAway } = planOf(errand)
   const trace: Trace = { failures: [], passedOver, attempts: [] }
   const early = openEarly(errand, deps.catalog.settings().early_headers_ms)
   let exchange: Exchange | undefined
@@ -170,10 +174,9 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           early,
         }
       }
-      const failure =
-        outcome.kind === 'failure' ? connectionFailure(channel, outcome) : judge(errand, step, outcome)
-      if ('reading' in failure && outcome.kind === 'whole') {
-        note(outcome.status)
+      const judged = judge(errand, step, outcome)
+      if ('reading' in judged) {
+        note(judged.answer.status)
         early.close()
         return {
           kind: 'whole',
@@ -182,16 +185,15 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           ticket: begun.ticket,
           exchange,
           warnings: sent.warnings,
-          answer: outcome,
-          reading: failure.reading,
+          answer: judged.answer,
+          reading: judged.reading,
           trace,
         }
       }
-      const failed = failure as AttemptFailure
-      note(failed.status === 0 ? failed.message : failed.status)
-      begun.end(failed.health)
-      trace.failures.push(failed)
-      if (!failed.isRetryable && !spoken.hasOther(failed, errand, step.sentModel)) break
+      note(judged.status === 0 ? judged.message : judged.status)
+      begun.end(judged.health)
+      trace.failures.push(judged)
+      if (!judged.isRetryable && !spoken.hasOther(judged, errand, step.sentModel)) break
     }
   } catch (error) {
     // The books could not note the attempt: nobody was asked, and nobody waits any more.
@@ -204,17 +206,24 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
   }
   if (last === undefined) {
     early.close()
-    const wait = retryAfterS(passedOver) ?? 5
-    throw new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
-      retryAfterS: wait,
-    })
+    throw noChannel(errand, trace)
   }
-  if (hasLeft) return { kind: 'left', channel: last, trace }
+  return hasLeft ? { kind: 'left', channel: last, trace } : allFailed(last, trace, early)
+}
+
+/** Every channel was passed over: whoever asks again should wait for the first that comes back. */
+const noChannel = ({ route }: Errand, { passedOver }: Trace) =>
+  new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+    retryAfterS: retryAfterS(passedOver) ?? 5,
+  })
+
+/** A provider's own words are passed on where they are for the client: asked elsewhere it would hear the same. */
+function allFailed(channel: RelayChannel, trace: Trace, early: Early): Answered {
   const final = trace.failures.at(-1)
   const isPassed = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
   return {
     kind: 'failed',
-    channel: last,
+    channel,
     refusal: refusalFor(trace.failures),
     answer: isPassed ? final.answer : undefined,
     error: final?.error,
@@ -303,14 +312,15 @@ async function cover({ hold, priced }: Errand, channel: RelayChannel, { changed 
 function judge(
   { deps, spec, work }: Errand,
   { channel, sentModel: sent }: Step<RelayChannel>,
-  answer: Whole,
-): { reading: WholeReading } | AttemptFailure {
-  if (answer.status < 200 || answer.status >= 300)
-    return statusFailure(channel, answer, {
+  outcome: Exclude<Outcome, Streamed>,
+): { readonly answer: Whole; readonly reading: WholeReading } | AttemptFailure {
+  if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
+  if (outcome.status < 200 || outcome.status >= 300)
+    return statusFailure(channel, outcome, {
       nowMs: deps.nowMs(),
       format: formatOn(channel, spec, sent),
     })
   if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
-  const reading = work.readWhole(answer.body, channel, { answer, sent })
-  return reading.fault === undefined ? { reading } : invalidAnswer(channel, reading.fault)
+  const reading = work.readWhole(outcome.body, channel, { answer: outcome, sent })
+  return reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
 }

@@ -148,5 +148,3 @@ export function createChannelTest({
     return { ...named, ...found, isGood: found.error === null, latencyMs: nowMs() - startedMs }
   }
 }
-
-export type ChannelTest = ReturnType<typeof createChannelTest>

@@ -18,7 +18,7 @@ type Headers = Readonly<Record<string, string>>
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /** A short token signed with the secret half of `access|secret`, whose issuer is the other half. */
-export function signedToken(key: string, nowS: number): string {
+function signedToken(key: string, nowS: number): string {
   const [access = '', secret = ''] = key.split('|')
   const claims = { iss: access.trim(), exp: nowS + JWT_LIFE_S, nbf: nowS - JWT_SKEW_S }
   const text = `${encoded({ alg: 'HS256', typ: 'JWT' })}.${encoded(claims)}`

@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../domain/json-object.ts'
 import { ERROR_KINDS } from '../formats/error.ts'
 import type { ChatError, ErrorKind } from '../formats/hub.ts'
 import type { RelayChannel } from './catalog.ts'
@@ -19,10 +20,7 @@ export function cleaned(text: string, channel: Pick<RelayChannel, 'keys' | 'base
   return clean.replace(HOST, '[address]').slice(0, MAX_MESSAGE)
 }
 
-const objectOf = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {}
+const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
 
 const textIn = (value: unknown) => (typeof value === 'string' ? value : undefined)
 

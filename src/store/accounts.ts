@@ -3,6 +3,7 @@ import { MAX_UNITS, nanosOf } from '../domain/money.ts'
 import { NO_TOKEN } from '../domain/token.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
 import { entryFields } from './entry.ts'
+import { listed } from './page.ts'
 import type { AccountKind, AccountRow, EntryKind } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 
@@ -191,7 +192,7 @@ export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly n
   const credit: EntryKind = kind === 'user' ? 'grant' : 'limit'
   const sums = db
     .selectFrom('entries')
-    .where(owner, 'in', [...ownerIds, -1])
+    .where(owner, 'in', listed(ownerIds))
     .groupBy(owner)
     .select([
       `${owner} as id`,
@@ -204,7 +205,7 @@ export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly n
     .selectFrom('accounts')
     .leftJoin(sums.as('sums'), 'sums.id', 'accounts.owner_id')
     .where('accounts.kind', '=', kind)
-    .where('accounts.owner_id', 'in', [...ownerIds, -1])
+    .where('accounts.owner_id', 'in', listed(ownerIds))
     .select(['accounts.owner_id', 'accounts.credited', 'accounts.posted'])
     .select(({ fn, val }) => [
       fn.coalesce('sums.credited', val(0)).as('entries_credited'),

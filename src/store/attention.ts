@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
+import { LOW_TENTHS } from '../domain/token.ts'
 import type { Db } from './store.ts'
 
 const AT_MOST = 50
@@ -48,7 +49,11 @@ export const singleChannelModels = (db: Db) =>
     .execute()
 
 /** Tokens of a user, or of everybody, that are nearly used up, or end before `until`. */
-export function tokensInNeed(db: Db, userId: number | undefined, now: number, until: number) {
+export function tokensInNeed(
+  db: Db,
+  userId: number | undefined,
+  expiring: { readonly after: number; readonly until: number },
+) {
   let query = db
     .selectFrom('tokens')
     .innerJoin('accounts', join =>
@@ -65,11 +70,18 @@ export function tokensInNeed(db: Db, userId: number | undefined, now: number, un
     .where('tokens.status', '=', 1)
     .where(where =>
       where.or([
-        where.and([where('tokens.expired_time', '>', now), where('tokens.expired_time', '<', until)]),
+        where.and([
+          where('tokens.expired_time', '>', expiring.after),
+          where('tokens.expired_time', '<', expiring.until),
+        ]),
         where.and([
           where('accounts.unlimited', '=', 0),
           where('accounts.credited', '>', 0),
-          where(sql<number>`accounts.posted * 10`, '>=', sql<number>`accounts.credited * 8`),
+          where(
+            sql<number>`accounts.posted * 10`,
+            '>=',
+            sql<number>`accounts.credited * ${sql.lit(LOW_TENTHS)}`,
+          ),
         ]),
       ]),
     )

@@ -47,10 +47,14 @@ export async function decideStatus(db: Db, decision: GatewayDecision): Promise<b
   })
 }
 
-export async function recordTest(db: Db, channelId: number, time: number, responseMs: number): Promise<void> {
+export async function recordTest(
+  db: Db,
+  channelId: number,
+  test: { time: number; responseMs: number },
+): Promise<void> {
   await db
     .updateTable('channels')
-    .set({ test_time: time, response_time: Math.round(responseMs) })
+    .set({ test_time: test.time, response_time: Math.round(test.responseMs) })
     .where('id', '=', channelId)
     .execute()
 }

@@ -59,7 +59,9 @@ async function countRollups(store: LogStore, filter: LogFilter, facet: RollupGro
   const { column } = FACETS[facet]
   const most = rows.length > 0 ? ALL_GROUPS : limit
   const [groups, ...edges] = await Promise.all([
-    whole ? groupRollups(store.db, rollupFilter(filter, whole), facet, most, 'requests') : [],
+    whole
+      ? groupRollups(store.db, rollupFilter(filter, whole), { by: facet, limit: most, order: 'requests' })
+      : [],
     ...rows.map(stretch =>
       countRows({ store, filter: { ...filter, ...stretch }, key: sql.ref(column), maxRows: Infinity }),
     ),

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../domain/log.ts'
 import { byTokens, filtered, type LogFilter, type LogPlace, type LogStore } from './log-filter.ts'
-import type { Page, Paging } from './page.ts'
+import { listed, type Page, type Paging } from './page.ts'
 import type { LogRow, NewLog } from './schema.ts'
 import type { Db } from './store.ts'
 
@@ -56,7 +56,7 @@ const withNames = (db: Db, ids: readonly { readonly id: number }[]): Promise<Log
     .leftJoin('channels', 'channels.id', 'logs.channel_id')
     .selectAll('logs')
     .select(['users.username', 'channels.name as channel_name'])
-    .where('logs.id', 'in', [...ids.map(row => row.id), -1])
+    .where('logs.id', 'in', listed(ids.map(row => row.id)))
     .orderBy('logs.created_time', 'desc')
     .orderBy('logs.id', 'desc')
     .execute()

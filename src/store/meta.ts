@@ -17,7 +17,3 @@ export async function claimMeta(db: Db, key: MetaKey, value: string): Promise<bo
     .executeTakeFirst()
   return numInsertedOrUpdatedRows === 1n
 }
-
-export async function writeMeta(db: Db, key: MetaKey, value: string): Promise<void> {
-  await db.updateTable('meta').set({ value }).where('key', '=', key).execute()
-}

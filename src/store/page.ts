@@ -29,6 +29,9 @@ export async function pageOf<Row>(
   return { items: rows, total: count }
 }
 
+/** Ids for `in (…)`, which may not be empty; nothing has the id -1. */
+export const listed = (ids: readonly number[]) => [...ids, -1]
+
 /** Characters that LIKE reads as patterns stand for themselves in what people search for. */
 export const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
 export const containing = (folded: string) => `%${literal(folded)}%`

@@ -1,7 +1,7 @@
 import type { Price } from '../domain/price.ts'
 import { fold } from '../domain/text.ts'
 import { AUDIT_CHAIN } from './chains.ts'
-import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
+import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from './page.ts'
 import type { PriceRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 
@@ -66,12 +66,6 @@ const readStored = ({ id, version, price }: Pick<PriceRow, 'id' | 'version' | 'p
   price: JSON.parse(price) as Price,
 })
 
-/** The administrators' price of a model, if it has one now. */
-export async function priceInForce(db: Db, model: string, now: number): Promise<PriceInForce | undefined> {
-  const row = await findPriceInForce(db, model, now)
-  return row && readStored(row)
-}
-
 /** Every price that administrators have set and that counts now, by model. */
 export async function pricesInForce(db: Db, now: number): Promise<Map<string, PriceInForce>> {
   const rows = await inForce(db, now)
@@ -122,7 +116,7 @@ export async function listPricesInForce(
   if (keyword !== undefined) ids = ids.where(like('prices.search', containing(fold(keyword))))
   const page = await pageOf(ids.orderBy('prices.model'), boundedCount(db, ids), paging)
   const rows = await withAuthor(db)
-    .where('prices.id', 'in', [...page.items.map(row => row.id), -1])
+    .where('prices.id', 'in', listed(page.items.map(row => row.id)))
     .orderBy('prices.model')
     .execute()
   return { items: rows, total: page.total }
@@ -147,7 +141,7 @@ export async function listPriceHistory(
   const sorted = ofModel.orderBy(model === undefined ? 'prices.id' : 'prices.version', 'desc')
   const page = await pageOf(sorted, boundedCount(db, ofModel), paging)
   const rows = await withAuthor(db)
-    .where('prices.id', 'in', [...page.items.map(row => row.id), -1])
+    .where('prices.id', 'in', listed(page.items.map(row => row.id)))
     .orderBy('prices.id', 'desc')
     .execute()
   return { items: rows, total: page.total }

@@ -18,7 +18,7 @@ export type RollupFilter = {
 }
 
 export const ROLLUP_S = 900
-export const ROLLUP_GROUPS = {
+const ROLLUP_GROUPS = {
   model: 'model',
   token: 'token_id',
   channel: 'channel_id',
@@ -233,11 +233,9 @@ export type GroupSums = Sums & { readonly key: string | number }
 export async function groupRollups(
   db: Db,
   filter: RollupFilter,
-  group: RollupGroup,
-  limit: number,
-  order: 'cost' | 'requests' = 'cost',
+  { by, limit, order = 'cost' }: { by: RollupGroup; limit: number; order?: 'cost' | 'requests' },
 ): Promise<GroupSums[]> {
-  const column = ROLLUP_GROUPS[group]
+  const column = ROLLUP_GROUPS[by]
   return (await found(db, filter, { by: column }))
     .select([`${column} as key`, ...sums])
     .groupBy(column)
@@ -264,12 +262,10 @@ export async function stepRollups(db: Db, filter: RollupFilter, stepS: number): 
 export async function stepRollupsOf(
   db: Db,
   filter: RollupFilter,
-  stepS: number,
-  group: RollupGroup,
-  keys?: readonly (string | number)[],
+  { by, stepS, keys }: { by: RollupGroup; stepS: number; keys?: readonly (string | number)[] },
 ): Promise<(Step & { readonly key: string | number })[]> {
   if (keys?.length === 0) return []
-  const column = ROLLUP_GROUPS[group]
+  const column = ROLLUP_GROUPS[by]
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`
   return (await found(db, filter, { by: column, keys, stepS }))
     .select([bucket.as('bucket'), `${column} as key`, ...sums])

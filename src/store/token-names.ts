@@ -1,4 +1,5 @@
 import { NO_TOKEN, NO_TOKEN_NAME } from '../domain/token.ts'
+import { listed } from './page.ts'
 import type { Db, Trx } from './store.ts'
 
 // Usage rows carry the name that their token had, and outlive both. They are found by token: an index of names would cost
@@ -20,7 +21,7 @@ export async function tokenOwners(db: Db, ids: readonly number[]): Promise<numbe
     .selectFrom('token_names')
     .select(['token_id', 'user_id'])
     .distinct()
-    .where('token_id', 'in', [...ids, -1])
+    .where('token_id', 'in', listed(ids))
     .execute()
   const owners = new Map(rows.map(({ token_id, user_id }) => [token_id, user_id]))
   return owners.size === new Set(ids).size && ids.length > 0 ? [...new Set(owners.values())] : undefined
@@ -46,7 +47,7 @@ export async function tokensNamed(
   const another = await db
     .selectFrom('token_names')
     .select('token_id')
-    .where('token_id', 'in', [...ids, -1])
+    .where('token_id', 'in', listed(ids))
     .where('name', '<>', name)
     .limit(1)
     .executeTakeFirst()

@@ -1,5 +1,5 @@
 import { fold } from '../domain/text.ts'
-import { boundedCount, containing, like, literal, type Page, type Paging, pageOf } from './page.ts'
+import { boundedCount, containing, like, listed, literal, type Page, type Paging, pageOf } from './page.ts'
 import type { AccountRow, TokenRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 import { noteName } from './token-names.ts'
@@ -20,10 +20,7 @@ export const findToken = (db: Db, userId: number, id: number): Promise<TokenWith
   withAccount(db).where('tokens.id', '=', id).where('tokens.user_id', '=', userId).executeTakeFirst()
 
 export const findTokens = (db: Db, userId: number, ids: readonly number[]): Promise<TokenWithAccount[]> =>
-  withAccount(db)
-    .where('tokens.id', 'in', [...ids, -1])
-    .where('tokens.user_id', '=', userId)
-    .execute()
+  withAccount(db).where('tokens.id', 'in', listed(ids)).where('tokens.user_id', '=', userId).execute()
 
 export const findTokenByDigest = (db: Db, digest: string): Promise<TokenWithAccount | undefined> =>
   withAccount(db).where('tokens.key_digest', '=', digest).executeTakeFirst()
@@ -48,7 +45,7 @@ export async function listTokens(
   if (hint) ids = ids.where(like('tokens.key_hint', `${literal(hint.head)}%…%${literal(hint.tail)}`))
   const page = await pageOf(ids.orderBy('tokens.id', 'desc'), boundedCount(db, ids), paging)
   const rows = await withAccount(db)
-    .where('tokens.id', 'in', [...page.items.map(row => row.id), -1])
+    .where('tokens.id', 'in', listed(page.items.map(row => row.id)))
     .orderBy('tokens.id', 'desc')
     .execute()
   return { items: rows, total: page.total }
@@ -97,7 +94,7 @@ export async function deleteTokens(trx: Trx, userId: number, ids: readonly numbe
   const { numDeletedRows } = await trx
     .deleteFrom('tokens')
     .where('user_id', '=', userId)
-    .where('id', 'in', [...ids, -1])
+    .where('id', 'in', listed(ids))
     .executeTakeFirst()
   return Number(numDeletedRows)
 }

@@ -1,6 +1,7 @@
 import { NANOS_PER_UNIT } from '../domain/money.ts'
+import { ROLE } from '../domain/role.ts'
 import { fold } from '../domain/text.ts'
-import { boundedCount, containing, like, type Page, type Paging, pageOf } from './page.ts'
+import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from './page.ts'
 import type { AccountRow, UserRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 
@@ -74,7 +75,7 @@ export async function listUsers(db: Db, filter: UserFilter, paging: Paging): Pro
   // The page's ids come from the index alone; whole rows are read for the page only.
   const page = await pageOf(ids.orderBy('users.id', 'desc'), total, paging)
   const rows = await withAccount(db)
-    .where('users.id', 'in', page.items.length > 0 ? page.items.map(row => row.id) : [-1])
+    .where('users.id', 'in', listed(page.items.map(row => row.id)))
     .orderBy('users.id', 'desc')
     .execute()
   return { items: rows, total: page.total }
@@ -155,11 +156,11 @@ export async function eraseUser(trx: Trx, id: number, time: number): Promise<voi
     .execute()
 }
 
-export async function countRoots(trx: Trx, rootRole: number): Promise<number> {
+export async function countRoots(trx: Trx): Promise<number> {
   const rows = await trx
     .selectFrom('users')
     .select('id')
-    .where('role', '=', rootRole)
+    .where('role', '=', ROLE.root)
     .where('status', '=', 1)
     .where('deleted_time', 'is', null)
     .execute()

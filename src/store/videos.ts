@@ -29,7 +29,7 @@ export async function insertVideo(db: Db, video: NewVideo): Promise<boolean> {
   }
 }
 
-export const findRepeated = (db: Db, userId: number, key: string, now: number) =>
+export const findRepeated = (db: Db, { userId, key, now }: { userId: number; key: string; now: number }) =>
   db
     .selectFrom('videos')
     .selectAll()
@@ -249,7 +249,11 @@ export async function claimUpstream(
 }
 
 /** A doubt that was found after its money had been given back: it runs from now on. */
-export async function startFound(trx: Trx, id: string, cost: number, nowMs: number): Promise<void> {
+export async function startFound(
+  trx: Trx,
+  id: string,
+  { cost, nowMs }: { cost: number; nowMs: number },
+): Promise<void> {
   await trx
     .updateTable('videos')
     .set({ phase: 'running', cost, answer: null, next_poll_ms: nowMs, lease_until_ms: 0 })

@@ -179,5 +179,3 @@ export function startSupervisor(options: SupervisorOptions) {
     },
   }
 }
-
-export type Supervisor = ReturnType<typeof startSupervisor>

@@ -6,6 +6,11 @@ import { until } from './process.ts'
 /** Short where nothing is waited for but the end of a wait. */
 const BRISK = { SLUICE_VIDEO_DOUBT_S: '6' }
 
+/** What samples of requests are made of. */
+export const PICTURE = 'https://img.example/a.png'
+export const INLINE_PICTURE = 'iVBORw0KGgoAAAAN'
+export const WIDE = { width: 1280, height: 720 }
+
 type Job = { readonly id: string; readonly prompt: string; readonly looks: number }
 
 /** A gateway in front of the simulator, for jobs that take their time. */
@@ -32,6 +37,13 @@ export async function openVideos(engine: EngineName, env: Readonly<Record<string
       const { accessToken } = await media.gateway.createUser({ quota: 5_000_000 })
       const { id, key } = await media.newToken({ unlimited_quota: true }, accessToken)
       return { id, key, accessToken, sdk: media.sdkFor(key) }
+    },
+    /** Somebody who asks this model for films, with whatever is asked beside the words. */
+    async openFor(model: string) {
+      const { id, key, sdk } = await media.open({ unlimited_quota: true })
+      const submit = (ask: Readonly<Record<string, unknown>> = {}) =>
+        media.api('POST', '/v1/videos', { model, prompt: 'p', ...ask }, { token: key })
+      return { id, sdk, submit }
     },
     untilEnded: (sdk: OpenAI, id: string) =>
       until(`the end of ${id}`, async () => {

@@ -90,3 +90,14 @@ export function CopyIcon({ text, label, hint }: CopyIconProps) {
     />
   )
 }
+
+/** An id that programs and tickets want whole. */
+export function CopiedId({ id }: { readonly id: string }) {
+  const { t } = useTranslation()
+  return (
+    <span className="inline-flex items-center gap-1">
+      <code className="font-mono text-code break-all">{id}</code>
+      <CopyIcon text={id} label={t('copy.copy')} />
+    </span>
+  )
+}

@@ -106,7 +106,8 @@ export const change = (now: number, before: number) =>
 const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
 
 /** Today the clock, this year the day, else the year as well. */
-export function moment(unixS: number, now = new Date()): string {
+export function moment(unixS: number): string {
+  const now = new Date()
   const date = new Date(unixS * 1000)
   const format = (options: Intl.DateTimeFormatOptions, of = date) =>
     new Intl.DateTimeFormat(language(), { timeZone: zone(), ...options }).format(of)
@@ -132,8 +133,8 @@ const RELATIVE: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 1],
 ]
 /** "in 3 days", "5 minutes ago". */
-export function fromNow(unixS: number, nowS = Date.now() / 1000): string {
-  const distance = unixS - nowS
+export function fromNow(unixS: number): string {
+  const distance = unixS - Date.now() / 1000
   const [unit, size] = RELATIVE.find(([, seconds]) => Math.abs(distance) >= seconds) ?? ['second', 1]
   return new Intl.RelativeTimeFormat(language(), { numeric: 'auto' }).format(
     Math.trunc(distance / size),
@@ -141,5 +142,7 @@ export function fromNow(unixS: number, nowS = Date.now() / 1000): string {
   )
 }
 
-export const cutMiddle = (text: string, head = 8, tail = 4) =>
-  text.length <= head + tail + 1 ? text : `${text.slice(0, head)}…${text.slice(-tail)}`
+const TAIL = 4
+
+export const cutMiddle = (text: string, head = 8) =>
+  text.length <= head + TAIL + 1 ? text : `${text.slice(0, head)}…${text.slice(-TAIL)}`

@@ -7,6 +7,31 @@ import { PAGE_SIZES, setPreferences, usePreferences } from './preferences.ts'
 
 type PagerProps = { readonly page: number; readonly total: number; readonly onPage: (page: number) => void }
 
+/** How many rows a page has, for whoever turns pages; then `onChange`, for they begin anew. */
+export function PageSize({ onChange }: { readonly onChange: () => void }) {
+  const { t } = useTranslation()
+  const { pageSize } = usePreferences()
+  return (
+    <span className="flex items-center gap-2">
+      <span className="max-sm:hidden" aria-hidden="true">
+        {t('pager.size')}
+      </span>
+      <Choice
+        aria-label={t('pager.size')}
+        value={pageSize}
+        onChange={event => {
+          setPreferences({ pageSize: Number(event.target.value) })
+          onChange()
+        }}
+      >
+        {PAGE_SIZES.map(size => (
+          <option key={size}>{size}</option>
+        ))}
+      </Choice>
+    </span>
+  )
+}
+
 export function Pager({ page, total, onPage }: PagerProps) {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
@@ -20,23 +45,7 @@ export function Pager({ page, total, onPage }: PagerProps) {
     >
       <span role="status">{t('pager.range', { from: count(from), to: count(to), total: count(total) })}</span>
       <span className="flex items-center gap-1">
-        <span className="flex items-center gap-2">
-          <span className="max-sm:hidden" aria-hidden="true">
-            {t('pager.size')}
-          </span>
-          <Choice
-            aria-label={t('pager.size')}
-            value={pageSize}
-            onChange={event => {
-              setPreferences({ pageSize: Number(event.target.value) })
-              onPage(1)
-            }}
-          >
-            {PAGE_SIZES.map(size => (
-              <option key={size}>{size}</option>
-            ))}
-          </Choice>
-        </span>
+        <PageSize onChange={() => onPage(1)} />
         <IconButton
           icon={ChevronLeft}
           label={t('pager.previous')}

@@ -3,7 +3,7 @@ import { allPages } from '../api/all-pages.ts'
 import type { Selection } from './table.tsx'
 
 /** As many as one call takes. */
-export const MOST_SELECTED = 1_000
+const MOST_SELECTED = 1_000
 
 type Source<Row> = {
   readonly inSight: readonly Row[]

@@ -8,6 +8,7 @@ import { IconButton, Key } from '../look/button.tsx'
 import { classes } from '../look/classes.ts'
 import { Dialog } from '../look/dialog.tsx'
 import { moneyOfSpan } from '../look/format.ts'
+import { Mark } from '../look/mark.tsx'
 import { setPreferences, usePreferences } from '../look/preferences.ts'
 import { AccountMenu } from './account.tsx'
 import { BottomBar } from './bottom-bar.tsx'
@@ -27,15 +28,7 @@ function Brand({ isShort = false }: { readonly isShort?: boolean }) {
       className="flex h-8 items-center gap-2 text-section font-semibold text-ink no-underline"
       aria-label="Sluice"
     >
-      <svg width="20" height="20" viewBox="0 0 24 24" aria-hidden="true" className="shrink-0 text-accent">
-        <path
-          d="M5 2v20M19 2v20M5 8h14v6H5z"
-          fill="none"
-          stroke="currentColor"
-          strokeWidth="2.5"
-          strokeLinejoin="round"
-        />
-      </svg>
+      <Mark size={20} className="shrink-0" />
       {isShort ? null : 'Sluice'}
     </Link>
   )

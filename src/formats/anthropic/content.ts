@@ -14,6 +14,7 @@ import type {
 } from '../hub.ts'
 import { mediaText } from '../media.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { plainOrList } from '../plain-text.ts'
 import {
   nativeSignature,
   packCallSignature,
@@ -204,22 +205,24 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
         warnings.lost(path, 'the signature that another vendor gave a call was left out')
       }
       return [encodeCall(part, (field, message) => warnings.lost(`${path}.${field}`, message))]
-    case 'toolResult':
+    case 'toolResult': {
+      const blocks = encodeBlocks(part.content, path, warnings)
       return [
         bodyOf({
           ...ownExtras(FORMAT, part),
           type: 'tool_result',
           tool_use_id: fitId(part.callId, ID_RULE),
-          content: plainOrList(encodeBlocks(part.content, path, warnings)),
+          content: blocks.length === 0 ? blocks : plainOrList(blocks),
           is_error: part.isError,
           ...cacheControl(part.cache),
         }),
       ]
+    }
     case 'media':
       return encodeMedia(part, path, warnings)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.lost(path, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return []
   }
 }
@@ -268,11 +271,11 @@ export function encodeCall(part: ToolCallPart, lost: (field: string, message: st
 function encodeMedia(part: MediaPart, path: string, warnings: Warnings): readonly JsonObject[] {
   const { kind, detail, mediaType = '', name, source } = part
   if (detail !== undefined && detail !== 'auto') {
-    warnings.lost(`${path}.detail`, 'has no counterpart and was left out')
+    warnings.unsayable(`${path}.detail`)
   }
   const own = { ...ownExtras(FORMAT, part), ...cacheControl(part.cache) }
   if (kind === 'image') {
-    if (name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+    if (name !== undefined) warnings.unsayable(`${path}.name`)
     const encoded = encodeSource(source, mediaType || 'image/png')
     if (encoded !== undefined) return [{ ...own, type: 'image', source: encoded }]
   }
@@ -306,12 +309,6 @@ function encodeDocumentSource(source: MediaSource, mediaType: string): JsonObjec
   }
   if ('data' in source && mediaType !== '' && mediaType !== 'application/pdf') return undefined
   return encodeSource(source, 'application/pdf')
-}
-
-export function plainOrList(blocks: readonly JsonObject[]): string | readonly JsonObject[] {
-  const [only] = blocks
-  const isPlain = blocks.length === 1 && only?.type === 'text' && Object.keys(only).length === 2
-  return isPlain ? (only.text as string) : blocks
 }
 
 // --- Answers ------------------------------------------------------------------------------------------------------

@@ -1,33 +1,39 @@
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
-import type { ChatRequest, Tool, ToolChoice } from '../hub.ts'
+import type { ChatRequest, Tool } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
+import { plainOrList } from '../plain-text.ts'
+import { tierIn } from '../service-tier.ts'
+import { calledTools, HOSTED_TOOL, isNamed } from '../tool-choice.ts'
+import { warnBeyondText, warnOfDescription, warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
-import { cacheControl, encodeBlocks, FORMAT, plainOrList } from './content.ts'
-import { fitLimit } from './limit.ts'
+import { cacheControl, encodeBlocks, FORMAT } from './content.ts'
+import { encodeConversation } from './conversation.ts'
+import { fitLimit, fitStops } from './limit.ts'
 import { takesSchemas } from './model.ts'
 import { fitSampling } from './sampling.ts'
 import { createStrictness, heldSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
-import { gatherTurns } from './turns.ts'
 
 /** Wishes that no field of this format can say. */
-const UNSAYABLE = {
-  seed: 'seed',
-  presencePenalty: 'presence_penalty',
-  frequencyPenalty: 'frequency_penalty',
-  logprobs: 'logprobs',
-  verbosity: 'verbosity',
-  audio: 'audio',
-  safety: 'safety',
-} as const satisfies Partial<Record<keyof ChatRequest, string>>
+const UNSAYABLE = [
+  'seed',
+  'presencePenalty',
+  'frequencyPenalty',
+  'logprobs',
+  'verbosity',
+  'audio',
+  'safety',
+] as const
 
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const request = withCalledTools(withoutCustomTools(given, warnings))
   warnings.foreign('', request)
-  warnUnsayable(request, warnings)
+  warnUnsayable(request, UNSAYABLE, warnings)
+  warnBeyondText(request, warnings)
+  warnOfDescription(request, warnings)
   const maxTokens = fitLimit(request, options, warnings)
   const thinking = encodeThinking(request, { home: FORMAT, maxTokens, warnings })
   const { system, messages } = encodeMessages(request, warnings)
@@ -42,32 +48,19 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
     tools: encodeTools(request, warnings),
     tool_choice: encodeToolChoice(request),
     ...encodeSampling(request, thinking.isOn, warnings),
-    stop_sequences: encodeStop(request.stop, warnings),
+    stop_sequences: fitStops(request.stop, warnings),
     thinking: thinking.body,
     output_config: Object.keys(config).length === 0 ? undefined : config,
     metadata: request.user === undefined ? undefined : { user_id: request.user },
-    service_tier: encodeTier(request.serviceTier, warnings),
+    service_tier: tierIn(TIERS, request.serviceTier, warnings),
   })
   return { body, warnings: warnings.list() }
-}
-
-function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
-  for (const [field, name] of Object.entries(UNSAYABLE)) {
-    if (request[field as keyof ChatRequest] !== undefined) {
-      warnings.lost(name, 'has no counterpart and was left out')
-    }
-  }
-  if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one answer can be had')
-  if (request.output?.type === 'schema' && request.output.description !== undefined) {
-    warnings.lost('response_format.description', 'has no counterpart and was left out')
-  }
-  if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')
 }
 
 // --- Messages -----------------------------------------------------------------------------------------------------
 
 function encodeMessages(request: ChatRequest, warnings: Warnings) {
-  const { system, turns } = gatherTurns(request, {
+  const { system, turns } = encodeConversation(request, {
     warnings,
     blocksOf: ({ content }, path) => encodeBlocks(content, path, warnings),
     textOf: text => ({ type: 'text', text }),
@@ -88,14 +81,10 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
 /** Calls in the conversation are refused unless tools are told: those that were called are, and may not be called. */
 export function withCalledTools(request: ChatRequest): ChatRequest {
   if (request.tools !== undefined && request.tools.length > 0) return request
-  const names = new Set(
-    request.messages.flatMap(({ content }) =>
-      content.flatMap(part => (part.type === 'toolCall' ? [part.name] : [])),
-    ),
-  )
-  if (names.size === 0) return request
+  const names = calledTools(request.messages)
+  if (names.length === 0) return request
   const { parallelTools: _, ...rest } = request
-  const tools = [...names].map((name): Tool => ({ type: 'function', name, parameters: { type: 'object' } }))
+  const tools = names.map((name): Tool => ({ type: 'function', name, parameters: { type: 'object' } }))
   return { ...rest, tools, toolChoice: { mode: 'none' } }
 }
 
@@ -110,7 +99,7 @@ function encodeTools(
   return tools?.filter(isAllowed).flatMap((tool, index) => {
     if (tool.type === 'vendor' && tool.format === FORMAT) return [tool.value]
     if (tool.type !== 'function') {
-      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
+      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)
@@ -130,9 +119,6 @@ function encodeTools(
     ]
   })
 }
-
-const isNamed = (choice: ToolChoice | undefined): boolean =>
-  choice?.mode === 'required' && choice.only?.length === 1
 
 function encodeToolChoice({ tools = [], toolChoice, parallelTools }: ChatRequest): JsonObject | undefined {
   if (tools.length === 0) return undefined
@@ -159,22 +145,10 @@ function encodeSampling(request: ChatRequest, isThinking: boolean, warnings: War
   return { temperature, top_p: topP, top_k: topK }
 }
 
-function encodeStop(stop: readonly string[] | undefined, warnings: Warnings): readonly string[] | undefined {
-  const kept = stop?.filter(each => each.trim() !== '')
-  if (kept?.length !== stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
-  return kept
-}
-
 const TIERS: Readonly<Record<string, string>> = {
   auto: 'auto',
   standard_only: 'standard_only',
   default: 'standard_only',
-}
-
-function encodeTier(tier: string | undefined, warnings: Warnings): string | undefined {
-  if (tier === undefined) return undefined
-  if (TIERS[tier] === undefined) warnings.lost('service_tier', 'has no counterpart and was left out')
-  return TIERS[tier]
 }
 
 function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject {

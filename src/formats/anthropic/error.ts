@@ -1,7 +1,7 @@
 import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../error.ts'
 import type { EncodedError, ErrorAnswer } from '../format.ts'
 import type { ChatError, ErrorKind } from '../hub.ts'
-import { type JsonObject, member } from '../openai/value.ts'
+import { type JsonObject, member, textOf } from '../openai/value.ts'
 
 const TYPES = {
   invalid: 'invalid_request_error',
@@ -44,9 +44,6 @@ export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
   const kind = (type !== undefined && KINDS[type]) || errorKind(meant, message, [type])
   return chatError(kind, message, { type, retryAfterS: retryAfterS(header) })
 }
-
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined
 
 /** Codes of the vendor's own, by which its SDKs tell what to do; all else is told apart by the type. */
 const CODES = new Set(['thread_not_found'])

@@ -15,3 +15,13 @@ export function fitLimit(
     warnings.lost('max_tokens', `was lowered to ${allowed}, the most that the model writes`)
   return allowed
 }
+
+/** Sequences of blanks are refused. */
+export function fitStops(
+  stop: readonly string[] | undefined,
+  warnings: Warnings,
+): readonly string[] | undefined {
+  const kept = stop?.filter(each => each.trim() !== '')
+  if (kept?.length !== stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
+  return kept
+}

@@ -138,10 +138,10 @@ const EBML = { info: 0x1549a966, scale: 0x2ad7b1, duration: 0x4489, cluster: 0x1
 const NANOS = 1e9
 const DEFAULT_SCALE = 1_000_000
 
-/** The value of the element whose id begins there: an unsigned number, or a float. */
-function elementAt(bytes: Buffer, id: number, from = 0): Buffer | undefined {
+/** The value of the first element of that id: an unsigned number, or a float. */
+function elementIn(bytes: Buffer, id: number): Buffer | undefined {
   const idBytes = Buffer.from(id.toString(16).padStart(2, '0'), 'hex')
-  const at = bytes.indexOf(idBytes, from)
+  const at = bytes.indexOf(idBytes)
   if (at < 0) return undefined
   const first = bytes[at + idBytes.length]
   if (first === undefined || first === 0) return undefined
@@ -157,10 +157,10 @@ const numberIn = (bytes: Buffer): number =>
   bytes.length > 0 && bytes.length <= 6 ? bytes.readUIntBE(0, bytes.length) : 0
 
 async function measureWebm(file: Sound, head: Buffer): Promise<number | undefined> {
-  const info = elementAt(head, EBML.info)
+  const info = elementIn(head, EBML.info)
   if (!info) return undefined
-  const scale = numberIn(elementAt(info, EBML.scale) ?? Buffer.alloc(0)) || DEFAULT_SCALE
-  const duration = elementAt(info, EBML.duration)
+  const scale = numberIn(elementIn(info, EBML.scale) ?? Buffer.alloc(0)) || DEFAULT_SCALE
+  const duration = elementIn(info, EBML.duration)
   if (duration?.length === 4) return (duration.readFloatBE(0) * scale) / NANOS
   if (duration?.length === 8) return (duration.readDoubleBE(0) * scale) / NANOS
   return lastCluster(file, scale)
@@ -172,6 +172,6 @@ const CLUSTER_SECONDS = 5
 async function lastCluster(file: Sound, scale: number): Promise<number | undefined> {
   const tail = await file.read(Math.max(0, file.size - SCAN_BYTES), SCAN_BYTES)
   const at = tail.lastIndexOf(Buffer.from(EBML.cluster.toString(16), 'hex'))
-  const time = at < 0 ? undefined : elementAt(tail.subarray(at + 4, at + 32), EBML.time)
+  const time = at < 0 ? undefined : elementIn(tail.subarray(at + 4, at + 32), EBML.time)
   return time && (numberIn(time) * scale) / NANOS + CLUSTER_SECONDS
 }

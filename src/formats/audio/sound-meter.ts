@@ -8,13 +8,13 @@ const MAX_KEPT_BYTES = 65_536
 const PCM_BYTES_PER_SECOND = 48_000
 
 /** Raw samples as vendors of speech give them: 24 kHz, 16 bits, one channel. */
-function meterPcm(bytesPerSecond = PCM_BYTES_PER_SECOND): SoundMeter {
+function meterPcm(): SoundMeter {
   let bytes = 0
   return {
     push(chunk) {
       bytes += chunk.length
     },
-    seconds: () => bytes / bytesPerSecond,
+    seconds: () => bytes / PCM_BYTES_PER_SECOND,
   }
 }
 
@@ -210,7 +210,7 @@ const METERS: readonly (readonly [RegExp, () => SoundMeter])[] = [
   [/wav/, meterWav],
   [/ogg|opus/, meterOgg],
   [/flac/, meterFlac],
-  [/pcm|l16/, () => meterPcm()],
+  [/pcm|l16/, meterPcm],
 ]
 
 /** A meter for sound of this type; undefined where we cannot tell its length. */

@@ -115,7 +115,7 @@ function encodeBlock(part: Part, path: string, writing: Writing): readonly JsonO
       return encodeMedia(part, path, writing)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.lost(path, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return []
   }
 }
@@ -161,7 +161,7 @@ const USUAL = { image: 'png', file: 'pdf', video: 'mp4', audio: 'wav' } as const
 function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Writing): readonly JsonObject[] {
   const { kind, detail, mediaType, source } = part
   if (detail !== undefined && detail !== 'auto') {
-    warnings.lost(`${path}.detail`, 'has no counterpart and was left out')
+    warnings.unsayable(`${path}.detail`)
   }
   const encoded = encodeSource(source)
   const format = 'text' in source ? 'txt' : formatOf(kind, mediaType)

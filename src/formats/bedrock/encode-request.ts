@@ -1,17 +1,18 @@
-import { fitLimit } from '../anthropic/limit.ts'
+import { encodeConversation } from '../anthropic/conversation.ts'
+import { fitLimit, fitStops } from '../anthropic/limit.ts'
 import { fitSampling, type Sampling } from '../anthropic/sampling.ts'
 import { heldSchema } from '../anthropic/schema.ts'
 import { encodeThinking } from '../anthropic/thinking.ts'
-import { gatherTurns } from '../anthropic/turns.ts'
 import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
-import type { ChatRequest, Message } from '../hub.ts'
+import type { ChatRequest } from '../hub.ts'
 import { isObject, type JsonObject } from '../openai/value.ts'
 import { effortOf } from '../reasoning.ts'
-import { allowedFunctions, isNamed } from '../tool-choice.ts'
-import { warnUnsayable } from '../unsayable.ts'
+import { tierIn } from '../service-tier.ts'
+import { allowedFunctions, calledTools, isNamed } from '../tool-choice.ts'
+import { warnBeyondText, warnOfDescription, warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
 import { type Family, familyOf, holdsToSchemas } from './model.ts'
@@ -24,6 +25,8 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
   warnings.foreign('', request)
   const unsayable = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
   warnUnsayable(request, [...unsayable, 'audio', 'safety', 'user'], warnings)
+  warnBeyondText(request, warnings)
+  warnOfDescription(request, warnings)
   const { system, messages } = encodeMessages(request, warnings)
   const tools = encodeTools(request, { family, warnings })
   const wishes = encodeWishes(request, { family, options, warnings })
@@ -47,7 +50,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
 /** Roles must take turns, and instructions lead the conversation. */
 function encodeMessages(request: ChatRequest, warnings: Warnings) {
   const writing: Writing = { warnings, documents: new Set() }
-  const { system, turns } = gatherTurns(request, {
+  const { system, turns } = encodeConversation(request, {
     warnings,
     blocksOf: ({ content }, path) => encodeBlocks(content, path, writing),
     instructionsOf: (blocks, path) => instructions(blocks, path, warnings),
@@ -78,14 +81,14 @@ function encodeTools(request: ChatRequest, { family, warnings }: Deciding) {
     isNamed(request.toolChoice) ? { ...request, toolChoice: { mode: 'auto' } } : request,
     warnings,
   )
-  const called = [...new Set(calledTools(request.messages))]
+  const called = calledTools(request.messages)
   const isForbidden = request.toolChoice?.mode === 'none'
   if (isForbidden && called.length > 0 && allowed.length > 0) {
     warnings.lost('tool_choice', 'calls cannot be forbidden once there were some')
   }
   const offered = isForbidden && called.length === 0 ? [] : allowed
   if (offered.some(tool => tool.strict)) {
-    warnings.lost('tools.strict', 'has no counterpart and was left out')
+    warnings.unsayable('tools.strict')
   }
   const specs = offered.flatMap(tool => [
     toolSpec(tool.name, tool.description, tool.parameters),
@@ -98,9 +101,6 @@ function encodeTools(request: ChatRequest, { family, warnings }: Deciding) {
     additional: encodeSerial(request, family, warnings),
   }
 }
-
-const calledTools = (messages: readonly Message[]): readonly string[] =>
-  messages.flatMap(({ content }) => content.flatMap(part => (part.type === 'toolCall' ? [part.name] : [])))
 
 const toolSpec = (name: string, description?: string, parameters?: JsonObject): JsonObject => ({
   toolSpec: bodyOf({
@@ -140,12 +140,11 @@ function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishi
   const thinking = family.isClaude
     ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
     : { isOn: false }
-  const stop = request.stop?.filter(each => each.trim() !== '')
-  if (stop?.length !== request.stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
   const { temperature, topP, topK } = family.isClaude
     ? fitSampling(request, thinking.isOn, warnings)
     : coolest(request, warnings)
-  const inference = bodyOf({ maxTokens, temperature, topP, stopSequences: stop })
+  const stopSequences = fitStops(request.stop, warnings)
+  const inference = bodyOf({ maxTokens, temperature, topP, stopSequences })
   const config = thinking.config ?? {}
   const additional = bodyOf({
     ...encodeTopK(topK, family, warnings),
@@ -166,7 +165,7 @@ function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): 
 function encodeTopK(topK: number | undefined, family: Family, warnings: Warnings): JsonObject {
   if (topK === undefined) return {}
   if (family.topK !== undefined) return family.topK(topK)
-  warnings.lost('top_k', 'has no counterpart and was left out')
+  warnings.unsayable('top_k')
   return {}
 }
 
@@ -201,7 +200,6 @@ const TIERS: Readonly<Record<string, string>> = {
 }
 
 function encodeTier(tier: string | undefined, warnings: Warnings): JsonObject | undefined {
-  if (tier === undefined) return undefined
-  if (TIERS[tier] === undefined) warnings.lost('service_tier', 'has no counterpart and was left out')
-  return TIERS[tier] === undefined ? undefined : { type: TIERS[tier] }
+  const type = tierIn(TIERS, tier, warnings)
+  return type === undefined ? undefined : { type }
 }

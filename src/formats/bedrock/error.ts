@@ -1,7 +1,7 @@
 import { chatError, errorKind, retryAfterS } from '../error.ts'
 import type { ErrorAnswer } from '../format.ts'
 import type { ChatError, ErrorKind } from '../hub.ts'
-import { member } from '../openai/value.ts'
+import { member, textOf } from '../openai/value.ts'
 
 /** The class of an error says more than its status, and inside of a stream there is none. */
 const KINDS: Readonly<Record<string, ErrorKind>> = {
@@ -44,6 +44,3 @@ export function errorOf(
   const kind = (word !== undefined && KINDS[word]) || errorKind(meant, message, [])
   return chatError(kind, message, { type, retryAfterS })
 }
-
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined

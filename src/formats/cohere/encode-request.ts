@@ -1,14 +1,16 @@
+import { deedsOf } from '../assistant-turn.ts'
 import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest } from '../format.ts'
-import type { ChatRequest, MediaPart, Message, Output, Part } from '../hub.ts'
+import type { ChatRequest, MediaPart, Message, Output, Part, ToolCallPart } from '../hub.ts'
 import { documentText, urlOf } from '../media.ts'
 import type { JsonObject } from '../openai/value.ts'
+import { plainOrList } from '../plain-text.ts'
 import { budgetOf } from '../reasoning.ts'
 import { allowedFunctions, describedFunction } from '../tool-choice.ts'
-import { encodeResultMessages } from '../tool-results.ts'
-import { warnUnsayable } from '../unsayable.ts'
+import { byType, encodeResultMessages } from '../tool-results.ts'
+import { warnBeyondText, warnOfDescription, warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { FORMAT } from './content.ts'
 
@@ -20,6 +22,8 @@ export function encodeRequest(given: ChatRequest): EncodedRequest {
   const request = withoutCustomTools(withoutCacheMarks(given, warnings), warnings)
   warnings.foreign('', request)
   warnUnsayable(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
+  warnBeyondText(request, warnings)
+  warnOfDescription(request, warnings)
   if (request.logprobs) warnings.lost('top_logprobs', 'only the tokens’ own probabilities can be had')
   const documents: JsonObject[] = []
   const messages = request.messages.flatMap((message, index) =>
@@ -52,7 +56,7 @@ export function encodeRequest(given: ChatRequest): EncodedRequest {
 function encodeMessage(message: Message, path: string, writing: Writing): readonly JsonObject[] {
   const { warnings } = writing
   warnings.foreign(`${path}.`, message)
-  if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+  if (message.name !== undefined) warnings.unsayable(`${path}.name`)
   if (message.role === 'tool') return encodeResults(message, path, writing)
   if (message.role === 'assistant') return [encodeAssistant(message, path, writing)]
   const content = encodeParts(message.content, path, writing)
@@ -63,54 +67,40 @@ function encodeMessage(message: Message, path: string, writing: Writing): readon
 
 /** Thoughts before calls are their plan; any others are blocks. */
 function encodeAssistant(message: Message, path: string, writing: Writing): JsonObject {
-  const { warnings } = writing
-  const calls: JsonObject[] = []
-  const thoughts: string[] = []
-  for (const [index, part] of message.content.entries()) {
-    const at = `${path}.content[${index}]`
-    if (part.type === 'reasoning') {
-      const isProven = part.signature !== undefined || part.encrypted !== undefined
-      if (isProven) warnings.lost(at, 'what another vendor has signed or encrypted was left out')
-      if (part.text !== '') thoughts.push(part.text)
-    }
-    if (part.type === 'toolCall') {
-      warnings.foreign(`${at}.`, part)
-      if (part.signature !== undefined) warnings.lost(at, 'the signature of a call was left out')
-      const { id, name, arguments: json } = part
-      calls.push({
-        ...ownExtras(FORMAT, part),
-        id,
-        type: 'function',
-        function: { name, arguments: json || '{}' },
-      })
-    }
-  }
+  const { thought, calls } = deedsOf(message, path, writing.warnings)
   const said = encodeParts(message.content, path, writing)
-  const thought = thoughts.join('\n')
   if (calls.length > 0) {
     return bodyOf({
       ...ownExtras(FORMAT, message),
       role: 'assistant',
-      tool_plan: thought === '' ? undefined : thought,
+      tool_plan: thought,
       content: said.length === 0 ? undefined : plainOrList(said),
-      tool_calls: calls,
+      tool_calls: calls.map(({ call }) => encodeCall(call)),
     })
   }
-  const blocks = thought === '' ? said : [{ type: 'thinking', thinking: thought }, ...said]
+  const blocks = thought === undefined ? said : [{ type: 'thinking', thinking: thought }, ...said]
   return { ...ownExtras(FORMAT, message), role: 'assistant', content: plainOrList(blocks) }
 }
+
+const encodeCall = (call: ToolCallPart): JsonObject => ({
+  ...ownExtras(FORMAT, call),
+  id: call.id,
+  type: 'function',
+  function: { name: call.name, arguments: call.arguments || '{}' },
+})
 
 const encodeResults = (message: Message, path: string, writing: Writing): readonly JsonObject[] =>
   encodeResultMessages(message, {
     path,
     warnings: writing.warnings,
-    encode: (parts, at) => encodeParts(parts, at, writing),
+    encode: (parts, at) => byType(encodeParts(parts, at, writing)),
     messageOf: (result, texts) => ({
       ...ownExtras(FORMAT, result),
       role: 'tool',
       tool_call_id: result.callId,
       content: texts.map(({ text }) => text).join('\n'),
     }),
+    showing: content => ({ role: 'user', content }),
   })
 
 /** Thoughts and calls have places of their own and are left to the caller. */
@@ -133,7 +123,7 @@ function encodePart(part: Part, path: string, writing: Writing): readonly JsonOb
       return encodeMedia(part, path, writing)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.lost(path, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return []
   }
 }
@@ -156,13 +146,6 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
   const kind = part.mediaType === undefined ? part.kind : `${part.kind} (${part.mediaType})`
   warnings.lost(path, `a medium of the kind ${kind} cannot be sent and was left out`)
   return []
-}
-
-function plainOrList(blocks: readonly JsonObject[]): string | readonly JsonObject[] {
-  const [only] = blocks
-  if (only === undefined) return ''
-  const isPlain = blocks.length === 1 && only.type === 'text' && Object.keys(only).length === 2
-  return isPlain ? (only.text as string) : blocks
 }
 
 // --- Wishes -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 import { chatError, errorKind, retryAfterS } from '../error.ts'
 import type { ErrorAnswer } from '../format.ts'
 import type { ChatError } from '../hub.ts'
-import { member } from '../openai/value.ts'
+import { member, textOf } from '../openai/value.ts'
 
 /** `{id, message, error_type}` */
 export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
@@ -12,6 +12,3 @@ export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
   const kind = errorKind(status >= 400 ? status : 500, message, words)
   return chatError(kind, message, { type, retryAfterS: retryAfterS(header) })
 }
-
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined

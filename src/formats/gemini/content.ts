@@ -39,14 +39,14 @@ function extended(part: Fields, decoded: Part): Part {
   return extras === undefined ? decoded : ({ ...decoded, extras } as Part)
 }
 
-export function signatureIn(part: Fields): Signature | undefined {
+function signatureIn(part: Fields): Signature | undefined {
   const text = part.text('thoughtSignature')
   return text === undefined || text === '' || text === NO_SIGNATURE
     ? undefined
     : unpackSignature(FORMAT, disarmed(text))
 }
 
-export function proofIn(part: Fields): Pick<ReasoningPart, 'signature' | 'encrypted'> {
+function proofIn(part: Fields): Pick<ReasoningPart, 'signature' | 'encrypted'> {
   const text = part.text('thoughtSignature')
   return text === undefined || text === '' ? {} : unpackProof(FORMAT, disarmed(text), 'signature')
 }
@@ -123,7 +123,7 @@ export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] 
       return encodeMedia(part, place)
     case 'vendor':
       if (part.format === FORMAT) return [part.value]
-      warnings.lost(path, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return []
     default:
       warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
@@ -200,8 +200,8 @@ const LIKELY_TYPES = {
 export function encodeMedia(part: MediaPart, place: PartPlace): readonly JsonObject[] {
   const { path, warnings } = place
   const { name, context, isCited, source } = part
-  if (name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
-  if (context !== undefined) warnings.lost(`${path}.context`, 'has no counterpart and was left out')
+  if (name !== undefined) warnings.unsayable(`${path}.name`)
+  if (context !== undefined) warnings.unsayable(`${path}.context`)
   if (isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
   const held = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
   if (held === undefined) {
@@ -240,7 +240,7 @@ function encodeDetail({ detail }: MediaPart, { model, path, warnings }: PartPlac
   if (detail === undefined || detail === 'auto') return {}
   const level = LEVELS[detail]
   if (level !== undefined && isThirdGeneration(model)) return { mediaResolution: { level } }
-  warnings.lost(`${path}.detail`, 'has no counterpart and was left out')
+  warnings.unsayable(`${path}.detail`)
   return {}
 }
 

@@ -1,5 +1,5 @@
 import type { Address, DecodedRequest } from '../format.ts'
-import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { isObject, member } from '../openai/value.ts'
 import { decodeRequest } from './decode-request.ts'
 
 /** The body of `countTokens`: a whole request inside, or nothing but its contents. */
@@ -7,8 +7,3 @@ export function decodeCount(body: unknown, address: Address = {}): DecodedReques
   const inner = member(body, 'generateContentRequest') ?? member(body, 'generate_content_request')
   return decodeRequest(isObject(inner) ? inner : body, address)
 }
-
-export const encodeCount = (totalTokens: number): JsonObject => ({
-  totalTokens,
-  promptTokensDetails: [{ modality: 'TEXT', tokenCount: totalTokens }],
-})

@@ -46,8 +46,7 @@ function decode(body: Fields, address: Address, warnings: Warnings) {
     inputs: asked.map(each => textOf(each)),
     dimensions: length,
   })
-  for (const name of new Set(asked.flatMap(otherWishes)))
-    warnings.lost(name, 'has no counterpart and was left out')
+  for (const name of new Set(asked.flatMap(otherWishes))) warnings.unsayable(name)
   return { request, isBatch }
 }
 

@@ -5,24 +5,26 @@ import type { EncodedRequest } from '../format.ts'
 import type { ChatRequest, FunctionTool, Message, Reasoning, ToolChoice } from '../hub.ts'
 import { isObject, type JsonObject } from '../openai/value.ts'
 import { budgetOf } from '../reasoning.ts'
+import { tierIn } from '../service-tier.ts'
+import { HOSTED_TOOL } from '../tool-choice.ts'
 import { toolNames } from '../tool-names.ts'
+import { gatherTurns } from '../turns.ts'
+import { warnOfDescription, warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { encodePart, FORMAT, signFirstCall } from './content.ts'
 import { budgetRange, canThink, isThirdGeneration, leastLevel, maxOutputOf } from './model.ts'
 import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
-/** Wishes that no field of this format can say. */
-const UNSAYABLE = { verbosity: 'verbosity', audio: 'audio', user: 'user' } as const satisfies Partial<
-  Record<keyof ChatRequest, string>
->
-
 /** The model and whether to stream stand in the address, not in the body. */
 export function encodeRequest(given: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const request = withoutCacheMarks(withoutCustomTools(given, warnings), warnings)
   warnings.foreign('', request)
-  warnUnsayable(request, warnings)
+  warnUnsayable(request, ['verbosity', 'audio', 'user'], warnings)
+  warnOfDescription(request, warnings)
+  if (request.parallelTools === false && request.tools !== undefined)
+    warnings.lost('parallel_tool_calls', 'cannot be forbidden')
   const own = ownExtras(FORMAT, request)
   const body = bodyOf({
     ...own,
@@ -31,60 +33,33 @@ export function encodeRequest(given: ChatRequest): EncodedRequest {
     toolConfig: encodeToolConfig(request, own.toolConfig),
     safetySettings: request.safety ?? own.safetySettings,
     generationConfig: encodeConfig(request, own.generationConfig, warnings),
-    serviceTier: encodeTier(request.serviceTier, warnings),
+    serviceTier: tierIn(TIERS, request.serviceTier, warnings),
   })
   return { body, warnings: warnings.list() }
 }
 
-function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
-  for (const [field, name] of Object.entries(UNSAYABLE)) {
-    if (request[field as keyof ChatRequest] !== undefined) {
-      warnings.lost(name, 'has no counterpart and was left out')
-    }
-  }
-  if (request.parallelTools === false && request.tools !== undefined)
-    warnings.lost('parallel_tool_calls', 'cannot be forbidden')
-  if (request.output?.type === 'schema' && request.output.description !== undefined) {
-    warnings.lost('response_format.description', 'has no counterpart and was left out')
-  }
-}
-
 // --- Contents -----------------------------------------------------------------------------------------------------
-
-type Turn = { readonly role: 'user' | 'model'; readonly parts: JsonObject[]; readonly extras: JsonObject }
 
 /** A request of nothing but instructions is refused: the turn that is asked for has to follow something. */
 const NOTHING_SAID = ' '
 
-/**
- * Instructions before the first turn are the system's; later ones go into the user's turn beside them. Neighbours of one
- * role become one turn, so that the results of tools stand together after their calls.
- */
 function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
-  const names = toolNames(request.messages)
-  const system: JsonObject[] = []
-  const turns: Turn[] = []
-  for (const [index, message] of request.messages.entries()) {
-    const path = `messages[${index}]`
-    warnings.foreign(`${path}.`, message)
-    if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
-    const parts = encodeParts(message, names, { model: request.model, path, warnings })
-    const isInstruction = message.role === 'system' || message.role === 'developer'
-    if (isInstruction && turns.length === 0) system.push(...parts)
-    else addTurn(turns, message, parts)
-    if (isInstruction && turns.length > 0) {
-      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
-    }
-  }
+  const { messages, model } = request
+  const names = toolNames(messages)
+  const { system, turns } = gatherTurns(messages, {
+    warnings,
+    blocksOf: (message, path) => encodeParts(message, names, { model, path, warnings }),
+  })
   if (turns.length === 0) {
     warnings.lost('messages', 'instructions alone are refused: an empty turn of the user was added')
-    turns.push({ role: 'user', parts: [{ text: NOTHING_SAID }], extras: {} })
+    turns.push({ role: 'user', content: [{ text: NOTHING_SAID }] })
   }
   return {
-    contents: turns.map(({ role, parts, extras }) => ({
-      ...extras,
-      role,
-      parts: role === 'model' ? signFirstCall(parts, request.model) : parts,
+    contents: turns.map(({ role, content, first }) => ({
+      ...(first && ownExtras(FORMAT, first)),
+      ...(role === 'user'
+        ? { role, parts: content }
+        : { role: 'model', parts: signFirstCall(content, model) }),
     })),
     systemInstruction: system.length === 0 ? undefined : { parts: system },
   }
@@ -110,14 +85,6 @@ function encodeParts(
 
 const isResult = (part: JsonObject): boolean => part.functionResponse !== undefined
 
-function addTurn(turns: Turn[], message: Message, parts: readonly JsonObject[]): void {
-  const role = message.role === 'assistant' ? 'model' : 'user'
-  if (parts.length === 0) return
-  const last = turns.at(-1)
-  if (last?.role === role) last.parts.push(...parts)
-  else turns.push({ role, parts: [...parts], extras: ownExtras(FORMAT, message) })
-}
-
 // --- Tools --------------------------------------------------------------------------------------------------------
 
 /** All functions are one entry, where the first of them stands. */
@@ -138,7 +105,7 @@ function encodeTools(
       if (functionDeclarations.length === 0) entries.push({ functionDeclarations })
       functionDeclarations.push(encodeFunction(tool, path, warnings))
     } else if (tool.type === 'vendor' && tool.format === FORMAT) entries.push(tool.value)
-    else warnings.lost(path, 'a tool that another vendor runs has no counterpart and was left out')
+    else warnings.unsayable(path, HOSTED_TOOL)
   }
   return entries.length === 0 ? undefined : entries
 }
@@ -221,12 +188,6 @@ const TIERS: Readonly<Record<string, string>> = {
   priority: 'priority',
   standard: 'standard',
   default: 'standard',
-}
-
-function encodeTier(tier: string | undefined, warnings: Warnings): string | undefined {
-  if (tier === undefined) return undefined
-  if (TIERS[tier] === undefined) warnings.lost('service_tier', 'has no counterpart and was left out')
-  return TIERS[tier]
 }
 
 /** Words for effort that the newer models take; stronger ones are worth the strongest of them. */

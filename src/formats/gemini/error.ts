@@ -1,7 +1,7 @@
 import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../error.ts'
 import type { EncodedError, ErrorAnswer } from '../format.ts'
 import type { ChatError, ErrorKind } from '../hub.ts'
-import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { isObject, type JsonObject, member, textOf } from '../openai/value.ts'
 
 const WORDS = {
   invalid: 'INVALID_ARGUMENT',
@@ -82,9 +82,6 @@ function delayS(value: unknown): number | undefined {
     typeof value === 'string' && /^\d+(\.\d+)?s$/.test(value) ? Number.parseFloat(value) : Number.NaN
   return Number.isNaN(seconds) ? undefined : Math.ceil(seconds)
 }
-
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined
 
 export function errorBody({ kind, message, retryAfterS }: ChatError): JsonObject {
   const reason = OUR_REASONS[kind]

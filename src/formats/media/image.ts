@@ -43,7 +43,7 @@ export type ImageDialect = Dialect<ImageAsk, ImageAnswer> & {
   unfit?(ask: ImageAsk): { readonly path: string; readonly message: string } | undefined
 }
 
-export const MAX_PICTURES = 10
+const MAX_PICTURES = 10
 export const MAX_PROMPT = 32_000
 const MAX_WORD = 64
 const FORMATS = ['url', 'b64_json'] as const

@@ -14,7 +14,7 @@ export const CATEGORIES = [
   'violence/graphic',
 ] as const
 
-export const MAX_INPUTS = 2_048
+const MAX_INPUTS = 2_048
 
 /** What a request for moderation says (spec 4.11). */
 export type ModerationAsk = {

@@ -27,7 +27,7 @@ export type RerankAnswer = {
 }
 export type RerankDialect = Dialect<RerankAsk, RerankAnswer>
 
-export const MAX_DOCUMENTS = 1_000
+const MAX_DOCUMENTS = 1_000
 /** A search unit is a query with up to so many documents. */
 const DOCUMENTS_PER_SEARCH = 100
 /** Documents that are longer than this with the query beside them are split, and each piece counts as one. */

@@ -27,14 +27,8 @@ export type VideoAsk = {
 }
 
 /** What of a request is kept with its job. */
-export type VideoFacts = {
+export type VideoFacts = Pick<VideoAsk, 'seconds' | 'width' | 'height' | 'fps' | 'n' | 'seed'> & {
   readonly prompt: string
-  readonly seconds: number | undefined
-  readonly width: number | undefined
-  readonly height: number | undefined
-  readonly fps: number | undefined
-  readonly n: number
-  readonly seed: number | undefined
   readonly stills: number
 }
 
@@ -131,8 +125,8 @@ export type VideoDialect = {
   remix?(job: UpstreamJob, prompt: string): Submission
 }
 
-export const MAX_VIDEOS = 10
-export const MAX_VIDEO_SECONDS = 3_600
+const MAX_VIDEOS = 10
+const MAX_VIDEO_SECONDS = 3_600
 const MAX_PROMPT = 32_000
 const MAX_SIDE = 8_192
 const MAX_FPS = 240
@@ -161,7 +155,7 @@ export const VIDEO_FIELDS: ReadonlySet<string> = new Set([
 ])
 
 /** Numbers that a form, and some clients in JSON too, send as text. */
-export const VIDEO_NUMBERS = ['duration', 'seconds', 'width', 'height', 'fps', 'n', 'seed'] as const
+const VIDEO_NUMBERS = ['duration', 'seconds', 'width', 'height', 'fps', 'n', 'seed'] as const
 
 const given = (body: JsonObject, name: string) => member(body, name) ?? undefined
 

@@ -4,7 +4,7 @@ import { isObject, member } from '../openai/value.ts'
 export const FORMAT = 'ollama'
 
 /** The calls of a message; older servers give them no ids, and arguments are an object. */
-export function decodeCalls(message: unknown, newId: (prefix: string) => string): readonly ToolCallPart[] {
+function decodeCalls(message: unknown, newId: (prefix: string) => string): readonly ToolCallPart[] {
   const calls = member(message, 'tool_calls')
   if (!Array.isArray(calls)) return []
   return calls.filter(isObject).map(call => {

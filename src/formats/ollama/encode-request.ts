@@ -1,15 +1,17 @@
 import { parseArguments } from '../arguments.ts'
+import { deedsOf } from '../assistant-turn.ts'
 import { withoutCacheMarks } from '../cache.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest } from '../format.ts'
-import type { ChatRequest, MediaPart, Message, Part, ToolResultPart } from '../hub.ts'
+import type { ChatRequest, MediaPart, Message, Part } from '../hub.ts'
 import { documentText } from '../media.ts'
 import { isObject, type JsonObject } from '../openai/value.ts'
 import { effortOf } from '../reasoning.ts'
 import { allowedFunctions, describedFunction } from '../tool-choice.ts'
 import { toolNames } from '../tool-names.ts'
-import { warnUnsayable } from '../unsayable.ts'
+import { encodeResultMessages } from '../tool-results.ts'
+import { warnBeyondText, warnOfDescription, warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { FORMAT } from './content.ts'
 
@@ -19,6 +21,8 @@ export function encodeRequest(given: ChatRequest): EncodedRequest {
   const { options: ownOptions, ...own } = ownExtras(FORMAT, request)
   warnings.foreign('', request)
   warnUnsayable(request, ['logprobs', 'verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
+  warnBeyondText(request, warnings)
+  warnOfDescription(request, warnings)
   const names = toolNames(request.messages)
   const messages = request.messages.flatMap((message, index) =>
     encodeMessage(message, { path: `messages[${index}]`, names, warnings }),
@@ -83,7 +87,7 @@ type Said = { readonly content: string; readonly images: readonly string[] | und
 function encodeMessage(message: Message, writing: Writing): readonly JsonObject[] {
   const { path, warnings } = writing
   warnings.foreign(`${path}.`, message)
-  if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+  if (message.name !== undefined) warnings.unsayable(`${path}.name`)
   if (message.role === 'tool') return encodeResults(message, writing)
   const own = ownExtras(FORMAT, message)
   const said = encodeParts(message.content, path, warnings)
@@ -93,52 +97,34 @@ function encodeMessage(message: Message, writing: Writing): readonly JsonObject[
   return [bodyOf({ ...own, role: 'assistant', ...said, ...encodeTurn(message, writing) })]
 }
 
-/** What an assistant did beside talking. */
 function encodeTurn(message: Message, { path, warnings }: Writing): JsonObject {
-  const thoughts: string[] = []
-  const calls: JsonObject[] = []
-  for (const [index, part] of message.content.entries()) {
-    const at = `${path}.content[${index}]`
-    if (part.type === 'reasoning') {
-      const isProven = part.signature !== undefined || part.encrypted !== undefined
-      if (isProven) warnings.lost(at, 'what another vendor has signed or encrypted was left out')
-      if (part.text !== '') thoughts.push(part.text)
-    }
-    if (part.type !== 'toolCall') continue
-    warnings.foreign(`${at}.`, part)
-    if (part.signature !== undefined) warnings.lost(at, 'the signature of a call was left out')
-    const input = parseArguments(part.arguments, (field, message) => warnings.lost(`${at}.${field}`, message))
-    calls.push({ ...ownExtras(FORMAT, part), id: part.id, function: { name: part.name, arguments: input } })
-  }
-  return {
-    thinking: thoughts.length === 0 ? undefined : thoughts.join('\n'),
-    tool_calls: calls.length === 0 ? undefined : calls,
-  }
+  const { thought, calls } = deedsOf(message, path, warnings)
+  const encoded = calls.map(({ call, path: at }) => {
+    const input = parseArguments(call.arguments, (field, message) => warnings.lost(`${at}.${field}`, message))
+    return { ...ownExtras(FORMAT, call), id: call.id, function: { name: call.name, arguments: input } }
+  })
+  return { thinking: thought, tool_calls: encoded.length === 0 ? undefined : encoded }
 }
 
-/** A result is a message of its own that names its tool; images follow as the user's. */
-function encodeResults(message: Message, { path, names, warnings }: Writing): readonly JsonObject[] {
-  const shown: string[] = []
-  const results = message.content
-    .filter((part): part is ToolResultPart => part.type === 'toolResult')
-    .map((result, index) => {
-      const at = `${path}.content[${index}]`
-      warnings.foreign(`${at}.`, result)
-      if (result.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
-      const { content, images = [] } = encodeParts(result.content, at, warnings)
-      if (images.length > 0)
-        warnings.lost(`${at}.content`, 'images are sent as a message of the user after the results')
-      shown.push(...images)
-      return bodyOf({
+/** A result names its tool. */
+const encodeResults = (message: Message, { path, names, warnings }: Writing): readonly JsonObject[] =>
+  encodeResultMessages(message, {
+    path,
+    warnings,
+    encode: (parts, at) => {
+      const { content, images = [] } = encodeParts(parts, at, warnings)
+      return { words: content, media: images }
+    },
+    messageOf: (result, content) =>
+      bodyOf({
         ...ownExtras(FORMAT, result),
         role: 'tool',
         content,
         tool_name: result.name ?? names.get(result.callId),
         tool_call_id: result.callId,
-      })
-    })
-  return shown.length === 0 ? results : [...results, { role: 'user', content: '', images: shown }]
-}
+      }),
+    showing: images => ({ role: 'user', content: '', images }),
+  })
 
 function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): Said {
   const texts: string[] = []
@@ -160,7 +146,7 @@ function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): 
         encodeMedia(part, at, { texts, images, warnings })
         break
       case 'vendor':
-        warnings.lost(at, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+        warnings.unsayable(at, `a part of the type ${String(part.value.type)}`)
         break
       default:
       // Thoughts, calls and results: the caller's.
@@ -177,7 +163,7 @@ function encodeMedia(
 ): void {
   const text = documentText(part)
   if (part.detail !== undefined && part.detail !== 'auto') {
-    warnings.lost(`${path}.detail`, 'has no counterpart and was left out')
+    warnings.unsayable(`${path}.detail`)
   }
   if (text !== undefined) texts.push(part.name === undefined ? text : `${part.name}\n${text}`)
   else if (part.kind === 'image' && 'data' in part.source) images.push(part.source.data)
@@ -196,7 +182,7 @@ function encodeTools(request: ChatRequest, warnings: Warnings): readonly JsonObj
   if (toolChoice?.mode === 'required') warnings.lost('tool_choice', 'the use of a tool cannot be demanded')
   if (parallelTools === false)
     warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
-  if (tools.some(tool => tool.strict)) warnings.lost('tools.strict', 'has no counterpart and was left out')
+  if (tools.some(tool => tool.strict)) warnings.unsayable('tools.strict')
   return tools.map(tool => describedFunction(FORMAT, tool))
 }
 

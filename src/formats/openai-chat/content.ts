@@ -127,7 +127,7 @@ export function encodePart(part: Part, path: string, warnings: Warnings): JsonOb
     }
     case 'vendor':
       if (part.format === FORMAT) return part.value
-      warnings.lost(path, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return undefined
     default:
       warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
@@ -147,7 +147,7 @@ export const encodeParts = (
 
 function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObject | undefined {
   const { kind, source, mediaType, name, detail, context } = part
-  if (context !== undefined) warnings.lost(`${path}.context`, 'has no counterpart and was left out')
+  if (context !== undefined) warnings.unsayable(`${path}.context`)
   if (part.isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
   if ('text' in source) {
     warnings.lost(path, 'a document in plain text is sent as a text')
@@ -163,14 +163,14 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
   switch (kind) {
     case 'image':
     case 'video':
-      if (name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+      if (name !== undefined) warnings.unsayable(`${path}.name`)
       return {
         type: `${kind}_url`,
         [`${kind}_url`]: bodyOf({ url: urlOf(source, mediaType), detail }),
       }
     case 'audio':
       if ('url' in source) break
-      if (name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+      if (name !== undefined) warnings.unsayable(`${path}.name`)
       return { type: 'input_audio', input_audio: { data: source.data, format: audioFormat(mediaType) } }
     default:
       if ('url' in source) break

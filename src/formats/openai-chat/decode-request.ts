@@ -4,7 +4,6 @@ import type {
   ChatRequest,
   FunctionTool,
   Message,
-  Output,
   Part,
   Reasoning,
   Tool,
@@ -13,6 +12,7 @@ import type {
   ToolResultPart,
 } from '../hub.ts'
 import { modelIn } from '../model-name.ts'
+import { decodeOutput } from '../openai/output.ts'
 import { argumentsText, cacheIn, decodeContent, decodeReasoning, decodeToolCall, FORMAT } from './content.ts'
 
 const MAX_CHOICES = 128
@@ -42,7 +42,7 @@ function decode(body: Fields): ChatRequest {
     frequencyPenalty: body.number('frequency_penalty'),
     choices: body.count('n', MAX_CHOICES),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
-    output: decodeOutput(body.fields('response_format')),
+    output: decodeOutput(body.fields('response_format'), format => format.needFields('json_schema')),
     reasoning: decodeReasoningWish(body),
     verbosity: body.text('verbosity'),
     modalities: body.texts('modalities'),
@@ -217,25 +217,6 @@ function decodeToolChoice(body: Fields): ToolChoice | undefined {
 }
 
 const named = (fields: Fields, type: string): string => fields.needFields(type).needText('name')
-
-function decodeOutput(format: Fields | undefined): Output | undefined {
-  switch (format?.text('type')) {
-    case 'json_object':
-      return { type: 'json' }
-    case 'json_schema': {
-      const wanted = (format as Fields).needFields('json_schema')
-      return compact<Output & { type: 'schema' }>({
-        type: 'schema',
-        schema: wanted.object('schema') ?? {},
-        name: wanted.text('name'),
-        description: wanted.text('description'),
-        strict: wanted.flag('strict'),
-      })
-    }
-    default:
-      return undefined
-  }
-}
 
 /** `thinking` is an extension that several hosts share with Anthropic. */
 function decodeReasoningWish(body: Fields): Reasoning | undefined {

@@ -21,7 +21,7 @@ export function fitDialect(body: JsonObject, dialect: ChatDialect, warnings: War
   const entries = Object.entries(body).flatMap(([name, value]) => {
     if (dialect.needless.includes(name)) return []
     if (dialect.refused.includes(name)) {
-      warnings.lost(name, 'has no counterpart and was left out')
+      warnings.unsayable(name)
       return []
     }
     return [[dialect.renamed[name] ?? name, fitValue(name, value, dialect, warnings)] as const]

@@ -3,25 +3,19 @@ import { fitId, type IdRule } from '../call-id.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../format.ts'
-import type {
-  ChatRequest,
-  Message,
-  Output,
-  Part,
-  ReasoningPart,
-  Tool,
-  ToolCallPart,
-  ToolChoice,
-} from '../hub.ts'
+import type { ChatRequest, Message, Output, ReasoningPart, Tool, ToolCallPart, ToolChoice } from '../hub.ts'
 import { fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { encodeResultMessages } from '../tool-results.ts'
+import { isPlainText, plainOrList } from '../plain-text.ts'
+import { HOSTED_TOOL } from '../tool-choice.ts'
+import { byType, encodeResultMessages } from '../tool-results.ts'
+import { warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
 
 /** Fields that mean the same in the same vendor's other format. */
-export const SHARED_WITH_RESPONSES = [
+const SHARED_WITH_RESPONSES = [
   'metadata',
   'moderation',
   'prompt_cache_key',
@@ -46,8 +40,7 @@ export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): 
   const request = fitLimits(fitSampling(marked, effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'responses')
   warnings.foreign('', { extras })
-  if (request.topK !== undefined) warnings.lost('top_k', 'has no counterpart and was left out')
-  if (request.safety !== undefined) warnings.lost('safety', 'has no counterpart and was left out')
+  warnUnsayable(request, ['topK', 'safety'], warnings)
   const body = bodyOf({
     ...shared,
     ...ownExtras(FORMAT, request),
@@ -107,30 +100,12 @@ function encodeMessages(
       bodyOf({
         ...ownExtras(FORMAT, message),
         role: message.role,
-        content: encodeContent(message.content, path, warnings),
+        content: plainOrList(encodeParts(message.content, path, warnings)),
         name: message.name,
       }),
     ]
   })
 }
-
-/** One plain text is written as such: every host takes it, and not every one takes a list. */
-function encodeContent(
-  parts: readonly Part[],
-  path: string,
-  warnings: Warnings,
-): string | readonly JsonObject[] {
-  const encoded = encodeParts(parts, path, warnings)
-  return plainOrList(encoded)
-}
-
-function plainOrList(parts: readonly JsonObject[]): string | readonly JsonObject[] {
-  const [only] = parts
-  if (only === undefined) return ''
-  return parts.length === 1 && isPlainText(only) ? (only.text as string) : parts
-}
-
-const isPlainText = (part: JsonObject) => part.type === 'text' && Object.keys(part).length === 2
 
 type Writing = { readonly path: string; readonly options: EncodeOptions; readonly warnings: Warnings }
 
@@ -161,14 +136,14 @@ function encodeAssistant(message: Message, { path, options, warnings }: Writing)
 
 function assistantContent(parts: readonly JsonObject[], hasCalls: boolean) {
   if (parts.length === 0) return hasCalls ? null : ''
-  return parts.every(isPlainText) ? parts.map(part => part.text).join('') : parts
+  return parts.every(part => isPlainText(part)) ? parts.map(part => part.text).join('') : parts
 }
 
 const encodeResults = (message: Message, { path, options, warnings }: Writing): readonly JsonObject[] =>
   encodeResultMessages(message, {
     path,
     warnings,
-    encode: (parts, at) => encodeParts(parts, at, warnings),
+    encode: (parts, at) => byType(encodeParts(parts, at, warnings)),
     messageOf: (result, texts) =>
       bodyOf({
         ...ownExtras(FORMAT, result),
@@ -178,6 +153,7 @@ const encodeResults = (message: Message, { path, options, warnings }: Writing): 
         content: plainOrList(texts),
         ...cacheControl(result.cache),
       }),
+    showing: content => ({ role: 'user', content }),
   })
 
 function encodeTools(
@@ -187,7 +163,7 @@ function encodeTools(
   return tools?.flatMap((tool, index) => {
     if (tool.type === 'vendor') {
       if (tool.format === FORMAT) return [tool.value]
-      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
+      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)

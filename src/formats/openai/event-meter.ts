@@ -3,7 +3,7 @@ import { topLevel } from '../../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../../wire/sse.ts'
 import type { SoundMeter } from '../audio/sound-meter.ts'
 import { readMediaUsage } from './media-usage.ts'
-import { completed, NOTHING_READ, type StreamMeter, type StreamReading } from './stream-meter.ts'
+import { completed, emptyReading, type StreamMeter } from './stream-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
 export type EventMeterOptions = {
@@ -34,7 +34,7 @@ export function createEventMeter(options: EventMeterOptions): StreamMeter {
   const scanner = createSseScanner(limits)
   const closing: Buffer[] = []
   let closingBytes = 0
-  const reading: { -readonly [name in keyof StreamReading]: StreamReading[name] } = { ...NOTHING_READ }
+  const reading = emptyReading()
 
   return {
     reading,

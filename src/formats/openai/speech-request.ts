@@ -17,7 +17,7 @@ export type SpeechFormat = keyof typeof SPEECH_TYPES
 /** The voices of the specification (4.8). */
 export const VOICES = ['alloy', 'echo', 'fable', 'onyx', 'nova', 'shimmer'] as const
 
-export const MAX_SPEECH_CHARACTERS = 4096
+const MAX_SPEECH_CHARACTERS = 4096
 const SPEED = [0.25, 4] as const
 const MAX_VOICE = 200
 

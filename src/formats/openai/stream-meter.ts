@@ -7,7 +7,7 @@ import { type UsageOptions, usageIn } from './usage.ts'
 import { isObject, member } from './value.ts'
 
 /** What a stream has shown so far. Counts only, no text: it stays as small as it is however long the stream gets. */
-export type StreamReading = {
+export type StreamReading<Failure = unknown> = {
   /** The last one told. Vendors that tell several tell running totals, so they are never added. */
   readonly usage: Usage | undefined
   /** How many of the bytes below had come by then. What a model writes after that is in no usage yet. */
@@ -23,13 +23,13 @@ export type StreamReading = {
   readonly finishes: number
   readonly isDone: boolean
   /** What the vendor says went wrong inside the stream, in its own words. */
-  readonly error: unknown
+  readonly error: Failure | undefined
   /** Events whose data is not the JSON it should be. They are passed on (contract 4, names). */
   readonly malformed: number
 }
 
-/** Of a stream that has shown nothing yet. */
-export const NOTHING_READ = {
+/** What a meter begins with, and writes into. */
+export const emptyReading = <Failure = unknown>(): Writable<StreamReading<Failure>> => ({
   usage: undefined,
   toldBytes: 0,
   events: 0,
@@ -40,7 +40,9 @@ export const NOTHING_READ = {
   isDone: false,
   error: undefined,
   malformed: 0,
-} as const satisfies StreamReading
+})
+
+type Writable<Thing> = { -readonly [Name in keyof Thing]: Thing[Name] }
 
 export type Ending = 'complete' | 'incomplete' | 'error'
 
@@ -90,7 +92,7 @@ export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
   const sample = createTextSample()
   const closing: Buffer[] = []
   let closingBytes = 0
-  const reading: { -readonly [name in keyof StreamReading]: StreamReading[name] } = { ...NOTHING_READ }
+  const reading = emptyReading()
 
   return {
     reading,

@@ -8,7 +8,7 @@ const numberOf = (value: unknown) => (typeof value === 'number' && Number.isFini
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
 
 /** Words or segments of any vendor: a text with a start and an end. */
-export function readTimed(list: unknown, name: string): { text: string; start: number; end: number }[] {
+function readTimed(list: unknown, name: string): { text: string; start: number; end: number }[] {
   if (!Array.isArray(list)) return []
   return list.flatMap(each => {
     const text = textOf(member(each, name)) ?? textOf(member(each, 'text'))
@@ -29,7 +29,7 @@ const segmentsIn = (list: unknown): Segment[] | undefined => {
 }
 
 /** What an answer tells of its length or its tokens; some vendors tell both in one object. */
-export function transcriptUsage(answer: unknown): Usage | undefined {
+function transcriptUsage(answer: unknown): Usage | undefined {
   const usage = member(answer, 'usage')
   const audio = secondsIn(member(usage, 'prompt_audio_seconds'))
   const told = readMediaUsage(usage)

@@ -9,7 +9,7 @@ import { type Fields, type RequestReading, readRequest } from './request-fields.
 import type { JsonObject } from './value.ts'
 
 /** Names of files that are taken (spec 4.9). */
-export const SOUND_FILES = ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm'] as const
+const SOUND_FILES = ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm'] as const
 /** A form with speakers in it, of the models that tell them apart. */
 const DIARIZED = 'diarized_json'
 /** The languages without a code of two letters that the standard model knows. */

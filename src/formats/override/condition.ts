@@ -1,7 +1,8 @@
+import type { JsonObject } from '../openai/value.ts'
 import { type Path, readPath, valueAt } from './path.ts'
-import { fault, type Json, type Reading, readMembers } from './reading.ts'
+import { fault, type Reading, readMembers } from './reading.ts'
 
-export const CONDITION_MODES = ['full', 'prefix', 'suffix', 'contains', 'gt', 'gte', 'lt', 'lte'] as const
+const CONDITION_MODES = ['full', 'prefix', 'suffix', 'contains', 'gt', 'gte', 'lt', 'lte'] as const
 type Mode = (typeof CONDITION_MODES)[number]
 
 type Condition = {
@@ -20,7 +21,7 @@ const MEMBERS = ['path', 'mode', 'value', 'invert', 'pass_missing_key'] as const
 const NUMERIC: ReadonlySet<string> = new Set(['gt', 'gte', 'lt', 'lte'])
 
 /** `conditions` and `logic` of an operation; none at all always hold. */
-export function readConditions({ conditions, logic }: Json, at: string): Reading<Conditions> {
+export function readConditions({ conditions, logic }: JsonObject, at: string): Reading<Conditions> {
   const word = logic ?? 'OR'
   if (typeof word !== 'string' || !['AND', 'OR'].includes(word.toUpperCase()))
     return fault(`${at}.logic`, 'must be AND or OR')
@@ -68,7 +69,7 @@ const HOLDS: Readonly<Record<Mode, (found: unknown, value: unknown) => boolean>>
 }
 
 /** Looks a path up in the body, then in what else is known of the request. */
-export function doHold({ all, list }: Conditions, body: Json, facts: Json = {}): boolean {
+export function doHold({ all, list }: Conditions, body: JsonObject, facts: JsonObject = {}): boolean {
   if (list.length === 0) return true
   const holds = ({ path, mode, value, invert, passMissing }: Condition) => {
     const found = valueAt(body, path) ?? valueAt(facts, path)

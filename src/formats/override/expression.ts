@@ -1,8 +1,8 @@
 import { createContext, Script } from 'node:vm'
 
 /** What an administrator's expression may take of the event loop for one text, before it is stopped. */
-export const EXPRESSION_MS = 10
-export const MAX_EXPRESSION_LENGTH = 500
+const EXPRESSION_MS = 10
+const MAX_EXPRESSION_LENGTH = 500
 const MAX_TURNS = 20
 
 /** An expression that took too long over a text. */

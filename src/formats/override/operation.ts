@@ -1,10 +1,11 @@
 import { HEADER_NAME, HEADER_VALUE, isFraming, mayPass } from '../../domain/header.ts'
 import { isOnlyPlaceholders, isSecretName } from '../../domain/secret-name.ts'
+import { isObject, type JsonObject } from '../openai/value.ts'
 import { type Conditions, doHold, readConditions } from './condition.ts'
 import { copyOf, type Edit, ToldError } from './edit.ts'
 import { readExpression, replaceMatches } from './expression.ts'
 import { type Path, putAt, readPath, removeAt, valueAt } from './path.ts'
-import { fault, isObject, type Json, type Reading, readMembers } from './reading.ts'
+import { fault, type Reading, readMembers } from './reading.ts'
 
 /** One operation: what it needs to see of the body, when it counts, and what it does. */
 export type Operation = {
@@ -15,7 +16,7 @@ export type Operation = {
 }
 
 type Act = Pick<Operation, 'roots' | 'run'>
-type Read = (given: Json, at: string) => Reading<Act>
+type Read = (given: JsonObject, at: string) => Reading<Act>
 
 const MEMBERS = [
   'mode',

@@ -1,14 +1,15 @@
 import { editTopLevel, type Member, topLevel } from '../../wire/json-edit.ts'
+import type { JsonObject } from '../openai/value.ts'
 import { doHold } from './condition.ts'
 import { type Edit, MAX_ADDED, OverrideError } from './edit.ts'
 import { SlowExpression } from './expression.ts'
 import { type Operation, readOperation, refusalOf } from './operation.ts'
-import { fault, type Json, type Reading } from './reading.ts'
+import { fault, type Reading } from './reading.ts'
 
 /** What a channel changes in every request on its way out: `param_override`, read once. */
 export type Override = {
   /** Set in the body as they are. */
-  readonly members: Json
+  readonly members: JsonObject
   /** Then applied, in their order. */
   readonly operations: readonly Operation[]
 }
@@ -16,7 +17,7 @@ export type Override = {
 const MAX_OPERATIONS = 100
 
 /** The plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
-export function readOverride(given: Json): Reading<Override> {
+export function readOverride(given: JsonObject): Reading<Override> {
   const { operations: listed, ...members } = given
   // A body may have a member of this name too: only a list of operations is the rich form.
   const isRich = Array.isArray(listed)
@@ -41,7 +42,7 @@ export type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   /** What conditions may ask for beside the body. */
-  readonly facts: Json
+  readonly facts: JsonObject
 }
 
 /**

@@ -1,4 +1,4 @@
-export type Json = Readonly<Record<string, unknown>>
+import { isObject, type JsonObject } from '../openai/value.ts'
 
 /** What is wrong with an override, and where: the path begins with a dot, behind the name of the field. */
 export type OverrideFault = { readonly path: string; readonly message: string }
@@ -8,11 +8,8 @@ export const fault = (path: string, message: string): { fault: OverrideFault } =
   fault: { path, message },
 })
 
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** An object with no members but these: one that is misspelt would change what the rest means. */
-export function readMembers(given: unknown, known: readonly string[], at: string): Reading<Json> {
+export function readMembers(given: unknown, known: readonly string[], at: string): Reading<JsonObject> {
   if (!isObject(given)) return fault(at, 'must be an object')
   const strange = Object.keys(given).find(name => !known.includes(name))
   if (strange !== undefined)

@@ -226,7 +226,7 @@ export function encodeInput(part: Part, path: string, warnings: Warnings): JsonO
     }
     case 'vendor':
       if (part.format === FORMAT) return part.value
-      warnings.lost(path, `a part of the type ${String(part.value.type)} has no counterpart and was left out`)
+      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return undefined
     default:
       warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
@@ -236,7 +236,7 @@ export function encodeInput(part: Part, path: string, warnings: Warnings): JsonO
 
 function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObject | undefined {
   const { kind, source, mediaType, name, detail, context } = part
-  if (context !== undefined) warnings.lost(`${path}.context`, 'has no counterpart and was left out')
+  if (context !== undefined) warnings.unsayable(`${path}.context`)
   if (part.isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
   if ('text' in source) {
     warnings.lost(path, 'a document in plain text is sent as a text')
@@ -250,7 +250,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
   }
   const stored = 'fileId' in source ? { file_id: source.fileId } : undefined
   if (kind === 'image') {
-    if (name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+    if (name !== undefined) warnings.unsayable(`${path}.name`)
     return bodyOf({ type: 'input_image', ...(stored ?? { image_url: urlOf(source, mediaType) }), detail })
   }
   if (stored !== undefined) return bodyOf({ type: 'input_file', ...stored, filename: name, detail })

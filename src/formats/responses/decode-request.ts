@@ -1,7 +1,8 @@
 import { compact, decoding, extrasOf, type Fields, strictFields } from '../fields.ts'
 import type { DecodedRequest } from '../format.ts'
-import type { ChatRequest, Message, Output, Reasoning, Tool, ToolChoice } from '../hub.ts'
+import type { ChatRequest, Message, Reasoning, Tool, ToolChoice } from '../hub.ts'
 import { modelIn } from '../model-name.ts'
+import { decodeOutput } from '../openai/output.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { signCalls } from '../signature.ts'
 import { decodeContent, decodeItem, decodeResult, FORMAT } from './content.ts'
@@ -48,7 +49,7 @@ function decode(body: Fields): ChatRequest {
     temperature: body.number('temperature'),
     topP: body.number('top_p'),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
-    output: decodeOutput(text?.fields('format')),
+    output: decodeOutput(text?.fields('format'), format => format),
     reasoning: decodeReasoning(body.fields('reasoning'), include.includes(ENCRYPTED)),
     verbosity: text?.text('verbosity'),
     user: body.text('user'),
@@ -148,25 +149,6 @@ function decodeChoice(body: Fields): { choice?: ToolChoice; hosted?: JsonObject 
     }
     default:
       return { hosted: { tool_choice: given } }
-  }
-}
-
-function decodeOutput(format: Fields | undefined): Output | undefined {
-  switch (format?.text('type')) {
-    case 'json_object':
-      return { type: 'json' }
-    case 'json_schema': {
-      const wanted = format as Fields
-      return compact<Output & { type: 'schema' }>({
-        type: 'schema',
-        schema: wanted.object('schema') ?? {},
-        name: wanted.text('name'),
-        description: wanted.text('description'),
-        strict: wanted.flag('strict'),
-      })
-    }
-    default:
-      return undefined
   }
 }
 

@@ -1,39 +1,35 @@
 import { withoutCacheMarks } from '../cache.ts'
 import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, ownExtras } from '../fields.ts'
-import type { EncodedRequest, EncodeOptions } from '../format.ts'
+import type { EncodedRequest } from '../format.ts'
 import type { ChatRequest, Message, Output, Part, ReasoningPart, TextPart, Tool, ToolChoice } from '../hub.ts'
 import { canThink, fitEffort, fitLimits, fitSampling } from '../openai/model.ts'
 import type { JsonObject } from '../openai/value.ts'
 import { sharedFields } from '../openai-chat/encode-request.ts'
+import { plainOrList } from '../plain-text.ts'
 import { nativeSignature } from '../signature.ts'
+import { HOSTED_TOOL } from '../tool-choice.ts'
+import { warnBeyondText, warnUnsayable } from '../unsayable.ts'
 import { createWarnings, type Warnings } from '../warnings.ts'
 import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
 import { ENCRYPTED, LOGPROBS } from './decode-request.ts'
 
 /** Wishes that no field of this format can say. */
-const UNSAYABLE = {
-  topK: 'top_k',
-  seed: 'seed',
-  stop: 'stop',
-  presencePenalty: 'presence_penalty',
-  frequencyPenalty: 'frequency_penalty',
-  audio: 'audio',
-  safety: 'safety',
-} as const satisfies Partial<Record<keyof ChatRequest, string>>
+const UNSAYABLE = ['topK', 'seed', 'stop', 'presencePenalty', 'frequencyPenalty', 'audio', 'safety'] as const
 
 /** Longer ids are refused, of calls and of users. */
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
-export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(given: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const marked = withoutCacheMarks(given, warnings)
   const effort = fitEffort(marked, warnings)
   const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'openai-chat')
   warnings.foreign('', { extras })
-  warnUnsayable(request, warnings)
+  warnUnsayable(request, UNSAYABLE, warnings)
+  warnBeyondText(request, warnings)
   const { instructions, rest } = takeInstructions(request.messages)
   const own = ownExtras(FORMAT, request)
   const include = [
@@ -66,16 +62,6 @@ export function encodeRequest(given: ChatRequest, _options: EncodeOptions = {}):
     service_tier: request.serviceTier,
   })
   return { body, warnings: warnings.list() }
-}
-
-function warnUnsayable(request: ChatRequest, warnings: Warnings): void {
-  for (const [field, name] of Object.entries(UNSAYABLE)) {
-    if (request[field as keyof ChatRequest] !== undefined) {
-      warnings.lost(name, 'has no counterpart and was left out')
-    }
-  }
-  if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one answer can be had')
-  if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')
 }
 
 /** Models that do not think refuse to be asked for anything about it. */
@@ -113,24 +99,17 @@ function takeInstructions(messages: readonly Message[]): {
 
 function encodeMessage(message: Message, path: string, warnings: Warnings): readonly JsonObject[] {
   warnings.foreign(`${path}.`, message)
-  if (message.name !== undefined) warnings.lost(`${path}.name`, 'has no counterpart and was left out')
+  if (message.name !== undefined) warnings.unsayable(`${path}.name`)
   if (message.role === 'assistant') return encodeAssistant(message.content, path, warnings)
   if (message.role === 'tool') return encodeResults(message.content, path, warnings)
   const content = encodeInputs(message.content, path, warnings)
-  return [{ ...ownExtras(FORMAT, message), role: message.role, content: plainOrList(content) }]
+  return [{ ...ownExtras(FORMAT, message), role: message.role, content: plainOrList(content, 'input_text') }]
 }
 
 const encodeInputs = (parts: readonly Part[], path: string, warnings: Warnings): readonly JsonObject[] =>
   parts
     .map((part, index) => encodeInput(part, `${path}.content[${index}]`, warnings))
     .filter(part => part !== undefined)
-
-function plainOrList(parts: readonly JsonObject[]): string | readonly JsonObject[] {
-  const [only] = parts
-  if (only === undefined) return ''
-  const isPlain = parts.length === 1 && only.type === 'input_text' && Object.keys(only).length === 2
-  return isPlain ? (only.text as string) : parts
-}
 
 function encodeAssistant(parts: readonly Part[], path: string, warnings: Warnings): readonly JsonObject[] {
   return grouped(parts).flatMap(group => {
@@ -149,10 +128,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
         return [{ ...ownExtras(FORMAT, first), ...callItem({ ...first, id: fitId(first.id, ID_RULE) }) }]
       case 'vendor':
         if (first.format === FORMAT) return [first.value]
-        warnings.lost(
-          path,
-          `a part of the type ${String(first.value.type)} has no counterpart and was left out`,
-        )
+        warnings.unsayable(path, `a part of the type ${String(first.value.type)}`)
         return []
       default:
         warnings.lost(
@@ -173,14 +149,8 @@ function encodeSaid(group: readonly Part[], path: string, warnings: Warnings): J
     const { annotations, ...written } = outputText(said)
     return said.citations === undefined ? written : { ...written, annotations }
   })
-  const [only] = content
-  const isPlain = content.length === 1 && only?.type === 'output_text' && Object.keys(only).length === 2
   const { item } = splitExtras(group[0] as Part)
-  return {
-    ...item,
-    role: 'assistant',
-    content: isPlain ? (only as JsonObject & { text: string }).text : content,
-  }
+  return { ...item, role: 'assistant', content: plainOrList(content, 'output_text') }
 }
 
 /** Thoughts go back only with the vendor's own proof; without one they would be asked for by their id. */
@@ -202,13 +172,13 @@ function encodeResults(parts: readonly Part[], path: string, warnings: Warnings)
     if (part.type !== 'toolResult') return []
     const at = `${path}.content[${index}]`
     warnings.foreign(`${at}.`, part)
-    if (part.isError) warnings.lost(`${at}.is_error`, 'has no counterpart and was left out')
+    if (part.isError) warnings.unsayable(`${at}.is_error`)
     return [
       {
         ...ownExtras(FORMAT, part),
         type: part.isCustom ? 'custom_tool_call_output' : 'function_call_output',
         call_id: fitId(part.callId, ID_RULE),
-        output: plainOrList(encodeInputs(part.content, at, warnings)),
+        output: plainOrList(encodeInputs(part.content, at, warnings), 'input_text'),
       },
     ]
   })
@@ -223,7 +193,7 @@ function encodeTools(
   return tools?.flatMap((tool, index) => {
     if (tool.type === 'vendor') {
       if (tool.format === FORMAT) return [tool.value]
-      warnings.lost(`tools[${index}]`, 'a tool that another vendor runs has no counterpart and was left out')
+      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)

@@ -25,7 +25,7 @@ export const text = ({ min = 0, max, lines = false }: TextOptions) =>
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform(value => value ?? undefined)
 
-export const MAX_ID = Number.MAX_SAFE_INTEGER
+const MAX_ID = Number.MAX_SAFE_INTEGER
 export const id = z.int().min(1).max(MAX_ID)
 
 /** A whole number in a query or path. */
@@ -57,7 +57,7 @@ export const queryText = z
 export const idParams = z.object({ id: wholeText.pipe(id) })
 
 const MAX_PAGE = 1_000_000_000
-export const MAX_PAGE_SIZE = 500
+const MAX_PAGE_SIZE = 500
 const DEFAULT_PAGE_SIZE = 10
 
 const pagingFields = { p: queryNumber, page_size: queryNumber, ps: queryNumber, size: queryNumber }

@@ -4,7 +4,7 @@ import { queryNumber, queryText } from './fields.ts'
 import type { Contract } from './route.ts'
 
 /** A chart with more points than this is one nobody can read. */
-export const MAX_POINTS = 800
+const MAX_POINTS = 800
 
 const moment = z
   .string()
@@ -52,7 +52,7 @@ const seriesQuery = z
   .refine(isFew(MAX_POINTS), tooMany(MAX_POINTS))
 
 /** Fewer than of sums, because each is worked out from the requests themselves. */
-export const MAX_TIME_POINTS = 200
+const MAX_TIME_POINTS = 200
 
 const timesQuery = z
   .object(overTime)

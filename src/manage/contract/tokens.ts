@@ -36,7 +36,7 @@ const tokenFields = {
 
 const name = text({ min: 1, max: 50 })
 
-export const tokenTold = z
+const tokenTold = z
   .object({
     id: z.int(),
     user_id: z.int(),

@@ -38,7 +38,7 @@ const role = z.union([z.literal(1), z.literal(10), z.literal(100)], {
 const status = z.union([z.literal(1), z.literal(2)], { error: 'must be 1 (enabled) or 2 (disabled)' })
 const quota = z.int().min(0).max(MAX_UNITS)
 
-export const userTold = z
+const userTold = z
   .object({
     id: z.int(),
     username: z.string(),

@@ -1,10 +1,12 @@
 import { soundKind } from '../../formats/audio/kind.ts'
 import { createSoundMeter, type SoundMeter } from '../../formats/audio/sound-meter.ts'
-import { NOTHING_READ } from '../../formats/openai/stream-meter.ts'
+import { emptyReading } from '../../formats/openai/stream-meter.ts'
 import type { StreamMeter } from './operation.ts'
 
 /** Of sound whose length we cannot tell. */
 const USUAL_BYTES_PER_SECOND = 16_000
+
+const READING = emptyReading()
 
 /**
  * Meters a file of sound that passes through. Where its length is told, its last byte stays behind until the books are
@@ -17,7 +19,7 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
   let hasBegun = false
   let isWhole = false
   return {
-    reading: NOTHING_READ,
+    reading: READING,
     push(chunk) {
       if (chunk.length === 0) return []
       // What it is, its first bytes tell better than whoever asked for it.

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import type { VideoSource } from '../../formats/media/video.ts'
-import { NOTHING_READ } from '../../formats/openai/stream-meter.ts'
+import { emptyReading } from '../../formats/openai/stream-meter.ts'
 import type { VideoRow } from '../../store/schema.ts'
 import { deliver } from '../deliver.ts'
 import { badParameter } from '../operations/carry.ts'
@@ -29,7 +29,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const passing = (): StreamMeter => {
   let isWhole = false
   return {
-    reading: NOTHING_READ,
+    reading: emptyReading(),
     push: chunk => [chunk],
     end() {
       isWhole = true
@@ -224,5 +224,3 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     }
   }
 }
-
-export type FetchContent = ReturnType<typeof createContent>

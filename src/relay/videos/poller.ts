@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { SYSTEM } from '../../domain/actor.ts'
 import { hasEnded, laterStatus, RESULT_LIFE_S, THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import type { UpstreamJob, VideoDialect, VideoState } from '../../formats/media/video.ts'
@@ -203,17 +204,17 @@ export function createPoller(deps: VideoDeps, search: Search) {
     const isCharged = await transact(db, async trx => {
       const [doubt] = await suspenseOfRequest(trx, row.request_id)
       if (!doubt) {
-        await startFound(trx, row.id, 0, nowMs())
+        await startFound(trx, row.id, { cost: 0, nowMs: nowMs() })
         return true
       }
-      const closing = { closed_time: time, closed_by: 'system', closed_as: 'charge', closed_reason: reason }
+      const closing = { closed_time: time, closed_by: SYSTEM, closed_as: 'charge', closed_reason: reason }
       const outcome = await charge(trx, {
         userId: row.user_id,
         tokenId: row.token_id,
         channelId: row.channel_id,
         amount: doubt.amount,
         requestId: row.request_id,
-        actor: 'system',
+        actor: SYSTEM,
         reason,
         time,
       })
@@ -232,14 +233,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
         request_id: row.request_id,
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
-      await startFound(trx, row.id, doubt.amount, nowMs())
+      await startFound(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
       return true
     }).catch(error => {
       if (error instanceof NotCovered) return false
       throw error
     })
     // It runs all the same; what it cost stays in doubt until Root decides.
-    if (!isCharged) await transact(db, trx => startFound(trx, row.id, 0, nowMs()))
+    if (!isCharged) await transact(db, trx => startFound(trx, row.id, { cost: 0, nowMs: nowMs() }))
   }
 
   async function lookAtDoubt(row: VideoRow): Promise<Progressed | undefined> {
@@ -348,5 +349,3 @@ export function createPoller(deps: VideoDeps, search: Search) {
 }
 
 class NotCovered extends Error {}
-
-export type Poller = ReturnType<typeof createPoller>

@@ -144,7 +144,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
   /** Claims the key with the row itself, so that a second request finds it whatever happens to the first. */
   async function insert(given: Submitting, row: VideoRow, repeat: Repeat | undefined): Promise<boolean> {
     if (await insertVideo(db, row)) return true
-    const first = repeat && (await findRepeated(db, row.user_id, repeat.key, nowS()))
+    const first = repeat && (await findRepeated(db, { userId: row.user_id, key: repeat.key, now: nowS() }))
     if (!first) throw conflict('the first request with this Idempotency-Key is still running')
     answerRepeated(given, first, repeat)
     return false
@@ -166,7 +166,8 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     const admitted = isCurrent() ? identified : await identify(deps, request, credential)
     const key = repeatKeyOf(request, given.path)
     const repeat = key === undefined ? undefined : { key, digest: await work.digest() }
-    const first = repeat && (await findRepeated(db, admitted.caller.userId, repeat.key, nowS()))
+    const first =
+      repeat && (await findRepeated(db, { userId: admitted.caller.userId, key: repeat.key, now: nowS() }))
     if (first) return answerRepeated(given, first, repeat)
 
     const route = admit(deps, admitted, work)

@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { fromNow } from '../../look/format.ts'
+import { LIMITS } from '../../look/limit-fields.tsx'
 import type { ChannelValues } from './channel-values.ts'
 
 type Name = keyof ChannelValues
@@ -11,7 +12,7 @@ type Name = keyof ChannelValues
 export const changedFields = (before: ChannelValues, now: ChannelValues): readonly Name[] =>
   (Object.keys(before) as Name[]).filter(name => JSON.stringify(before[name]) !== JSON.stringify(now[name]))
 
-const LIMITS: ReadonlySet<Name> = new Set(['rpm', 'tpm', 'concurrency'])
+const LIMIT_NAMES: ReadonlySet<Name> = new Set(LIMITS)
 
 /** Somebody else has saved the channel meanwhile: what, who, and the way to see it. Saving never takes it back unsaid. */
 export function ChangedElsewhere({
@@ -28,7 +29,7 @@ export function ChangedElsewhere({
   const { data } = useCall('listAudit', { query: { target, action: 'channel.update', page_size: 1 } })
   const last = data?.items[0]
   const words = fields.map(name => {
-    const key = LIMITS.has(name) ? `limits.${name}` : `editor.${name}`
+    const key = LIMIT_NAMES.has(name) ? `limits.${name}` : `editor.${name}`
     return i18n.exists(key) ? t(key as 'editor.priority') : name
   })
   return (

@@ -2,6 +2,7 @@ import type { Path, UseFormReturn } from 'react-hook-form'
 import { useTranslation } from 'react-i18next'
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { Field, Radios, Switch, TextArea, TextInput } from '../../look/field.tsx'
+import { LimitFields } from '../../look/limit-fields.tsx'
 import { Said, useSaid } from '../../texts/said.tsx'
 import { splitKeys } from './channel-types.ts'
 import type { ChannelValues } from './channel-values.ts'
@@ -127,8 +128,6 @@ const EXAMPLES = {
   header_override: '{ "x-team": "search" }',
   status_code_mapping: '{ "529": "503" }',
 } as const
-const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
-
 export function AdvancedFields({ form, errorOf }: FieldsProps) {
   const { t } = useTranslation()
   return (
@@ -156,21 +155,7 @@ export function AdvancedFields({ form, errorOf }: FieldsProps) {
             )}
           </Field>
         ))}
-        <div className="grid grid-cols-3 gap-3">
-          {LIMITS.map(name => (
-            <Field key={name} label={t(`limits.${name}`)} error={errorOf(name)}>
-              {wiring => (
-                <TextInput
-                  {...wiring}
-                  {...form.register(name)}
-                  type="number"
-                  min={1}
-                  placeholder={t('limits.none')}
-                />
-              )}
-            </Field>
-          ))}
-        </div>
+        <LimitFields register={form.register} errorOf={errorOf} />
         <Field label={t('editor.remark')} error={errorOf('remark')}>
           {wiring => <TextArea {...wiring} {...form.register('remark')} rows={2} />}
         </Field>

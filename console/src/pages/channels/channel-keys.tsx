@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Activity, Eye, EyeOff } from 'lucide-react'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel } from '../../api/contract.ts'
@@ -16,10 +16,10 @@ import { Moment } from '../../look/moment.tsx'
 import { Section } from '../../look/panel.tsx'
 import { useFaultWords } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useRevealed } from '../../look/use-revealed.ts'
 import { Said } from '../../texts/said.tsx'
 import { type Tested, TestWords } from './channel-test.tsx'
 
-const SHOWN_MS = 60_000
 const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
 
 /** The whole key, for Root: recorded when it is asked for, gone after a minute or when the window loses sight. */
@@ -27,17 +27,7 @@ function RevealedKey({ id }: { readonly id: number }) {
   const { t } = useTranslation()
   const words = useFaultWords()
   const reveal = useAct('revealChannelKey')
-  const [key, setKey] = useState<string>()
-  useEffect(() => {
-    if (key === undefined) return
-    const hide = () => setKey(undefined)
-    const timer = setTimeout(hide, SHOWN_MS)
-    addEventListener('blur', hide)
-    return () => {
-      clearTimeout(timer)
-      removeEventListener('blur', hide)
-    }
-  }, [key])
+  const [key, setKey] = useRevealed()
   return (
     <div className="flex flex-col gap-2">
       <div className="flex flex-wrap gap-2">

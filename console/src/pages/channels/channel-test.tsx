@@ -15,7 +15,7 @@ export type Tested =
 
 const keyOf = (id: number) => ['tested', id]
 
-export const useTested = (id: number) =>
+const useTested = (id: number) =>
   useQuery<Tested | undefined>({ queryKey: keyOf(id), queryFn: () => undefined, enabled: false }).data
 
 type TestOptions = { readonly model?: string | undefined; readonly stream?: boolean | undefined }

@@ -7,6 +7,7 @@ import { Bars } from './bars.tsx'
 import { Lines } from './lines.tsx'
 import {
   type Comparison,
+  type GroupBy,
   type Sight,
   usageSearch,
   useBefore,
@@ -23,34 +24,33 @@ type ChartProps = {
   readonly onZoom: (from: number, to: number) => void
 }
 
-/** A bar leads to its requests; a drag over several makes them the whole range. */
-function usePick(sight: Sight, step: number, onZoom: ChartProps['onZoom']) {
+/** Figures as bars, beside those before. A bar leads to its requests; a drag over several makes them the whole range. */
+function useBars({ sight, comparison, onZoom }: ChartProps, groupBy?: GroupBy) {
   const navigate = useNavigate()
-  return (first: number, last: number) => {
+  const { result, step } = useSeries(sight, groupBy)
+  const { starts = [], series = [], totals } = result.data ?? {}
+  const before = useBefore(sight, comparison)?.series[0]
+  const onPick = (first: number, last: number) => {
     if (last > first) return onZoom(first, last + step)
     const search = { ...usageSearch(sight), range: undefined, from: first, to: first + step - 1 }
     void navigate({ to: '/usage', search })
   }
+  return { result, series, totals, before, bars: { starts, stepS: step, onPick } }
 }
 
-function Requests({ sight, comparison, onZoom }: ChartProps) {
+function Requests(props: ChartProps) {
   const { t } = useTranslation()
-  const { result, step } = useSeries(sight)
-  const { starts = [], series = [], totals } = result.data ?? {}
-  const before = useBefore(sight, comparison)?.series[0]
-  const pick = usePick(sight, step, onZoom)
+  const { result, series, totals, before, bars } = useBars(props)
   const [all] = series
   const failed = all?.failures ?? []
   return (
     <Sheet title={t('overview.requests')}>
       <Part result={result}>
         <Bars
-          starts={starts}
-          stepS={step}
+          {...bars}
           format={count}
           onAxis={tokens}
           before={before?.requests}
-          onPick={pick}
           summary={t('overview.requests_sum', {
             figure: count(totals?.requests),
             failed: count(totals?.failures),
@@ -70,22 +70,17 @@ function Requests({ sight, comparison, onZoom }: ChartProps) {
   )
 }
 
-function Spend({ sight, comparison, onZoom }: ChartProps) {
+function Spend(props: ChartProps) {
   const { t } = useTranslation()
-  const { result, step } = useSeries(sight, 'model')
-  const { starts = [], series = [], totals } = result.data ?? {}
-  const before = useBefore(sight, comparison)?.series[0]
-  const pick = usePick(sight, step, onZoom)
+  const { result, series, totals, before, bars } = useBars(props, 'model')
   return (
     <Sheet title={t('overview.spend_by_model')}>
       <Part result={result}>
         <Bars
-          starts={starts}
-          stepS={step}
+          {...bars}
           format={value => moneyOfSum(String(value))}
           onAxis={moneyOnAxis}
           before={before?.cost.map(Number)}
-          onPick={pick}
           summary={t('overview.spend_sum', { amount: moneyOfSum(totals?.cost) })}
           stacks={series.map(({ key, name, cost }, index) => ({
             key: `model-${index}`,
@@ -99,23 +94,18 @@ function Spend({ sight, comparison, onZoom }: ChartProps) {
   )
 }
 
-function Tokens({ sight, comparison, onZoom }: ChartProps) {
+function Tokens(props: ChartProps) {
   const { t } = useTranslation()
-  const { result, step } = useSeries(sight)
-  const { starts = [], series = [], totals } = result.data ?? {}
-  const before = useBefore(sight, comparison)?.series[0]
-  const pick = usePick(sight, step, onZoom)
+  const { result, series, totals, before, bars } = useBars(props)
   const [all] = series
   return (
     <Sheet title={t('overview.tokens')}>
       <Part result={result}>
         <Bars
-          starts={starts}
-          stepS={step}
+          {...bars}
           format={tokens}
           onAxis={tokens}
           before={before?.prompt_tokens.map((input, index) => input + (before.completion_tokens[index] ?? 0))}
-          onPick={pick}
           summary={t('overview.tokens_sum', {
             input: tokens(totals?.prompt_tokens ?? 0),
             output: tokens(totals?.completion_tokens ?? 0),

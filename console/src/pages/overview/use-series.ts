@@ -51,7 +51,7 @@ export function stretch({ range, until, from }: Sight) {
   return { from: beginOf(range, to * 1000) ?? to - RANGES['30d'], to }
 }
 
-export function stepIn(sight: Sight): number {
+function stepIn(sight: Sight): number {
   const { from, to } = stretch(sight)
   return sight.from === undefined ? STEPS[sight.range] : stepOf(from, to)
 }

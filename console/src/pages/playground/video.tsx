@@ -5,7 +5,7 @@ import { useCall } from '../../api/query.ts'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { Part } from '../../look/states.tsx'
 import { Films } from '../videos/film.tsx'
-import { hasEnded, Progress, VideoState } from '../videos/video-state.tsx'
+import { hasEnded, Progress, VideoFault, VideoState } from '../videos/video-state.tsx'
 import { ModelField } from './model-field.tsx'
 import { given, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
@@ -31,11 +31,7 @@ function Job({ id }: { readonly id: string }) {
             <VideoState video={video} />
             {hasEnded(video) ? null : <Progress video={video} />}
           </p>
-          {video.error ? (
-            <p className="rounded-control bg-bad-soft px-3 py-2 break-words">
-              <span className="font-mono text-code">{video.error.code}</span> {video.error.message}
-            </p>
-          ) : null}
+          <VideoFault video={video} />
           {video.status === 'completed' ? <Films video={video} /> : null}
         </>
       ) : null}

@@ -5,12 +5,11 @@ import type { Price } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { AmountInput, Field } from '../../look/field.tsx'
-import { FormDialog } from '../../look/form-dialog.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { useFaultWords } from '../../look/states.tsx'
-import { PriceChanges } from './price-changes.tsx'
 import { priceFile } from './price-file.ts'
+import { PriceTrialDialog } from './price-trial-dialog.tsx'
 import { usePriceTrial } from './use-price-trial.ts'
 
 /** As many as one call takes. */
@@ -30,13 +29,11 @@ function Multiply({ models, onClose }: { readonly models: readonly string[]; rea
     onClose,
   )
   return (
-    <FormDialog
+    <PriceTrialDialog
       title={t('prices.multiply_title', { count: models.length })}
-      verb={trial.verb}
-      isWide
-      isReady={Number(factor) > 0 && trial.hasWork}
+      trial={trial}
+      isReady={Number(factor) > 0}
       isBusy={act.isPending}
-      onSubmit={trial.submit}
       onClose={onClose}
     >
       <Field
@@ -56,8 +53,7 @@ function Multiply({ models, onClose }: { readonly models: readonly string[]; rea
           />
         )}
       </Field>
-      {trial.results ? <PriceChanges results={trial.results} /> : null}
-    </FormDialog>
+    </PriceTrialDialog>
   )
 }
 

@@ -3,10 +3,9 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useAct } from '../../api/query.ts'
 import { Field, TextArea } from '../../look/field.tsx'
-import { FormDialog } from '../../look/form-dialog.tsx'
 import { useFaultWords } from '../../look/states.tsx'
-import { PriceChanges } from './price-changes.tsx'
 import { readPriceFile } from './price-file.ts'
+import { PriceTrialDialog } from './price-trial-dialog.tsx'
 import { usePriceTrial } from './use-price-trial.ts'
 
 /** A table of prices, pasted or chosen as a file; what differs is shown before anything is set. */
@@ -28,13 +27,11 @@ export function PriceImport({ onClose }: { readonly onClose: () => void }) {
     act.reset()
   }
   return (
-    <FormDialog
+    <PriceTrialDialog
       title={t('prices.import')}
-      verb={trial.verb}
-      isWide
-      isReady={text.trim() !== '' && trial.hasWork}
+      trial={trial}
+      isReady={text.trim() !== ''}
       isBusy={act.isPending}
-      onSubmit={trial.submit}
       onClose={onClose}
     >
       <Field
@@ -64,7 +61,6 @@ export function PriceImport({ onClose }: { readonly onClose: () => void }) {
           onChange={async event => change((await event.target.files?.[0]?.text()) ?? '')}
         />
       </label>
-      {trial.results ? <PriceChanges results={trial.results} /> : null}
-    </FormDialog>
+    </PriceTrialDialog>
   )
 }

@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { Button } from '../../look/button.tsx'
 import { Field, Radios, TextArea, TextInput } from '../../look/field.tsx'
 import { count, unitsOfUsd } from '../../look/format.ts'
+import { LimitFields } from '../../look/limit-fields.tsx'
 import { toDateField, zone } from '../../look/zone.ts'
 import { ModelChoice } from '../models/model-choice.tsx'
 import type { TokenValues } from './token-values.ts'
@@ -16,7 +17,6 @@ type TokenFieldsProps = {
 
 const PRESETS = [1, 5, 20, 100] as const
 const DAYS = [1, 7, 30, 90] as const
-const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
 const DAY_S = 86_400
 
 const inDays = (days: number) => toDateField(Date.now() / 1000 + days * DAY_S)
@@ -127,21 +127,7 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
               />
             )}
           </Field>
-          <div className="grid grid-cols-3 gap-3">
-            {LIMITS.map(name => (
-              <Field key={name} label={t(`limits.${name}`)} error={errorOf(name)}>
-                {wiring => (
-                  <TextInput
-                    {...wiring}
-                    {...form.register(name)}
-                    type="number"
-                    min={1}
-                    placeholder={t('limits.none')}
-                  />
-                )}
-              </Field>
-            ))}
-          </div>
+          <LimitFields register={form.register} errorOf={errorOf} />
         </div>
       </details>
     </div>

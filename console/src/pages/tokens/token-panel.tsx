@@ -1,6 +1,6 @@
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Eye, EyeOff } from 'lucide-react'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Token } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
@@ -15,12 +15,11 @@ import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Snippets } from '../../look/snippets.tsx'
 import { Part, useFaultWords } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useRevealed } from '../../look/use-revealed.ts'
 import { TokenFields } from './token-fields.tsx'
 import { TokenMenu } from './token-menu.tsx'
 import { gateOf } from './token-state.ts'
 import { changesOf, type TokenValues, valuesOf } from './token-values.ts'
-
-const SHOWN_MS = 60_000
 
 /** The whole value on request: recorded, and hidden again by itself. */
 function Revealed({ token }: { readonly token: Token }) {
@@ -28,17 +27,7 @@ function Revealed({ token }: { readonly token: Token }) {
   const words = useFaultWords()
   const reveal = useAct('revealToken')
   const usable = useCall('listUsableModels', {})
-  const [key, setKey] = useState<string>()
-  useEffect(() => {
-    if (key === undefined) return
-    const hide = () => setKey(undefined)
-    const timer = setTimeout(hide, SHOWN_MS)
-    addEventListener('blur', hide)
-    return () => {
-      clearTimeout(timer)
-      removeEventListener('blur', hide)
-    }
-  }, [key])
+  const [key, setKey] = useRevealed()
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
   return (
     <Section title={t('tokens.key')}>

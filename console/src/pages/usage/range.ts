@@ -9,7 +9,7 @@ export const RANGES = {
   all: 0,
 } as const
 export type RangeName = keyof typeof RANGES
-export const DEFAULT_RANGE: RangeName = '24h'
+const DEFAULT_RANGE: RangeName = '24h'
 
 export const isRange = (name: string | undefined): name is RangeName => name !== undefined && name in RANGES
 export const rangeOf = (name: string | undefined): RangeName => (isRange(name) ? name : DEFAULT_RANGE)

@@ -7,7 +7,7 @@ import { ApiError } from '../../api/errors.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { CopyIcon } from '../../look/copy.tsx'
+import { CopiedId } from '../../look/copy.tsx'
 import {
   count,
   momentInFull,
@@ -157,13 +157,7 @@ function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLine
       <Section title={t('usage.request')}>
         <Facts
           facts={[
-            [
-              t('usage.request_id'),
-              <span key="id" className="inline-flex items-center gap-1">
-                <code className="font-mono text-code break-all">{row.request_id}</code>
-                <CopyIcon text={row.request_id} label={t('copy.copy')} />
-              </span>,
-            ],
+            [t('usage.request_id'), <CopiedId key="id" id={row.request_id} />],
             [
               t('usage.time'),
               <span key="time" title={momentInFull(row.created_at)}>

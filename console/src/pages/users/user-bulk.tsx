@@ -8,11 +8,11 @@ import { csvFile } from '../../look/csv.ts'
 import { AmountInput, Checkbox, Field, TextInput } from '../../look/field.tsx'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
+import { LIMITS } from '../../look/limit-fields.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { Refusals, useEach } from '../../look/use-each.tsx'
 
-const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
 type Limit = (typeof LIMITS)[number]
 const EXPORTED = ['id', 'username', 'display_name', 'role', 'status', 'email'] as const
 const FIGURES = ['quota', 'used_quota', 'request_count', 'last_login_time'] as const

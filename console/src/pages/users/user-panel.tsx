@@ -12,6 +12,7 @@ import { FormFault } from '../../look/fault.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
 import { count, moneyOfSpan } from '../../look/format.ts'
 import { Gate } from '../../look/gate.tsx'
+import { LimitFields } from '../../look/limit-fields.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Part, useFaultWords } from '../../look/states.tsx'
@@ -103,8 +104,6 @@ type Values = {
   password: string
 }
 const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
-const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
-
 function Editor({ user }: { readonly user: User }) {
   const { t } = useTranslation()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'updateUser', Values>({
@@ -155,21 +154,7 @@ function Editor({ user }: { readonly user: User }) {
             />
           )}
         </Field>
-        <div className="grid grid-cols-3 gap-3">
-          {LIMITS.map(name => (
-            <Field key={name} label={t(`limits.${name}`)} error={errorOf(name)}>
-              {wiring => (
-                <TextInput
-                  {...wiring}
-                  {...form.register(name)}
-                  type="number"
-                  min={1}
-                  placeholder={t('limits.none')}
-                />
-              )}
-            </Field>
-          ))}
-        </div>
+        <LimitFields register={form.register} errorOf={errorOf} />
         <FormFault words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy}>
           {t('common.save')}

@@ -4,6 +4,7 @@ import { useContractForm } from '../../api/form.ts'
 import { moneyOfOne } from '../../look/format.ts'
 import { ReasonDialog } from '../../look/reason-dialog.tsx'
 import { toast } from '../../look/toast.tsx'
+import { VideoFault } from './video-state.tsx'
 
 /** Gives back what a failed job cost: the amount is fixed, the reason is not, and it happens once. */
 export function Refund({ video, onClose }: { readonly video: Video; readonly onClose: () => void }) {
@@ -32,11 +33,7 @@ export function Refund({ video, onClose }: { readonly video: Video; readonly onC
           token: video.token_name || '–',
         })}
       </p>
-      {video.error ? (
-        <p className="rounded-control bg-bad-soft px-3 py-2 break-words">
-          <span className="font-mono text-code">{video.error.code}</span> {video.error.message}
-        </p>
-      ) : null}
+      <VideoFault video={video} />
     </ReasonDialog>
   )
 }

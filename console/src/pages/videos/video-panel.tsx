@@ -8,7 +8,7 @@ import { useAct, useCall } from '../../api/query.ts'
 import { useIsAdmin, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
-import { CopyIcon } from '../../look/copy.tsx'
+import { CopiedId } from '../../look/copy.tsx'
 import { Entries } from '../../look/entries.tsx'
 import { moneyOfOne } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
@@ -19,7 +19,7 @@ import { toast } from '../../look/toast.tsx'
 import { Films } from './film.tsx'
 import { Refund } from './refund.tsx'
 import { shapeOf } from './video-columns.tsx'
-import { hasEnded, Progress, VideoState } from './video-state.tsx'
+import { hasEnded, Progress, VideoFault, VideoState } from './video-state.tsx'
 
 const LOOK_MS = 2_000
 const STATES = ['queued', 'processing', 'completed', 'failed'] as const
@@ -136,11 +136,7 @@ function Detail({ video }: { readonly video: VideoDetail }) {
         {hasEnded(video) ? null : <Progress video={video} />}
       </div>
       {video.is_in_doubt ? <p className="pb-4 text-warn">{t('videos.doubt_help')}</p> : null}
-      {video.error ? (
-        <p className="mb-4 rounded-control bg-bad-soft px-3 py-2 break-words">
-          <span className="font-mono text-code">{video.error.code}</span> {video.error.message}
-        </p>
-      ) : null}
+      <VideoFault video={video} className="mb-4" />
       {video.status === 'completed' ? (
         <Section title={t('videos.preview')}>
           <Films video={video} />
@@ -157,13 +153,7 @@ function Detail({ video }: { readonly video: VideoDetail }) {
       <Section title={t('videos.job')}>
         <Facts
           facts={[
-            [
-              t('videos.id'),
-              <span key="id" className="inline-flex items-center gap-1">
-                <code className="font-mono text-code break-all">{video.id}</code>
-                <CopyIcon text={video.id} label={t('copy.copy')} />
-              </span>,
-            ],
+            [t('videos.id'), <CopiedId key="id" id={video.id} />],
             [
               t('videos.model'),
               video.upstream_model && video.upstream_model !== video.model

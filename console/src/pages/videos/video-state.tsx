@@ -1,6 +1,7 @@
 import { CircleCheck, CircleX, Clapperboard, Clock, HelpCircle } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import type { Video } from '../../api/contract.ts'
+import { classes } from '../../look/classes.ts'
 import { share } from '../../look/format.ts'
 
 const GLYPHS = {
@@ -48,3 +49,11 @@ export function Progress({ video }: { readonly video: Video }) {
     </span>
   )
 }
+
+/** Why a job failed, in its provider's words. */
+export const VideoFault = ({ video, className }: { readonly video: Video; readonly className?: string }) =>
+  video.error ? (
+    <p className={classes('rounded-control bg-bad-soft px-3 py-2 break-words', className)}>
+      <span className="font-mono text-code">{video.error.code}</span> {video.error.message}
+    </p>
+  ) : null

@@ -1,0 +1,62 @@
+import { useTranslation } from 'react-i18next'
+import { useCall } from '../../api/query.ts'
+import { Button } from '../../look/button.tsx'
+import { CallSnippets, questionTo } from '../../look/snippets.tsx'
+import { Empty } from '../../look/states.tsx'
+import { FilterChips } from './filter-chips.tsx'
+import { isNarrowed, NO_FILTERS, type Question, type UsageFilters } from './usage-filters.ts'
+
+/** For whoever has not called anything yet: how it is done. */
+function FirstCall() {
+  const callable = useCall('pricing', {}).data?.data.find(({ unpriced }) => !unpriced)
+  if (!callable) return null
+  return (
+    <div className="w-full text-left">
+      <CallSnippets {...questionTo(callable.model_name)} />
+    </div>
+  )
+}
+
+type NoRowsProps = {
+  readonly filters: UsageFilters
+  readonly question: Question
+  /** Where the walk may go on. */
+  readonly next: string | undefined
+  readonly onChoose: (changes: Partial<UsageFilters>) => void
+  readonly onStep: (to: string) => void
+}
+
+/** Why nothing is shown, and what can be done about it. */
+export function NoRows({ filters, question, next, onChoose, onStep }: NoRowsProps) {
+  const { t } = useTranslation()
+  const allTime =
+    filters.range === 'all' ? null : (
+      <Button onClick={() => onChoose({ range: 'all', from: undefined, to: undefined })}>
+        {t('usage.all_time')}
+      </Button>
+    )
+  // The walk has tried as many rows as it may at a time, and found none.
+  if (next)
+    return (
+      <Empty title={t('usage.none_so_far')}>
+        <Button onClick={() => onStep(next)}>{t('usage.search_on')}</Button>
+      </Empty>
+    )
+  if (isNarrowed(filters))
+    return (
+      <Empty title={t('common.nothing_matches')}>
+        <div className="flex flex-wrap justify-center gap-2">
+          <FilterChips filters={filters} question={question} row={undefined} onDrop={onChoose} />
+          <Button onClick={() => onChoose(NO_FILTERS)}>{t('common.drop_filters')}</Button>
+          {allTime}
+        </div>
+      </Empty>
+    )
+  return (
+    <Empty title={t('usage.none')}>
+      <p>{t('usage.none_help')}</p>
+      <FirstCall />
+      {allTime}
+    </Empty>
+  )
+}

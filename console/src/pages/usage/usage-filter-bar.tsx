@@ -1,0 +1,111 @@
+import { SlidersHorizontal } from 'lucide-react'
+import { useTranslation } from 'react-i18next'
+import type { LogRow } from '../../api/contract.ts'
+import { useIsAdmin } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
+import { Choice } from '../../look/field.tsx'
+import { SearchBox } from '../../look/filters.tsx'
+import { FilterBar } from '../../look/page.tsx'
+import { useIsNarrow } from '../../look/use-media.ts'
+import { zone } from '../../look/zone.ts'
+import { FacetMenu } from './facet-menu.tsx'
+import { FilterChips } from './filter-chips.tsx'
+import { MoreFilters } from './more-filters.tsx'
+import { RANGES, type RangeName, rangeOf } from './range.ts'
+import { RangeChoice } from './range-choice.tsx'
+import { NARROWING, NO_FILTERS, type Question, type UsageFilters } from './usage-filters.ts'
+
+/** Requests by how they ended, and what else stands in the log. */
+const KINDS = [
+  ['any', { status: undefined, type: undefined }],
+  ['ok', { status: 'ok', type: undefined }],
+  ['failed', { status: 'failed', type: undefined }],
+  ['6', { status: undefined, type: 6 }],
+  ['1', { status: undefined, type: 1 }],
+] as const satisfies readonly (readonly [string, Partial<UsageFilters>])[]
+
+type UsageFilterBarProps = {
+  readonly filters: UsageFilters
+  readonly question: Question
+  /** The newest that was found, by which chips know names. */
+  readonly row: LogRow | undefined
+  readonly onChoose: (changes: Partial<UsageFilters>) => void
+  /** On a phone most of it is folded away. */
+  readonly isUnfolded: boolean
+  readonly onUnfold: (isUnfolded: boolean) => void
+}
+
+export function UsageFilterBar({
+  filters,
+  question,
+  row,
+  onChoose,
+  isUnfolded,
+  onUnfold,
+}: UsageFilterBarProps) {
+  const { t } = useTranslation()
+  const isNarrow = useIsNarrow()
+  const facets = useIsAdmin()
+    ? (['model', 'channel', 'token', 'user', 'error'] as const)
+    : (['model', 'token', 'error'] as const)
+  return (
+    <FilterBar>
+      <SearchBox
+        label={t('usage.search')}
+        value={filters.q}
+        onChange={value => onChoose({ q: value, model: undefined })}
+      />
+      <RangeChoice
+        names={Object.keys(RANGES) as RangeName[]}
+        range={filters.from ? undefined : rangeOf(filters.range)}
+        stretch={
+          filters.from === undefined
+            ? undefined
+            : { from: filters.from, to: (filters.to ?? Math.floor(Date.now() / 1000)) + 1 }
+        }
+        onRange={range => onChoose({ range, from: undefined, to: undefined })}
+        onStretch={({ from, to }) => onChoose({ range: undefined, from, to: to - 1 })}
+      />
+      {isNarrow ? (
+        <Button icon={SlidersHorizontal} aria-expanded={isUnfolded} onClick={() => onUnfold(!isUnfolded)}>
+          {t('usage.filters')}
+        </Button>
+      ) : null}
+      {isNarrow && !isUnfolded ? null : (
+        <>
+          <Choice
+            aria-label={t('usage.kind')}
+            value={String(filters.type ?? filters.status ?? 'any')}
+            onChange={event => onChoose(KINDS.find(([name]) => name === event.target.value)?.[1] ?? {})}
+          >
+            {KINDS.map(([name]) => (
+              <option key={name} value={name}>
+                {t(`usage.kinds.${name}`)}
+              </option>
+            ))}
+          </Choice>
+          {facets.map(facet => (
+            <FacetMenu
+              key={facet}
+              facet={facet}
+              question={question}
+              filters={filters}
+              onChoose={onChoose}
+              isFirst={facet === 'model'}
+            />
+          ))}
+          <MoreFilters filters={filters} onChoose={onChoose} />
+        </>
+      )}
+      <span className="ml-auto self-center text-label text-ink-3">{zone()}</span>
+      {NARROWING.some(name => filters[name] !== undefined) ? (
+        <div className="flex w-full flex-wrap gap-2">
+          <FilterChips filters={filters} question={question} row={row} onDrop={onChoose} />
+          <Button kind="quiet" onClick={() => onChoose(NO_FILTERS)}>
+            {t('common.drop_filters')}
+          </Button>
+        </div>
+      ) : null}
+    </FilterBar>
+  )
+}

@@ -1,0 +1,27 @@
+import type { Message, ToolCallPart } from './hub.ts'
+import type { Warnings } from './warnings.ts'
+
+/** What an assistant did beside talking, for formats that take back no proofs. */
+type Deeds = {
+  readonly thought: string | undefined
+  readonly calls: readonly { readonly call: ToolCallPart; readonly path: string }[]
+}
+
+export function deedsOf(message: Message, path: string, warnings: Warnings): Deeds {
+  const thoughts: string[] = []
+  const calls: { call: ToolCallPart; path: string }[] = []
+  for (const [index, part] of message.content.entries()) {
+    const at = `${path}.content[${index}]`
+    if (part.type === 'reasoning') {
+      const isProven = part.signature !== undefined || part.encrypted !== undefined
+      if (isProven) warnings.lost(at, 'what another vendor has signed or encrypted was left out')
+      if (part.text !== '') thoughts.push(part.text)
+    }
+    if (part.type === 'toolCall') {
+      warnings.foreign(`${at}.`, part)
+      if (part.signature !== undefined) warnings.lost(at, 'the signature of a call was left out')
+      calls.push({ call: part, path: at })
+    }
+  }
+  return { thought: thoughts.length === 0 ? undefined : thoughts.join('\n'), calls }
+}
