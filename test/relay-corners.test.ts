@@ -349,6 +349,18 @@ for (const engine of ENGINES)
         const row = await relay.rowOf(token.id)
         assert.deepEqual([row.prompt_tokens, row.completion_tokens], [9, 7])
       })
+
+    it('passes its test', async () => {
+      const closed = Promise.withResolvers<void>()
+      provider.does(response => {
+        response.on('close', closed.resolve)
+        response.writeHead(200, SSE).write(`${delta('hi')}${finish}data: [DONE]\n\n`)
+      })
+      const { channels } = await relay.serve('m', { base_url: provider.url })
+      const reply = await relay.api('GET', `/api/channel/test/${channels[0]}?stream=true`)
+      assert.equal(reply.body.success, true, reply.text)
+      await closed.promise
+    })
   })
 
 for (const engine of ENGINES)

@@ -145,6 +145,7 @@ export function createChannelTest({
       ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
     })
     const found = await judge(await exchange.outcome, work, { channel, sent, format, startedMs })
+    exchange.abort()
     return { ...named, ...found, isGood: found.error === null, latencyMs: nowMs() - startedMs }
   }
 }
