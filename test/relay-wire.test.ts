@@ -128,6 +128,21 @@ describe('between client and provider', () => {
     }
   })
 
+  it('pieces of all sizes that come together leave in their order', async () => {
+    const word = (length: number, letter: string) =>
+      frame({ choices: [{ index: 0, delta: { content: letter.repeat(length) }, finish_reason: null }] })
+    const large = [20_000, 40_000, 17_000].map(length => word(length, 'a'))
+    const small = [10, 2_000, 300].map(length => word(length, 'b'))
+    const pieces = [...large.flatMap((each, i) => [each, small[i] ?? '']), CONTENT, FINISH]
+    const chunk = (piece: string) => `${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n`
+    // In one write, so that several of them are read at once.
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+    const together: Answer = ({ socket }) => socket?.end(`${head}${[...pieces, ''].map(chunk).join('')}`)
+    const { ask } = await serve(together)
+    const reply = await ask({ stream: true })
+    assert.equal(reply.text.replace('data: [DONE]\n\n', ''), pieces.join(''))
+  })
+
   it('a stream that has come to its end ends in [DONE], also where the provider leaves that out', async () => {
     const { ask } = await serve(stream(CONTENT, FINISH))
     assert.equal((await ask({ stream: true })).text, `${CONTENT}${FINISH}data: [DONE]\n\n`)

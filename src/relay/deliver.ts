@@ -73,7 +73,9 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
   function write(bytes: Buffer): void {
     lastWriteMs = nowMs()
     const isSmall = bytes.length > 0 && bytes.length <= SMALL_BYTES
-    const isTaken = response.chunkedEncoding && isSmall ? writeSmall(response, bytes) : response.write(bytes)
+    // What Node.js has been given in this turn it may still be gathering: a small piece would overtake it.
+    const isNext = response.chunkedEncoding && response.writableCorked === 0
+    const isTaken = isSmall && isNext ? writeSmall(response, bytes) : response.write(bytes)
     if (isTaken || stalledSinceMs !== 0) return
     stalledSinceMs = lastWriteMs
     flow.pause()

@@ -124,6 +124,15 @@ export const axisMoment = (unixS: number, isDay: boolean) =>
     ...(isDay ? { month: 'short', day: 'numeric' } : CLOCK),
   }).format(unixS * 1000)
 
+/** From one time to another, with what both have in common said once. */
+export const stretchText = (fromS: number, toS: number) =>
+  new Intl.DateTimeFormat(language(), {
+    timeZone: zone(),
+    month: 'short',
+    day: 'numeric',
+    ...CLOCK,
+  }).formatRange(fromS * 1000, toS * 1000)
+
 export const momentInFull = (unixS: number) => `${new Date(unixS * 1000).toISOString()} (${zone()})`
 
 const RELATIVE: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [

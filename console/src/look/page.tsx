@@ -36,7 +36,7 @@ export function Sheet({
       {title ? (
         <header className="flex flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-2.5">
           <h2 className="text-section font-semibold">{title}</h2>
-          {actions}
+          {actions ? <div className="flex flex-wrap items-center gap-2">{actions}</div> : null}
         </header>
       ) : null}
       {children}

@@ -1034,7 +1034,7 @@ export const en = {
       per_second: 'a second',
       tokens: 'per 1M tokens',
     },
-    pictured: '{{from}} – {{to}}: {{figure}} requests, {{failed}} failed',
+    pictured: '{{stretch}}: {{figure}} requests, {{failed}} failed',
     requests: 'Requests',
     rounding: 'Rounded up',
     search_on: 'Search further back',

@@ -1008,7 +1008,7 @@ export const zhCN: Texts = {
       per_second: '每秒',
       tokens: '每 1M token',
     },
-    pictured: '{{from}} – {{to}}：{{figure}} 个请求，{{failed}} 个失败',
+    pictured: '{{stretch}}：{{figure}} 个请求，{{failed}} 个失败',
     requests: '请求数',
     rounding: '向上取整',
     search_on: '继续向前搜索',

@@ -4,7 +4,7 @@ import { useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Entries } from '../../look/entries.tsx'
-import { TextInput } from '../../look/field.tsx'
+import { Field, TextInput } from '../../look/field.tsx'
 import { readWhole, useFilters } from '../../look/filters.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
@@ -36,18 +36,19 @@ export function AccountEntries() {
   return (
     <Sheet title={t('ledger.account_entries')}>
       <FilterBar>
-        <form key={`${user} ${token}`} onSubmit={submit} className="flex flex-wrap items-center gap-2">
+        <form key={`${user} ${token}`} onSubmit={submit} className="flex flex-wrap items-end gap-2">
           {(['user', 'token'] as const).map(name => (
-            <TextInput
-              key={name}
-              name={name}
-              type="number"
-              min={1}
-              className="w-36"
-              aria-label={t(`ledger.by_${name}`)}
-              placeholder={t(`ledger.by_${name}`)}
-              defaultValue={{ user: user ?? self.id, token }[name] ?? ''}
-            />
+            <Field key={name} label={t(`ledger.by_${name}`)} className="w-36">
+              {wiring => (
+                <TextInput
+                  {...wiring}
+                  name={name}
+                  type="number"
+                  min={1}
+                  defaultValue={{ user: user ?? self.id, token }[name] ?? ''}
+                />
+              )}
+            </Field>
           ))}
           <Button type="submit">{t('usage.apply')}</Button>
         </form>

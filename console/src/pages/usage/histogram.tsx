@@ -2,7 +2,7 @@ import { ChevronLeft, ChevronRight, ZoomOut } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { IconButton } from '../../look/button.tsx'
-import { count, moment, tokens } from '../../look/format.ts'
+import { count, stretchText, tokens } from '../../look/format.ts'
 import { Part } from '../../look/states.tsx'
 import { zone } from '../../look/zone.ts'
 import { Bars } from '../overview/bars.tsx'
@@ -80,8 +80,7 @@ export function Histogram({
           onAxis={tokens}
           onPick={(first, last) => look(first, last + step)}
           summary={t('usage.pictured', {
-            from: moment(from),
-            to: moment(to),
+            stretch: stretchText(from, to),
             figure: count(totals?.requests),
             failed: count(totals?.failures),
           })}
