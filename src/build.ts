@@ -166,6 +166,7 @@ export async function buildServer(
     },
     digest,
     now,
+    onUntouched: error => log.error({ err: error }, 'the last use of a credential could not be written down'),
   })
   const isStoreAnswering = () =>
     store.ping().then(

@@ -125,7 +125,9 @@ const SPOKEN: Readonly<Record<string, number>> = {
 }
 
 /** Mistakes of the operator are told in one sentence; only faults of ours show where they happened. */
-function explain(error: unknown): { code: number; message: string } {
+function explain(thrown: unknown): { code: number; message: string } {
+  const { cause } = thrown as Error
+  const error = cause instanceof Error && cause.name === 'SqliteError' ? cause : thrown
   const { name, code, syscall, port, address, message } = error as NodeJS.ErrnoException &
     Partial<AddressInfo>
   // What is wrong with a worker it has said itself.

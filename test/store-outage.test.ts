@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { startSimulator } from '../simulator/server.ts'
+import { openDatabase } from '../src/store/sqlite-open.ts'
 import { startPostgres } from './support/postgres.ts'
 import { childrenOf, newDirectory, startServer, until, verifyThroughSocket } from './support/process.ts'
 import { startProxy } from './support/proxy.ts'
@@ -201,5 +202,28 @@ describe('a gateway whose PostgreSQL goes away', () => {
       (await ask(known.key, other)).status === 404 ? true : undefined,
     )
     await mustBeBack()
+  })
+})
+
+describe('a gateway whose embedded database somebody else holds', () => {
+  it('says so to whoever changes something, reads on, and goes on when it is free', async () => {
+    const ground = { dataDir: join(newDirectory(), 'data') }
+    const server = await startServer(ground)
+    const database = openDatabase(join(ground.dataDir, 'sluice.db'), { readOnly: false, timeoutMs: 1_000 })
+    database.exec('BEGIN IMMEDIATE')
+    const [refused, list] = await Promise.all([
+      server.api('POST', '/api/token/', { name: 'not kept' }),
+      server.api('GET', '/api/token/'),
+    ])
+    assert.equal(refused.status, 503, refused.text)
+    assert.equal(refused.body.code, 'store_unavailable')
+    assert.equal(refused.headers.get('retry-after'), '5')
+    assert.doesNotMatch(refused.text, /locked|sqlite/i)
+    assert.equal(list.body.data.total, 0)
+    assert.ok(server.lines().some(({ err }) => /database is locked/.test(JSON.stringify(err ?? null))))
+    database.exec('COMMIT')
+    database.close()
+    assert.equal((await server.api('POST', '/api/token/', { name: 'kept' })).status, 200)
+    assert.equal((await server.stop()).code, 0)
   })
 })

@@ -7,6 +7,8 @@ export const SESSION_IDLE_S = 12 * 3600
 export const SESSION_ABSOLUTE_S = 7 * 24 * 3600
 /** Last use is written down at most this often: reading must not turn into writing. */
 const TOUCH_EVERY_S = 60
+/** So long a request waits until that is written: a store that can be read and not written must not keep people out. */
+const TOUCH_MOST_MS = 500
 
 type Known = {
   readonly id: number
@@ -40,11 +42,28 @@ export function createIdentify({
   store,
   digest,
   now,
+  onUntouched,
 }: {
   store: IdentityStore
   digest: Digest
   now: () => number
+  onUntouched: (error: Error) => void
 }) {
+  /** Credentials whose last use is being written down. */
+  const touching = new Set<string>()
+
+  async function touch(name: string, write: () => Promise<void>): Promise<void> {
+    if (touching.has(name)) return
+    touching.add(name)
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, TOUCH_MOST_MS)
+    const written = write()
+      .catch(onUntouched)
+      .finally(() => touching.delete(name))
+    await Promise.race([written, late])
+    clearTimeout(timer)
+  }
+
   async function actorOf(userId: number, via: Actor['via'], credentialId: number): Promise<Actor> {
     const user = await store.findUser(userId)
     if (!user) throw unauthorized('the user of this credential is gone')
@@ -63,7 +82,8 @@ export function createIdentify({
       if (found.expired_time !== -1 && found.expired_time <= time)
         throw unauthorized('the system access token has expired')
       const actor = await actorOf(found.user_id, 'access_token', found.id)
-      if (time - found.last_used_time >= TOUCH_EVERY_S) await store.touchAccessToken(found.id, time)
+      if (time - found.last_used_time >= TOUCH_EVERY_S)
+        await touch(`access token ${found.id}`, () => store.touchAccessToken(found.id, time))
       return actor
     },
 
@@ -76,7 +96,8 @@ export function createIdentify({
         time - found.created_time > SESSION_ABSOLUTE_S
       if (isOver) throw unauthorized('the session has ended; sign in again')
       const actor = await actorOf(found.user_id, 'session', found.id)
-      if (time - found.last_seen_time >= TOUCH_EVERY_S) await store.touchSession(found.id, time)
+      if (time - found.last_seen_time >= TOUCH_EVERY_S)
+        await touch(`session ${found.id}`, () => store.touchSession(found.id, time))
       return actor
     },
   }

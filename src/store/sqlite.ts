@@ -10,6 +10,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import { UnreachableError } from '../domain/errors.ts'
 import { programFile } from './program-file.ts'
 import type { Outcome, Statement, ThreadOptions } from './sqlite-thread.ts'
 
@@ -23,10 +24,33 @@ export class SqliteError extends Error {
   }
 }
 
+/** What SQLite says when its file, and not the statement, is the trouble (its result codes). */
+const TROUBLE: ReadonlySet<number> = new Set([
+  5, // busy: another process writes, for longer than we wait
+  6, // locked
+  8, // read only
+  10, // the disk fails
+  13, // the disk is full
+  14, // the file cannot be opened
+])
+const DISK_FAILS = 10
+
+function errorOf(sql: string, { message, errcode }: { message: string; errcode: number | undefined }): Error {
+  const said = new SqliteError(message, errcode)
+  const primary = (errcode ?? 0) & 0xff
+  if (!TROUBLE.has(primary)) return said
+  // Whatever else is refused has not been done; a commit that the disk broke may have reached it.
+  return new UnreachableError(said, { isInDoubt: sql === 'COMMIT' && primary === DISK_FAILS })
+}
+
 /** What a statement leaves behind is garbage at once; more room for it would only be memory that nobody gives back. */
 const YOUNG_MB = 8
 
-type Waiting = { resolve(outcome: { rows: unknown[]; changes: number }): void; reject(error: Error): void }
+type Waiting = {
+  readonly sql: string
+  resolve(outcome: { rows: unknown[]; changes: number }): void
+  reject(error: Error): void
+}
 
 /** A thread with a connection of its own; statements run in the order they are sent. */
 function startThread(options: ThreadOptions) {
@@ -41,7 +65,7 @@ function startThread(options: ThreadOptions) {
   worker.on('message', (outcome: Outcome) => {
     const caller = waiting.get(outcome.id)
     waiting.delete(outcome.id)
-    if ('error' in outcome) caller?.reject(new SqliteError(outcome.error.message, outcome.error.errcode))
+    if ('error' in outcome) caller?.reject(errorOf(caller.sql, outcome.error))
     else caller?.resolve(outcome)
   })
   const fail = (error: Error) => {
@@ -57,7 +81,7 @@ function startThread(options: ThreadOptions) {
       new Promise<{ rows: unknown[]; changes: number }>((resolve, reject) => {
         if (failure) return reject(failure)
         const id = nextId++
-        waiting.set(id, { resolve, reject })
+        waiting.set(id, { sql, resolve, reject })
         worker.postMessage({ id, sql, parameters } satisfies Statement)
       }),
     load: () => waiting.size,
