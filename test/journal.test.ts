@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -60,14 +69,20 @@ for (const engine of ENGINES) {
         change = {},
         told = [],
         openJournal = openFile,
-      }: { change?: Partial<Books>; told?: string[]; openJournal?: typeof openFile } = {},
+        nowMs = Date.now,
+      }: {
+        change?: Partial<Books>
+        told?: string[]
+        openJournal?: typeof openFile
+        nowMs?: () => number
+      } = {},
     ) {
       return openLedger({
         nodeId: basename(node),
         journal: createJournal({
           dir: node,
           fullSync: false,
-          nowMs: Date.now,
+          nowMs,
           segmentRecords: SEGMENT_RECORDS,
           open: openJournal,
         }),
@@ -243,13 +258,10 @@ for (const engine of ENGINES) {
       await mustVerify()
     })
 
-    it('keeps its numbers without a gap when the disk refuses a commit', async () => {
-      const node = nodeDir()
-      const payer = await newPayer()
-      let isFull = false
-      /** A disk may have taken what it says it has not. */
-      let isLying = false
-      const openJournal = (path: string): JournalDatabase => {
+    /** Journals on a disk that has its own way with writes. */
+    const openOn =
+      (disk: (write: () => void) => void) =>
+      (path: string): JournalDatabase => {
         const db = openFile(path)
         return {
           prepare(text) {
@@ -257,25 +269,63 @@ for (const engine of ENGINES) {
             return {
               all: (...values) => statement.all(...values),
               iterate: (...values) => statement.iterate(...values),
-              run(...values) {
-                if (!isFull || isLying) statement.run(...values)
-                if (isFull) throw new Error('database or disk is full')
-              },
+              run: (...values) => disk(() => statement.run(...values)),
             }
           },
           close: () => db.close(),
           exec: text => db.exec(text),
         }
       }
-      const ledger = await open(node, { openJournal })
-      await serve(ledger, payer, 1)
+
+    it('settles what runs when the disk is full, and begins nothing before there is room again', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const reserve = join(node, 'reserve')
+      let isFull = false
+      let nowMs = Date.now()
+      const openJournal = openOn(write => {
+        if (isFull && existsSync(reserve)) throw new Error('database or disk is full')
+        write()
+      })
+      const ledger = await open(node, { openJournal, nowMs: () => nowMs })
+      const running = await ledger.hold(asking(payer))
+      await running.attempt(1, UNIT)
       isFull = true
-      for (isLying of [false, true]) {
-        const refused = await ledger.hold(asking(payer))
+      assert.equal(await settle(running), UNIT)
+      const refused = { code: 'ledger_unavailable', retryAfterS: 5 }
+      await assert.rejects(ledger.hold(asking(payer)), refused)
+      isFull = false
+      await assert.rejects(ledger.hold(asking(payer)), refused)
+      nowMs += 1_000
+      await serve(ledger, payer, 1)
+      assert.equal(statSync(reserve).size, 4 * 1024 * 1024)
+      await ledger.close()
+      assert.deepEqual(await accountOf(payer), { posted: 2 * UNIT, held: 0, requests: 2 })
+    })
+
+    it('keeps its numbers without a gap when the disk refuses a commit', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      let isFull = false
+      let nowMs = Date.now()
+      /** A disk may have taken what it says it has not. */
+      let isLying = false
+      const openJournal = openOn(write => {
+        if (!isFull || isLying) write()
+        if (isFull) throw new Error('database or disk is full')
+      })
+      const ledger = await open(node, { openJournal, nowMs: () => nowMs })
+      await serve(ledger, payer, 1)
+      const holds = [await ledger.hold(asking(payer)), await ledger.hold(asking(payer))]
+      isFull = true
+      for (const [index, refused] of holds.entries()) {
+        isLying = index === 1
         await assert.rejects(refused.attempt(1, UNIT), /the journal cannot be written: .* full/)
         refused.release()
       }
+      await assert.rejects(ledger.hold(asking(payer)), { code: 'ledger_unavailable' })
       isFull = false
+      nowMs += 1_000
       await serve(ledger, payer, 2)
       await ledger.close()
       const told: string[] = []

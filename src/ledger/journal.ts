@@ -1,4 +1,7 @@
-import { rmSync, statSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { UnreachableError } from '../domain/errors.ts'
 import type { JournalRecord, Numbered } from './record.ts'
 import {
   type Gap,
@@ -31,17 +34,12 @@ export type JournalDeps = {
   nowMs(): number
 }
 
-/** The disk refused a record: nothing that depends on it may happen. */
-export class JournalError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'JournalError'
-  }
-}
-
 const SEGMENT_RECORDS = 200_000
 const KEEP_MS = 24 * 3600 * 1000
 const KEEP_BYTES = 1024 * 1024 * 1024
+/** Kept free for a disk that is full: what runs then is settled all the same, and nothing new is begun. */
+const RESERVE_BYTES = 4 * 1024 * 1024
+const RESTOCK_EVERY_MS = 1_000
 /** The records of a turn, by the number of the first: their texts are made once, when they are appended. */
 type Batch = { readonly first: number; readonly bodies: string[]; readonly done: PromiseWithResolvers<void> }
 
@@ -58,6 +56,25 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
   /** Up to here nobody needs the records to bring the store up. */
   let neededAfter = 0
   let isBlank = false
+  const reserve = join(dir, 'reserve')
+  let hasReserve = false
+  let restockedMs = Number.NEGATIVE_INFINITY
+
+  /** Whether there is a reserve, or room for it again. */
+  function restock(): boolean {
+    if (hasReserve || nowMs() - restockedMs < RESTOCK_EVERY_MS) return hasReserve
+    restockedMs = nowMs()
+    try {
+      const size = statSync(reserve, { throwIfNoEntry: false })?.size
+      // Bytes of chance, of which no file system makes less.
+      if (size !== RESERVE_BYTES) writeFileSync(reserve, randomBytes(RESERVE_BYTES), { mode: 0o600 })
+      hasReserve = true
+    } catch {
+      // No room yet: half a reserve would only be in the way.
+      rmSync(reserve, { force: true })
+    }
+    return hasReserve
+  }
 
   function openSegment(first: number): typeof segment {
     const db = open(segmentPath(dir, first))
@@ -114,24 +131,44 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
     const rows = flushing ? [...unwritten, rowOf(flushing.first, flushing.bodies)] : unwritten
     if (rows.length === 0) return
     try {
-      const { db, insert } = segment
+      commitSomehow(rows)
+      unwritten = []
+      flushing?.done.resolve()
+    } catch (error) {
+      unwritten = rows
+      const why = new Error(`the journal cannot be written: ${(error as Error).message}`, { cause: error })
+      flushing?.done.reject(new UnreachableError(why))
+      return
+    }
+    if (nextLsn - segment.first >= segmentRecords) rotate()
+  }
+
+  function commitSomehow(rows: readonly Row[]): void {
+    try {
+      commit(rows)
+    } catch (error) {
+      if (!hasReserve) throw error
+      rmSync(reserve, { force: true })
+      hasReserve = false
+      commit(rows)
+    }
+  }
+
+  function commit(rows: readonly Row[]): void {
+    const { db, insert } = segment
+    try {
       // A single row needs no more: it is a transaction by itself.
       if (rows.length > 1) db.exec('BEGIN')
       for (const { lsn, body, sum } of rows) insert.run(lsn, body, sum)
       if (rows.length > 1) db.exec('COMMIT')
-      unwritten = []
-      flushing?.done.resolve()
     } catch (error) {
       try {
-        segment.db.exec('ROLLBACK')
+        db.exec('ROLLBACK')
       } catch {
         // There was no transaction left to undo.
       }
-      unwritten = rows
-      flushing?.done.reject(new JournalError(`the journal cannot be written: ${(error as Error).message}`))
-      return
+      throw error
     }
-    if (nextLsn - segment.first >= segmentRecords) rotate()
   }
 
   function rotate(): void {
@@ -163,9 +200,12 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
   }
 
   start()
+  restock()
 
   return {
     readAfter,
+    /** Whether something new may be begun: there is room to write how it ends. */
+    hasRoom: restock,
     resume,
     /** The record's number and its text at once; the promise says when it is safe to act on it. */
     append(record: JournalRecord): { lsn: number; body: string; committed: Promise<void> } {

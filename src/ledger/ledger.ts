@@ -181,7 +181,8 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   }
 
   async function hold(request: HoldRequest): Promise<Hold> {
-    if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN) throw unavailable()
+    if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN || !journal.hasRoom())
+      throw unavailable()
     const found = pursesOf(request.userId, request.tokenId)
     const [user, token] = found instanceof Promise ? await within(found, ASK_TIMEOUT_MS) : found
     let userLeased = 0

@@ -50,7 +50,11 @@ export function applySettled(prepare: Prepare, parameters: readonly unknown[]): 
     for (let step = changes.next(); !step.done; ) step = changes.next(run(prepare, step.value))
     prepare('COMMIT').run()
   } catch (error) {
-    prepare('ROLLBACK').run()
+    try {
+      prepare('ROLLBACK').run()
+    } catch {
+      // A disk that is full has SQLite roll back by itself.
+    }
     throw error
   }
 }
