@@ -126,8 +126,13 @@ export async function buildRelay({
   const { db, engine } = store
   const books = createBooks(db, engine)
   const { nodeId, orphans, slot } = peers.assignment
+  const onShort = (error: Error) =>
+    log.error(
+      { err: error },
+      'the disk takes no more of the journal: what runs is settled out of the reserve, and nothing is begun until there is room',
+    )
   for (const orphan of orphans) {
-    const left = openNode(config, orphan)
+    const left = openNode(config, orphan, onShort)
     await recover({
       nodeId: orphan,
       journal: left.journal,
@@ -140,7 +145,7 @@ export async function buildRelay({
     await dropUnsent(db, orphan)
     await endLeases(db, orphan)
   }
-  const node = openNode(config, nodeId)
+  const node = openNode(config, nodeId, onShort)
   const ledger = await openLedger({
     nodeId,
     journal: node.journal,

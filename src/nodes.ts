@@ -27,6 +27,7 @@ export function assignNodes(dataDir: string, workers: number): readonly Assignme
 export function openNode(
   { dataDir, durability }: { readonly dataDir: string; readonly durability: string },
   nodeId: string,
+  onShort: (error: Error) => void,
 ): { readonly journal: Journal; release(): void } {
   const dir = join(nodesIn(dataDir), nodeId)
   mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -35,6 +36,7 @@ export function openNode(
     dir,
     fullSync: durability === 'full',
     nowMs: Date.now,
+    onShort,
     open: path =>
       openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
   })

@@ -83,6 +83,7 @@ for (const engine of ENGINES) {
           dir: node,
           fullSync: false,
           nowMs,
+          onShort: error => told.push(error.message),
           segmentRecords: SEGMENT_RECORDS,
           open: openJournal,
         }),
@@ -287,11 +288,13 @@ for (const engine of ENGINES) {
         if (isFull && existsSync(reserve)) throw new Error('database or disk is full')
         write()
       })
-      const ledger = await open(node, { openJournal, nowMs: () => nowMs })
+      const told: string[] = []
+      const ledger = await open(node, { openJournal, told, nowMs: () => nowMs })
       const running = await ledger.hold(asking(payer))
       await running.attempt(1, UNIT)
       isFull = true
       assert.equal(await settle(running), UNIT)
+      assert.deepEqual(told, ['database or disk is full'])
       const refused = { code: 'ledger_unavailable', retryAfterS: 5 }
       await assert.rejects(ledger.hold(asking(payer)), refused)
       isFull = false

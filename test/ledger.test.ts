@@ -141,6 +141,7 @@ for (const engine of ENGINES) {
         dir: node,
         fullSync: false,
         nowMs: Date.now,
+        onShort: () => {},
         open: path => openDatabase(path, { readOnly: false, timeoutMs: 1000 }) as unknown as JournalDatabase,
       })
 

@@ -32,6 +32,8 @@ export type JournalDeps = {
   /** How many records a file holds before the next is begun. */
   readonly segmentRecords?: number
   nowMs(): number
+  /** The disk refused a commit, and the reserve was given up for it. */
+  onShort(error: Error): void
 }
 
 const SEGMENT_RECORDS = 200_000
@@ -47,7 +49,8 @@ type Batch = { readonly first: number; readonly bodies: string[]; readonly done:
  * The node's own record of everything that touches money: all records of an event-loop turn in one commit. It
  * survives a killed process as it is, and a power cut with `fullSync`.
  */
-export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs }: JournalDeps) {
+export function createJournal(deps: JournalDeps) {
+  const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onShort } = deps
   let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
   let nextLsn = 1
   let batch: Batch | undefined
@@ -150,6 +153,7 @@ export function createJournal({ dir, fullSync, open, segmentRecords = SEGMENT_RE
       if (!hasReserve) throw error
       rmSync(reserve, { force: true })
       hasReserve = false
+      onShort(error as Error)
       commit(rows)
     }
   }
