@@ -33,6 +33,7 @@ import { createTokenCounter } from './relay/token-count.ts'
 import { createUpstream } from './relay/upstream.ts'
 import { createVendor } from './relay/videos/vendor.ts'
 import { createVideos } from './relay/videos/videos.ts'
+import { monotonicMs } from './routing/clock.ts'
 import { createHealth } from './routing/health.ts'
 import { createRates, type Rates } from './routing/rates.ts'
 import { createRecovery } from './routing/recovery.ts'
@@ -71,12 +72,12 @@ type Deps = {
 
 /** Limits hold for all workers together, so with several of them their supervisor counts. */
 function ratesOf({ supervisor }: Peers): Rates {
-  if (!supervisor) return createRates({ nowMs: Date.now })
+  if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
     admit: (subjects, countedInput) => supervisor.ask('admit', { subjects, countedInput }) as Promise<Told>,
-    leave: id => supervisor.tell('leaveTicket', id),
-    end: (id, tokens) => supervisor.tell('endTicket', { id, tokens }),
-    nowMs: Date.now,
+    leave: id => supervisor.ask('leaveTicket', id),
+    end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
+    nowMs: monotonicMs,
   })
 }
 

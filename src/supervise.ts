@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { createThrottle } from './identity/throttle.ts'
 import { assignNodes } from './nodes.ts'
+import { monotonicMs } from './routing/clock.ts'
 import { createRates, type Subject } from './routing/rates.ts'
 import { createRateDesk } from './routing/shared-rates.ts'
 import { programFile } from './store/program-file.ts'
@@ -10,7 +11,7 @@ import { startSupervisor } from './workers/supervisor.ts'
 
 /** Starts the workers and counts for all of them what is limited for all of them together. */
 export function startWorkers(config: Config, port: number, log: Logger) {
-  const rates = createRates({ nowMs: Date.now })
+  const rates = createRates({ nowMs: monotonicMs })
   const throttle = createThrottle(Date.now)
   return startSupervisor({
     program: fileURLToPath(programFile('main')),
@@ -28,8 +29,8 @@ export function startWorkers(config: Config, port: number, log: Logger) {
       return {
         words: {
           admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),
-          leaveTicket: id => desk.leave(id),
-          endTicket: ({ id, tokens }) => desk.end(id, tokens),
+          leaveTicket: async id => desk.leave(id),
+          endTicket: async ({ id, tokens }) => desk.end(id, tokens),
           attempt: async ({ account, address }) => throttle.attempt(account, address),
           succeed: ({ account, address }) => throttle.succeed(account, address),
         },

@@ -33,7 +33,7 @@ describe('a lease', () => {
       lease: async (_account, want) => {
         asked.push(want)
         await nextTurn()
-        return want
+        return Math.min(want, 1_000_000)
       },
       giveBack: (_account, amount, number) => {
         const settle = Promise.withResolvers<void>()
@@ -103,6 +103,42 @@ describe('a lease', () => {
     await filled
     await nextTurn()
     assert.equal(purse.asking, undefined)
+  })
+
+  it('that goes back while a request waits for it does not make the account look exhausted', async () => {
+    const { purses, purse, returned } = await leased()
+    purses.take(purse, purse.lease)
+    const asked = purses.ask(purse, Number.MAX_SAFE_INTEGER)
+    const recalled = purses.recall(account)
+    await nextTurn()
+    await nextTurn()
+    returned[0]?.settle.resolve()
+    await recalled
+    const isExhausted = await asked
+    assert.deepEqual([isExhausted(), purses.covers(purse, 1)], [false, false])
+  })
+
+  it('goes back when its account was changed, also what running requests release later', async () => {
+    const { purses, purse, returned, asked } = await leased()
+    const hold = { amount: 5, leased: purses.take(purse, 5), edition: purse.edition }
+    const refreshed = purses.refresh(account)
+    await nextTurn()
+    assert.deepEqual([purse.lease, returned[0]?.amount], [0, 75])
+    returned[0]?.settle.resolve()
+    await refreshed
+    purses.end(purse, hold, 2)
+    assert.ok(!purses.covers(purse, 1), 'what is left of the hold is not spendable')
+    const before = asked.length
+    const more = purses.ask(purse, 1)
+    await nextTurn()
+    assert.deepEqual(
+      [returned[1]?.amount, asked.length],
+      [3, before],
+      'the rest goes back before more is leased',
+    )
+    returned[1]?.settle.resolve()
+    await more
+    assert.deepEqual([purse.surplus, asked.length], [0, before + 1])
   })
 
   it('that the store was not heard to take is given back again by the next who recalls it, and spent by nobody', async () => {

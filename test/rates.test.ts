@@ -401,8 +401,8 @@ describe('limits that several workers keep together', () => {
           asked += 1
           return desk.admit(subjects, input)
         },
-        leave: desk.leave,
-        end: desk.end,
+        leave: async id => desk.leave(id),
+        end: async (id, tokens) => desk.end(id, tokens),
         nowMs: () => atMs,
       })
     }

@@ -334,6 +334,31 @@ for (const engine of ENGINES) {
         refusedWith(await chat(key, ask('Hi')), 401, 'invalid_api_key')
       })
 
+      it('when the quota of a token is lowered to 0 under load', async () => {
+        for (let round = 0; round < 4; round++) {
+          const { id, key } = await newToken({ remain_quota: 50_000_000 })
+          let isLowered = false
+          let served = 0
+          let late = 0
+          const clients = Array.from({ length: 12 }, async () => {
+            for (let i = 0; i < 200; i++) {
+              const isAfter = isLowered
+              const { status } = await chat(key, ask('Hi'))
+              if (status === 200) served += 1
+              if (isAfter && status === 200) late += 1
+              if (isAfter) return
+            }
+          })
+          while (served < 30) await gateway.api('GET', '/healthz')
+          const reply = await gateway.api('PUT', '/api/token/', { id, remain_quota: 0 })
+          isLowered = true
+          assert.equal(reply.status, 200, reply.text)
+          await Promise.all(clients)
+          assert.equal(late, 0)
+          assert.equal((await tokenNow(id)).remain_quota, 0)
+        }
+      })
+
       it('when a channel is disabled or deleted', async () => {
         const id = await addChannel({ name: 'passing', models: ['gpt-4.1-mini'] })
         const { key } = await newToken()

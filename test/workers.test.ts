@@ -183,6 +183,23 @@ for (const engine of ENGINES) {
       assert.deepEqual(countOf(await volley(5, narrow.key, ask(slow, { stream: true }))), { 200: 5 })
     })
 
+    it('have the place of an answered request free again before its last byte leaves', async () => {
+      const limits = { rpm: null, tpm: null, concurrency: 1 }
+      const { model } = await made.serve('sim-words-2')
+      const { key: limitedKey } = await made.newToken({ unlimited_quota: true, limits })
+      const { model: limitedModel } = await made.serve('sim-words-2', { limits })
+      const { key } = await made.newToken({ unlimited_quota: true })
+      for (const [token, asked] of [
+        [limitedKey, model],
+        [key, limitedModel],
+      ] as const)
+        for (const stream of [false, true])
+          for (let i = 0; i < 60; i++) {
+            const { status, text } = await client.chat(token, ask(asked, { stream }))
+            assert.equal(status, 200, text)
+          }
+    })
+
     it('passes over a channel that is full for all of them', async () => {
       const { model } = await made.serve(['sim-words-3', 'sim-words-5'], {
         limits: { rpm: 10, tpm: null, concurrency: null },
@@ -232,6 +249,29 @@ for (const engine of ENGINES) {
         await Promise.all(storm)
         assert.equal(late, 0)
       })
+
+    it("admits nobody after a token's quota was lowered to 0, on none of them", async () => {
+      const { model } = await made.serve('sim-words-2')
+      const { id, key } = await made.newToken({ remain_quota: 50_000_000 })
+      let isLowered = false
+      let late = 0
+      let served = 0
+      const storm = Array.from({ length: 48 }, async () => {
+        for (let i = 0; i < 40; i++) {
+          const isAfter = isLowered
+          const { status } = await client.chat(key, ask(model))
+          if (status === 200) served += 1
+          if (isAfter && status === 200) late += 1
+          if (isAfter) return
+        }
+      })
+      await until('some to be served', () => (served > 50 ? true : undefined))
+      const reply = await server.api('PUT', '/api/token/', { id, remain_quota: 0 })
+      isLowered = true
+      assert.equal(reply.status, 200, reply.text)
+      await Promise.all(storm)
+      assert.equal(late, 0)
+    })
 
     it('sends nothing to a channel after it was disabled', async () => {
       const { model, channels } = await made.serve('sim-words-2')

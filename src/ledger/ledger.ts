@@ -57,6 +57,18 @@ const ASK_TIMEOUT_MS = 1_000
 
 type Pair = readonly [user: Purse, token: Purse]
 
+/** Which state of the two accounts a hold was taken under. */
+type Editions = { readonly user: number; readonly token: number }
+
+type Held = {
+  readonly open: OpenRecord
+  /** Where the record stands in the journal. */
+  readonly lsn: number
+  readonly user: Purse
+  readonly token: Purse
+  readonly editions: Editions
+}
+
 const insufficient = () =>
   new Refusal('insufficient_quota', 'the token or its user has not enough quota left for this request')
 const unavailable = () =>
@@ -146,11 +158,8 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   async function askFor(pair: Pair, amount: number): Promise<boolean> {
     const short = pair.filter(purse => !purses.covers(purse, amount))
     try {
-      const exhausted = await within(
-        Promise.all(short.map(purse => purses.ask(purse, amount))),
-        ASK_TIMEOUT_MS,
-      )
-      return short.every((purse, index) => purses.covers(purse, amount) || !exhausted[index])
+      const answers = await within(Promise.all(short.map(purse => purses.ask(purse, amount))), ASK_TIMEOUT_MS)
+      return short.every((purse, index) => purses.covers(purse, amount) || !answers[index]?.())
     } catch (error) {
       onFailure(error as Error, 'no lease could be had')
       throw unavailable()
@@ -187,8 +196,10 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     const [user, token] = found instanceof Promise ? await within(found, ASK_TIMEOUT_MS) : found
     let userLeased = 0
     let tokenLeased = 0
+    let editions: Editions = { user: user.edition, token: token.edition }
     // User and token are checked and held together: nobody else runs between the look and the hold.
     const take = () => {
+      editions = { user: user.edition, token: token.edition }
       userLeased = purses.take(user, request.amount)
       tokenLeased = purses.take(token, request.amount)
     }
@@ -197,10 +208,10 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     const open: OpenRecord = { kind: 'open', timeMs: nowMs(), ...request, userLeased, tokenLeased }
     const { lsn } = journal.append(open)
     openLsns.add(lsn)
-    return createHold(open, lsn, user, token)
+    return createHold({ open, lsn, user, token, editions })
   }
 
-  function createHold(open: OpenRecord, lsn: number, user: Purse, token: Purse): Hold {
+  function createHold({ open, lsn, user, token, editions }: Held): Hold {
     const { rid } = open
     let amount = open.amount
     let userLeased = open.userLeased
@@ -217,8 +228,8 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
       hasEnded = true
       openLsns.delete(lsn)
       return {
-        userLeased: purses.end(user, { amount, leased: userLeased }, cost),
-        tokenLeased: purses.end(token, { amount, leased: tokenLeased }, cost),
+        userLeased: purses.end(user, { amount, leased: userLeased, edition: editions.user }, cost),
+        tokenLeased: purses.end(token, { amount, leased: tokenLeased, edition: editions.token }, cost),
       }
     }
 

@@ -7,6 +7,8 @@ export type Purse = {
   isUnlimited: boolean
   /** Leased and free. */
   lease: number
+  /** Leased before the account was changed, and released since: it goes back to the store and is never spent here. */
+  surplus: number
   /** Of running requests. */
   held: number
   lastUsedMs: number
@@ -17,6 +19,8 @@ export type Purse = {
   unheard: Word | undefined
   /** Counts changes of the account in the store. */
   edition: number
+  /** Counts how often the free part of the lease was withdrawn. */
+  withdrawals: number
   /** Until then nothing is leased ahead: a neighbour needed what was free. */
   lowUntilMs: number
 }
@@ -54,12 +58,14 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
       account,
       ...found,
       lease: 0,
+      surplus: 0,
       held: 0,
       lastUsedMs: nowMs(),
       asking: undefined,
       spoken: undefined,
       unheard: undefined,
       edition: 0,
+      withdrawals: 0,
       lowUntilMs: 0,
     }
     purses.set(nameOf(account), purse)
@@ -71,12 +77,14 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
     account: { kind: 'token', ownerId: NO_TOKEN },
     isUnlimited: true,
     lease: 0,
+    surplus: 0,
     held: 0,
     lastUsedMs: 0,
     asking: undefined,
     spoken: undefined,
     unheard: undefined,
     edition: 0,
+    withdrawals: 0,
     lowUntilMs: 0,
   }
 
@@ -99,13 +107,15 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
   const covers = (purse: Purse, amount: number) => purse.isUnlimited || purse.lease >= amount
 
   /**
-   * Asks the store for more, or joins who is asking already. True when the store gave all it has, and nobody has
-   * changed the account since: whoever is not covered then cannot be.
+   * Asks the store for more, or joins a question that runs already. The answer says, whenever it is called, whether the
+   * account is exhausted: the store gave all it had, so a request that is not covered cannot be. Nothing is known of that
+   * if the account was changed since, or if what was granted has gone back.
    */
-  async function ask(purse: Purse, amount: number): Promise<boolean> {
-    const { edition } = purse
+  async function ask(purse: Purse, amount: number): Promise<() => boolean> {
+    const { edition, withdrawals } = purse
     purse.asking ??= question(purse, Math.min(amount * WANT_TIMES, Number.MAX_SAFE_INTEGER))
-    return (await purse.asking) && purse.edition === edition
+    const hasGivenAll = await purse.asking
+    return () => hasGivenAll && purse.edition === edition && purse.withdrawals === withdrawals
   }
 
   async function say(purse: Purse, word: Word): Promise<number> {
@@ -124,21 +134,38 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
    * empty. A change of which nobody heard is said again first, as it was: it may have been made, and must not be made
    * twice. What was to be given back is nobody's until that is known.
    */
-  async function change(purse: Purse, next: () => Omit<Word, 'number'> | undefined): Promise<number> {
+  async function change(purse: Purse, wanted: () => number): Promise<number> {
     const before = purse.spoken
     const { promise, resolve } = Promise.withResolvers<void>()
     purse.spoken = promise
     try {
       await before
       if (purse.unheard) await say(purse, purse.unheard)
-      const word = next()
-      return word ? await say(purse, { ...word, number: nextNumber() }) : 0
+      const want = wanted()
+      const surplus = purse.surplus
+      purse.surplus = 0
+      if (surplus > 0) await say(purse, { kind: 'give back', amount: surplus, number: nextNumber() })
+      return want > 0 ? await say(purse, { kind: 'lease', amount: want, number: nextNumber() }) : 0
     } finally {
       resolve()
     }
   }
 
-  const leaseFor = (purse: Purse, want: number) => change(purse, () => ({ kind: 'lease', amount: want }))
+  const leaseFor = (purse: Purse, want: number) => change(purse, () => want)
+
+  /** From here on the free part of the lease is not spent here any more; the next change returns it to the store. */
+  function withdraw(purse: Purse): 0 {
+    if (purse.lease > 0) purse.withdrawals += 1
+    purse.surplus += purse.lease
+    purse.lease = 0
+    return 0
+  }
+
+  /** The same after a change of the account: what running requests release of their holds is not spent either. */
+  function invalidate(purse: Purse): 0 {
+    purse.edition += 1
+    return withdraw(purse)
+  }
 
   const question = (purse: Purse, want: number) =>
     leaseFor(purse, want)
@@ -149,11 +176,7 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
 
   async function returnLease(purse: Purse): Promise<void> {
     await purse.asking?.catch(() => false)
-    await change(purse, () => {
-      const amount = purse.lease
-      purse.lease = 0
-      return amount === 0 ? undefined : { kind: 'give back', amount }
-    })
+    await change(purse, () => withdraw(purse))
   }
 
   return {
@@ -168,12 +191,16 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
       purse.lease -= leased
       return leased
     },
-    /** Ends a hold: what was taken from the lease and not spent is free again. Answers what was spent of the lease. */
-    end(purse: Purse, held: { amount: number; leased: number }, cost: number): number {
+    /**
+     * Ends a hold and returns what was spent of the lease. The rest is free again, unless the account was changed after
+     * the hold was taken: then only the store knows whether there is anything left to spend.
+     */
+    end(purse: Purse, held: { amount: number; leased: number; edition: number }, cost: number): number {
       const spent = Math.min(cost, held.leased)
       purse.lastUsedMs = nowMs()
       purse.held -= held.amount
-      purse.lease += held.leased - spent
+      if (held.edition === purse.edition) purse.lease += held.leased - spent
+      else purse.surplus += held.leased - spent
       return spent
     },
     heldOf: (account: AccountName) => purses.get(nameOf(account))?.held ?? 0,
@@ -206,21 +233,28 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
       purse.asking.catch(() => {})
       await filled
     },
-    /** After an account was changed in the store: whether it is limited may be news. */
+    /**
+     * Invalidates what is known of an account after it was changed in the store. A request may have leased from it just
+     * before the change: what is free of such a lease goes back, so that the next request is decided by the new balance.
+     */
     async refresh(account: AccountName): Promise<void> {
-      const purse = purses.get(nameOf(account))
+      const purse = purses.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
       if (!purse) return
-      purse.edition += 1
+      invalidate(purse)
       const found = await find(account)
       if (found) purse.isUnlimited = found.isUnlimited
+      await purse.asking?.catch(() => false)
+      // A lease that was on its way when the account changed has arrived by now.
+      await change(purse, () => invalidate(purse))
     },
     async sweep(): Promise<void> {
       for (const [name, purse] of purses) {
         const idleMs = () => nowMs() - purse.lastUsedMs
+        if (purse.surplus > 0) await change(purse, () => 0)
         if (idleMs() < IDLE_MS || purse.held > 0) continue
         await returnLease(purse)
         // Looked at anew: what is leased for whoever opened it meanwhile would be in a purse that nobody finds.
-        if (idleMs() > FORGET_MS && purse.held === 0 && purse.lease === 0) purses.delete(name)
+        if (idleMs() > FORGET_MS && purse.held === 0 && purse.lease + purse.surplus === 0) purses.delete(name)
       }
     },
     async returnAll(): Promise<void> {

@@ -3,7 +3,7 @@ import { Refusal } from '../domain/errors.ts'
 import type { ChatError } from '../formats/hub.ts'
 import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
-import type { Admission, Ticket } from '../routing/rates.ts'
+import type { Admission, Release, Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
 import { unfitOn } from './admit.ts'
 import { type Address, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
@@ -144,7 +144,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
       await cover(errand, channel, ready)
       await hold.attempt(channel.id, errand.priced.estimate(channel))
       if (hasLeft) {
-        begun.end({ kind: 'client' })
+        void begun.end({ kind: 'client' })
         break
       }
       const sentMs = deps.nowMs()
@@ -191,13 +191,14 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
         }
       }
       note(judged.status === 0 ? judged.message : judged.status)
-      begun.end(judged.health)
+      const release = begun.end(judged.health)
+      if (release) await release
       trace.failures.push(judged)
       if (!judged.isRetryable && !spoken.hasOther(judged, errand, step.sentModel)) break
     }
   } catch (error) {
     // The books could not note the attempt: nobody was asked, and nobody waits any more.
-    begun?.end({ kind: 'client' })
+    await begun?.end({ kind: 'client' })
     early.close()
     throw error
   } finally {
@@ -287,10 +288,10 @@ function begin(errand: Errand, step: Step<RelayChannel>, onFull: (againInS: numb
           ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
           ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
         }),
-      end(outcome: Parameters<Attempt['end']>[0]): void {
+      end(outcome: Parameters<Attempt['end']>[0]): Release {
         if (outcome.kind === 'auth' && address.traded) deps.keys.forget(address.traded.key)
         health.end(outcome)
-        ticket.end(0)
+        return ticket.end(0)
       },
     }
   }

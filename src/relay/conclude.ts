@@ -6,7 +6,7 @@ import { ROLE } from '../domain/role.ts'
 import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../routing/health.ts'
-import type { Ticket } from '../routing/rates.ts'
+import type { Release, Ticket } from '../routing/rates.ts'
 import { rateHeaders } from './admit.ts'
 import { answerRefusal, answerTrouble, commonHeaders } from './answer.ts'
 import type { Answered } from './attempt.ts'
@@ -154,7 +154,7 @@ export async function conclude(errand: Errand, answered: Answered, ticket: Ticke
     case 'left':
       return concludeLeft(errand, answered, ticket)
     default:
-      return concludeFailed(errand, answered)
+      return concludeFailed(errand, answered, ticket)
   }
 }
 
@@ -163,6 +163,13 @@ const countFor = ({ deps, work, priced }: Errand, channel: RelayChannel, output:
   countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens))
 
 type Of<Kind extends Answered['kind']> = Extract<Answered, { kind: Kind }>
+
+/** Gives back the places of the channel, the token and the user; the last byte waits until both are free. */
+function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, tokens: number): Release {
+  const channel = answered.ticket.end(tokens)
+  const caller = ticket.end(tokens)
+  return channel && caller ? Promise.all([channel, caller]).then(() => {}) : (channel ?? caller)
+}
 
 async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
   const { response, work, deps } = errand
@@ -173,8 +180,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
       : { usage: reading.usage, by: undefined }
   const { usage } = counted
   answered.health.end({ kind: 'ok' })
-  answered.ticket.end(totalInput(usage) + totalOutput(usage))
-  ticket.end(totalInput(usage) + totalOutput(usage))
+  const release = endTickets(answered, ticket, totalInput(usage) + totalOutput(usage))
   const written = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
   const body = written?.body ?? work.undress?.(answer.body) ?? answer.body
   const contentType = written?.contentType ?? String(answer.headers['content-type'] ?? 'application/json')
@@ -189,6 +195,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
     upstreamRequestId: idOf(answer.headers),
     ...(reading.made && { made: reading.made }),
   })
+  if (release) await release
   if (response.destroyed) return
   // The head of a stream may be out already, where an answer in one piece is taken for one.
   if (!response.headersSent) {
@@ -270,8 +277,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   const fault = streamFault(delivery, meter)
   const tokens = totalInput(usage) + totalOutput(usage)
   answered.health.end(healthOf(delivery, fault))
-  answered.ticket.end(tokens)
-  ticket.end(tokens)
+  const release = endTickets(answered, ticket, tokens)
   // What did not reach its end is made anew for whoever asks again.
   if (kept && fault === undefined && delivery.ending === 'end')
     await errand.keep?.({
@@ -290,6 +296,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     ...(meter.made && { made: meter.made() }),
     ...(fault === undefined ? {} : { error: fault.message, errorCode: fault.code }),
   })
+  if (release) await release
   if (response.destroyed) return
   if (fault === undefined) {
     for (const bytes of meter.closing(usage)) response.write(bytes)
@@ -369,7 +376,7 @@ async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>, tick
   await settle(errand, { channel, usage, source: 'input_only', countedBy: by, trace })
 }
 
-async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<void> {
+async function concludeFailed(errand: Errand, answered: Of<'failed'>, ticket: Ticket): Promise<void> {
   const { response, requestId, deps } = errand
   const { voice = COMMON_VOICE } = errand.spec
   const { channel, refusal, answer, trace, early } = answered
@@ -380,7 +387,9 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>): Promise<v
   const isFinal = passed !== undefined && passed.status < 500
   await errand.keep?.(isFinal ? keptError(passed) : undefined)
   const errorCode = errorCodeOf(refusal, passed)
+  const release = ticket.end(0)
   await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error, errorCode })
+  if (release) await release
   if (response.destroyed) return
   if (early.isOpen()) {
     response.end(voice.lastEvent(passed ?? troubleOf(refusal), deps.desk.ambience))

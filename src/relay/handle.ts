@@ -72,9 +72,10 @@ async function answerItself(
   const ticket = await admitted.enter(0)
   try {
     const answer = await tell(deps.counter)
+    await ticket.end(0)
     if (!response.destroyed) answerJson(response, 200, commonHeaders(requestId, spec.voice), answer)
   } finally {
-    ticket.end(0)
+    await ticket.end(0)
   }
 }
 
@@ -125,7 +126,9 @@ async function serve(begun: Begun, served: Served): Promise<void> {
       hold.release() // gives back whatever was not settled
     }
   } finally {
-    ticket.end(0) // counts once: an answer has told its tokens already
+    // Counts once: an answer has reported its tokens already. A refusal leaves after it.
+    const release = ticket.end(0)
+    if (release) await release
   }
 }
 

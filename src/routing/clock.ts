@@ -1,3 +1,6 @@
+/** Limits count by it: a correction of the machine's clock neither opens a new minute nor repeats an old one. */
+export const monotonicMs = (): number => performance.now()
+
 /**
  * A clock that never goes back. When the machine's does, time goes on from where it was: neither frozen until the old
  * hour comes again, nor counted twice.

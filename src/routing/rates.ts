@@ -21,11 +21,17 @@ export type SubjectKind = 'token' | 'user' | 'channel'
 /** Somebody whose requests are limited. */
 export type Subject = { readonly kind: SubjectKind; readonly id: number; readonly limits: Limits }
 
+/**
+ * When a place is free again for every worker: nothing to wait for where this process counts alone, or where no limit on
+ * concurrency applies. The last byte of a response waits for it, so that the client's next request finds the place free.
+ */
+export type Release = Promise<void> | undefined
+
 /** A running request: `end` gives its place back, and counts the first time it is called. */
 export type Ticket = {
-  end(realTokens: number): void
+  end(realTokens: number): Release
   /** Nothing more goes out, but its tokens are yet to be counted: the place is free, what it may use is not. */
-  leave(): void
+  leave(): Release
   /** What is left under the limits it runs under. */
   remaining(): Remaining
 }
@@ -177,12 +183,12 @@ export function createRates({
       const used = limited.map(subject => begin(subject, atMs, countedInput))
       let isEnded = false
       let isLeft = false
-      const leave = () => {
+      const leave = (): undefined => {
         if (isLeft) return
         isLeft = true
         for (const meter of used) leaveRequest(meter)
       }
-      const end = (realTokens: number) => {
+      const end = (realTokens: number): undefined => {
         if (isEnded) return
         isEnded = true
         leave()

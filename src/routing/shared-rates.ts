@@ -3,6 +3,7 @@ import {
   isLimited,
   type OwnRates,
   type Rates,
+  type Release,
   type Remaining,
   type Subject,
   type Ticket,
@@ -42,8 +43,9 @@ export function createRateDesk(rates: OwnRates) {
 
 export type SharedRatesDeps = {
   admit(subjects: readonly Subject[], countedInput: number): Promise<Told>
-  leave(id: number): void
-  end(id: number, realTokens: number): void
+  /** Both resolve when the count for all workers has changed. */
+  leave(id: number): Promise<void>
+  end(id: number, realTokens: number): Promise<void>
   nowMs(): number
 }
 
@@ -64,16 +66,20 @@ export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps)
       return told
     }
     let isEnded = false
+    const isCounted = subjects.some(({ limits }) => limits.concurrency !== null)
+    /** A supervisor that is gone counts nothing any more: there is no place to wait for. */
+    const released = (acknowledged: Promise<void>): Release => {
+      const settled = acknowledged.catch(() => {})
+      return isCounted ? settled : undefined
+    }
     return {
       ok: true,
       ticket: {
-        leave() {
-          if (!isEnded) leave(told.id)
-        },
+        leave: () => (isEnded ? undefined : released(leave(told.id))),
         end(realTokens) {
-          if (isEnded) return
+          if (isEnded) return undefined
           isEnded = true
-          end(told.id, realTokens)
+          return released(end(told.id, realTokens))
         },
         remaining: () => told.remaining,
       },

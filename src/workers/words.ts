@@ -36,8 +36,9 @@ export type ToSupervisor = {
   enter(name: string): Promise<void>
   leave(name: string): void
   admit(input: { readonly subjects: readonly unknown[]; readonly countedInput: number }): Promise<unknown>
-  leaveTicket(id: number): void
-  endTicket(input: { readonly id: number; readonly tokens: number }): void
+  /** Acknowledged, because the last byte of a response may wait for the place to be free. */
+  leaveTicket(id: number): Promise<void>
+  endTicket(input: { readonly id: number; readonly tokens: number }): Promise<void>
   /** How many seconds a sign-in has to wait. */
   attempt(input: { readonly account: string; readonly address: string }): Promise<number>
   succeed(input: { readonly account: string; readonly address: string }): void

@@ -3,6 +3,7 @@ import { Refusal } from '../../domain/errors.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import type { Submission, VideoAsk, VideoDialect } from '../../formats/media/video.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../../routing/plan.ts'
+import type { Release } from '../../routing/rates.ts'
 import { sentModel as modelOn } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Errand, Trace } from '../errand.ts'
@@ -173,7 +174,7 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
       last = { channel, failure: judged.failure }
       if (judged.kind === 'refused') break
     } finally {
-      turn.end({ kind: 'client' })
+      await turn.end({ kind: 'client' })
     }
   }
   if (last) return { kind: 'failed', ...last, trace }
@@ -191,11 +192,13 @@ async function takeTurn({ deps }: VideoErrand, step: Step<RelayChannel>, onFull:
     onFull(admission.retryAfterS)
     return undefined
   }
+  let release: Release
   return {
     /** Counts the first time it is called. */
-    end(outcome: Parameters<typeof health.end>[0]): void {
+    end(outcome: Parameters<typeof health.end>[0]): Release {
       health.end(outcome)
-      admission.ticket.end(0)
+      release ??= admission.ticket.end(0)
+      return release
     },
   }
 }

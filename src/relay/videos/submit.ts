@@ -7,6 +7,7 @@ import { factsOf, sizeText } from '../../formats/media/video.ts'
 import { relayError } from '../../http/errors.ts'
 import { newVideoId } from '../../identity/credentials.ts'
 import type { Hold } from '../../ledger/ledger.ts'
+import type { Ticket } from '../../routing/rates.ts'
 import type { VideoRow } from '../../store/schema.ts'
 import {
   aimVideo,
@@ -176,10 +177,10 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     try {
       const row = newRow(given, work, admitted, repeat)
       if (!(await insert(given, row, repeat))) return
-      const begun = { given, work, admitted, route, priced, row, startedMs: nowMs() }
+      const begun = { given, work, admitted, route, priced, row, ticket, startedMs: nowMs() }
       await submitHeld(begun)
     } finally {
-      ticket.end(0)
+      await ticket.end(0)
     }
   }
 
@@ -190,11 +191,12 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     readonly route: VideoErrand['route']
     readonly priced: VideoErrand['priced']
     readonly row: VideoRow
+    readonly ticket: Ticket
     readonly startedMs: number
   }
 
   async function submitHeld(begun: Begun): Promise<void> {
-    const { given, work, admitted, route, priced, startedMs } = begun
+    const { given, work, admitted, route, priced, ticket, startedMs } = begun
     const { request, response, requestId, remix } = given
     let row = begun.row
     let hold: Hold | undefined
@@ -243,6 +245,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
           isFlying = now
         },
       })
+      await ticket.end(0)
       if (submitted.kind === 'accepted') await accept(errand, given, row, submitted)
       else if (submitted.kind === 'doubt') await doubt(errand, given, row, submitted)
       else await fail(errand, given, row, submitted)
