@@ -41,6 +41,7 @@ import { createSharedRates, type Told } from './routing/shared-rates.ts'
 import { NO_KEY, type RoutedKey } from './routing/table.ts'
 import { createBooks } from './store/books.ts'
 import { decideStatus, recordTest } from './store/channel-status.ts'
+import { activateDuePrices } from './store/prices.ts'
 import type { Store } from './store/store.ts'
 import { dropUnsent, endLeases } from './store/videos.ts'
 import type { Peers } from './workers/peers.ts'
@@ -171,7 +172,7 @@ export async function buildRelay({
       keyring,
       digest,
       shippedPrice,
-      now: () => Math.floor(Date.now() / 1000),
+      nowMs: Date.now,
       onUnreadable: (channelId, error) =>
         log.error({ err: error, channel_id: channelId }, 'a key cannot be opened'),
     }),
@@ -332,6 +333,7 @@ export async function buildRelay({
     isLooking = true
     try {
       await takeUntaken()
+      if (slot === 0) await activateDuePrices(db, Math.floor(Date.now() / 1000))
       await catalog.refreshPrices()
     } catch (error) {
       log.error({ err: error }, 'news could not be read; the next second tries again')
@@ -420,6 +422,7 @@ export async function buildRelay({
     },
     async close(): Promise<void> {
       clearInterval(lookTimer)
+      catalog.close()
       clearInterval(recoveryTimer)
       lag.close()
       await videos.close(upstream.close)

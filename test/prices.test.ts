@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { shippedModels } from '../src/providers/prices/shipped.ts'
-import { findPriceInForce, pricesInForce } from '../src/store/prices.ts'
+import { activateDuePrices, findPriceInForce, pricesInForce } from '../src/store/prices.ts'
 import { ENGINES, type Gateway, startGateway } from './support/gateway.ts'
 
 const nowS = () => Math.floor(Date.now() / 1000)
@@ -219,6 +219,32 @@ for (const engine of ENGINES) {
       await make({ model: 'order', input: 3, effective_time: later })
       assert.equal((await findPriceInForce(gateway.db, 'order', later))?.version, 3)
       assert.equal((await pricesInForce(gateway.db, later)).get('order')?.version, 3)
+    })
+
+    it('stay in force when the clock goes back', async () => {
+      const now = nowS()
+      const later = now + HOUR_S
+      await make({ model: 'jump', input: 1 })
+      const earlier = async () => {
+        const found = await findPriceInForce(gateway.db, 'jump', now - HOUR_S)
+        assert.equal((await pricesInForce(gateway.db, now - HOUR_S)).get('jump')?.version, found?.version)
+        return found?.version
+      }
+      assert.equal(await earlier(), 1)
+      await make({ model: 'jump', input: 2, effective_time: later })
+      assert.equal(await earlier(), 1)
+      await activateDuePrices(gateway.db, later)
+      assert.equal(await earlier(), 2, 'its moment had come before the clock went back')
+      await make({ model: 'jump', input: 3 })
+      assert.equal(await earlier(), 3, 'a version that is written now follows all that were in force')
+    })
+
+    it('come into force in the order of their moments, however late that is written down', async () => {
+      const later = nowS() + HOUR_S
+      await make({ model: 'late', input: 1, effective_time: later + 2 })
+      await make({ model: 'late', input: 2, effective_time: later + 1 })
+      await activateDuePrices(gateway.db, later + 10)
+      assert.equal((await findPriceInForce(gateway.db, 'late', 0))?.version, 1)
     })
 
     it('of a moment that has only just passed count from now on', async () => {

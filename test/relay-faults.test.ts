@@ -676,6 +676,17 @@ for (const engine of ENGINES)
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
     })
 
+    it('bills the price that was set, also after the clock went back', async t => {
+      const { model } = await relay.serve('sim-words-4')
+      const { id, key } = await relay.newToken()
+      const realNow = Date.now
+      t.mock.method(Date, 'now', () => realNow() - 3_600_000)
+      // Any change of prices has the relay read all of them anew.
+      await relay.must(relay.api('POST', '/api/price/', { model: 'something-else', input: 1 }))
+      assert.equal((await relay.chat(key, ask(model))).status, 200)
+      assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
+    })
+
     it('knows a price as soon as it is set, however many are set at once', async () => {
       const { key } = await relay.newToken()
       const replies = await Promise.all(

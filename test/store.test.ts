@@ -17,6 +17,7 @@ import { appendAudit, auditAfter, auditFields } from '../src/store/audit.ts'
 import { createBooks } from '../src/store/books.ts'
 import { AUDIT_CHAIN, findChain, STORE_CHAIN, startChain } from '../src/store/chains.ts'
 import { insertLog } from '../src/store/logs.ts'
+import { tokenNames } from '../src/store/migrations/0005-token-names.ts'
 import { boundedCount } from '../src/store/page.ts'
 import type { AuditRow, EntryRow } from '../src/store/schema.ts'
 import {
@@ -169,9 +170,6 @@ for (const engine of ENGINES) {
       const tokenId = await store.db.transaction().execute(trx => makeToken(trx, userId, 'now'))
       await sql`drop table token_names`.execute(store.db)
       await sql`create index logs_token_name on logs (token_name)`.execute(store.db)
-      for (const column of ['number', 'granted'])
-        await sql`alter table leases drop column ${sql.ref(column)}`.execute(store.db)
-      await sql`delete from kysely_migration where name >= '0005-token-names'`.execute(store.db)
       for (const [token_id, token_name] of [
         [tokenId, 'now'],
         [tokenId, 'before'],
@@ -179,7 +177,7 @@ for (const engine of ENGINES) {
         [0, 'playground'],
       ] as const)
         await insertLog(store.db, { created_time: 1, type: 2, user_id: userId, token_id, token_name })
-      await store.migrate()
+      await tokenNames(store.db as never, engine)
       const names = await store.db
         .selectFrom('token_names')
         .select(['token_id', 'name', 'user_id'])

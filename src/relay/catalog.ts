@@ -43,14 +43,22 @@ export type RelayChannel = RoutedChannel & {
 /** What counts for a request's price: the version it is billed at, and which one that is. */
 export type CatalogPrice = { readonly price: Price; readonly model: string; readonly version: string }
 
+type PriceVersion = { readonly version: number; readonly price: Price }
+
+/** The administrators' prices: those in force by model, and those whose moment comes soon, in order. */
+export type PriceBook = {
+  readonly inForce: ReadonlyMap<string, PriceVersion>
+  readonly upcoming: readonly (PriceVersion & { readonly model: string; readonly effectiveTime: number })[]
+}
+
 export type CatalogSource = {
   channels(): Promise<RelayChannel[]>
   /** Those of these ids that still exist. */
   channelsOf(ids: readonly number[]): Promise<RelayChannel[]>
   aliases(): Promise<RoutedAlias[]>
-  /** The administrators' prices, by model. */
-  prices(): Promise<ReadonlyMap<string, { readonly version: number; readonly price: Price }>>
+  prices(): Promise<PriceBook>
   settings(): Promise<Settings>
+  nowMs(): number
   shippedPrice(model: string): Price | undefined
 }
 
@@ -58,7 +66,8 @@ export type CatalogSource = {
 export async function openCatalog(source: CatalogSource) {
   let channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
   let aliases = await source.aliases()
-  let prices = await source.prices()
+  const prices = createPriceTable(source.nowMs)
+  prices.load(await source.prices())
   let settings = await source.settings()
   let table: Table<RelayChannel> = createTable([...channels.values()], aliases)
 
@@ -80,7 +89,7 @@ export async function openCatalog(source: CatalogSource) {
     /** The first of these names that has a price. */
     priceOf(names: readonly string[]): CatalogPrice | undefined {
       for (const model of names) {
-        const set = prices.get(model)
+        const set = prices.inForce().get(model)
         if (set) return { price: set.price, model, version: `admin:${set.version}` }
         const shipped = source.shippedPrice(model)
         if (shipped) return { price: shipped, model, version: 'shipped' }
@@ -111,13 +120,37 @@ export async function openCatalog(source: CatalogSource) {
       }),
     refreshPrices: (): Promise<void> =>
       inTurn(async () => {
-        prices = await source.prices()
+        prices.load(await source.prices())
       }),
     refreshSettings: (): Promise<void> =>
       inTurn(async () => {
         settings = await source.settings()
       }),
+    close: prices.close,
   }
+}
+
+/** The prices in force. A version whose moment comes takes over by itself, without another look at the store. */
+function createPriceTable(nowMs: () => number) {
+  let inForce: PriceBook['inForce'] = new Map()
+  let timer: NodeJS.Timeout | undefined
+
+  function load(book: PriceBook): void {
+    clearTimeout(timer)
+    const isDue = ({ effectiveTime }: { effectiveTime: number }) => effectiveTime * 1000 <= nowMs()
+    const due = book.upcoming.filter(isDue)
+    const upcoming = book.upcoming.filter(version => !isDue(version))
+    inForce =
+      due.length === 0
+        ? book.inForce
+        : new Map([...book.inForce, ...due.map(version => [version.model, version] as const)])
+    const [next] = upcoming
+    if (next === undefined) return
+    timer = setTimeout(() => load({ inForce, upcoming }), next.effectiveTime * 1000 - nowMs())
+    timer.unref()
+  }
+
+  return { inForce: () => inForce, load, close: () => clearTimeout(timer) }
 }
 
 /** Whether two readings of a channel are asked in the same place and manner; keys and shares aside. */

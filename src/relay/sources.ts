@@ -9,7 +9,7 @@ import type { Keyring } from '../identity/keyring.ts'
 import { providerOf, speakingOnly } from '../providers/index.ts'
 import type { RoutedKey } from '../routing/table.ts'
 import { listEnabledAliases } from '../store/aliases.ts'
-import { pricesInForce } from '../store/prices.ts'
+import { pricesInForce, upcomingPrices } from '../store/prices.ts'
 import { listRelayChannels } from '../store/relay-channels.ts'
 import type { ChannelKeyRow, ChannelRow } from '../store/schema.ts'
 import { readSettings } from '../store/settings.ts'
@@ -21,6 +21,9 @@ import type { Caller } from './directory.ts'
 import { readHeaderOverride } from './header-override.ts'
 import { personOf } from './playground.ts'
 import type { Timeouts } from './upstream.ts'
+
+/** Versions that come into force so soon are kept ready; the store is looked at every second. */
+const UPCOMING_S = 10
 
 const NO_LIMITS = limitsTold('{}')
 
@@ -50,7 +53,7 @@ type Deps = {
   readonly keyring: Keyring
   readonly digest: Digest
   readonly shippedPrice: (model: string) => Price | undefined
-  now(): number
+  nowMs(): number
   /** A key that no secret opens any more is left out; the channel's others serve on. */
   onUnreadable(channelId: number, error: Error): void
 }
@@ -102,7 +105,7 @@ export const findCaller =
   }
 
 /** What the catalog is loaded from. */
-export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadable }: Deps): CatalogSource {
+export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnreadable }: Deps): CatalogSource {
   function readKeys(channelId: number, rows: readonly ChannelKeyRow[]): RoutedKey[] {
     return rows.flatMap(({ id, position, sealed, status }) => {
       try {
@@ -171,7 +174,15 @@ export function createCatalogSource({ db, keyring, shippedPrice, now, onUnreadab
         channelIds,
         status: 1,
       })),
-    prices: () => pricesInForce(db, now()),
+    async prices() {
+      const atS = Math.floor(nowMs() / 1000)
+      const [inForce, upcoming] = await Promise.all([
+        pricesInForce(db, atS),
+        upcomingPrices(db, atS, atS + UPCOMING_S),
+      ])
+      return { inForce, upcoming }
+    },
+    nowMs,
     settings: () => readSettings(db),
     shippedPrice,
   }

@@ -1,9 +1,10 @@
+import { type Expression, type ExpressionBuilder, expressionBuilder, sql } from 'kysely'
 import type { Price } from '../domain/price.ts'
 import { fold } from '../domain/text.ts'
 import { AUDIT_CHAIN } from './chains.ts'
 import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from './page.ts'
-import type { PriceRow } from './schema.ts'
-import type { Db, Trx } from './store.ts'
+import type { Database, PriceRow } from './schema.ts'
+import { type Db, type Trx, transact } from './store.ts'
 
 /** A version of a model's price, with the name of whoever set it. */
 export type PriceVersion = PriceRow & { readonly author_name: string | null }
@@ -19,8 +20,33 @@ const withAuthor = (db: Db) =>
     .select('users.username as author_name')
 
 /**
- * The version in force of every model that has one: among those that count at `now` and were not ended, the one that
- * counts since the latest moment; of several since the same moment, the last one made.
+ * The id of a model's version in force: the one that came into force last, of those that have not ended. A version whose
+ * moment has come at `now` counts before its activation is written down; a version that is activated counts whatever
+ * `now` is.
+ */
+const idInForce = (
+  row: ExpressionBuilder<Database, never>,
+  model: Expression<string | null>,
+  now: number,
+) => {
+  const versions = row
+    .selectFrom('prices')
+    .select('prices.id')
+    .where('prices.model', '=', model as Expression<string>)
+    .where('prices.ended_time', 'is', null)
+    .limit(1)
+  return row.fn.coalesce(
+    versions
+      .where('prices.activation', 'is', null)
+      .where('prices.effective_time', '<=', now)
+      .orderBy('prices.effective_time', 'desc')
+      .orderBy('prices.version', 'desc'),
+    versions.where('prices.activation', 'is not', null).orderBy('prices.activation', 'desc'),
+  )
+}
+
+/**
+ * The version in force of every model that has one.
  * A model may have thousands of versions, so an index is walked from each model to the next and not row by row.
  */
 const inForce = (db: Db, now: number) => {
@@ -45,18 +71,7 @@ const inForce = (db: Db, now: number) => {
         ),
     )
     .selectFrom('names')
-    .select(row =>
-      row
-        .selectFrom('prices')
-        .select('prices.id')
-        .whereRef('prices.model', '=', 'names.model')
-        .where('prices.ended_time', 'is', null)
-        .where('prices.effective_time', '<=', now)
-        .orderBy('prices.effective_time', 'desc')
-        .orderBy('prices.version', 'desc')
-        .limit(1)
-        .as('id'),
-    )
+    .select(row => idInForce(expressionBuilder<Database>(), row.ref('names.model'), now).as('id'))
   return db.selectFrom(current.as('current')).innerJoin('prices', 'prices.id', 'current.id')
 }
 
@@ -74,14 +89,59 @@ export async function pricesInForce(db: Db, now: number): Promise<Map<string, Pr
   return new Map(rows.map(row => [row.model, readStored(row)]))
 }
 
+/** A version whose moment is yet to come. */
+export type UpcomingPrice = PriceInForce & { readonly model: string; readonly effectiveTime: number }
+
+/** Versions that come into force after `now` and up to `until`, in that order. */
+export async function upcomingPrices(db: Db, now: number, until: number): Promise<UpcomingPrice[]> {
+  const rows = await pending(db)
+    .select(['model', 'id', 'version', 'price', 'effective_time'])
+    .where('effective_time', '>', now)
+    .where('effective_time', '<=', until)
+    .execute()
+  return rows.map(row => ({ ...readStored(row), model: row.model, effectiveTime: row.effective_time }))
+}
+
+const pending = (db: Db) =>
+  db
+    .selectFrom('prices')
+    .where('ended_time', 'is', null)
+    .where('activation', 'is', null)
+    .orderBy('effective_time')
+    .orderBy('id')
+
+/** Writes down which versions have come into force. They stay so, also when the clock goes back. */
+export async function activateDuePrices(db: Db, now: number): Promise<void> {
+  const due = await pending(db).select('id').where('effective_time', '<=', now).limit(1).execute()
+  if (due.length > 0)
+    await transact(db, async trx => {
+      await lockPrices(trx)
+      await activateDue(trx, now)
+    })
+}
+
+async function activateDue(trx: Trx, now: number): Promise<void> {
+  const due = await pending(trx).select(['id', 'model']).where('effective_time', '<=', now).execute()
+  for (const { id, model } of due)
+    await trx
+      .updateTable('prices')
+      .set({ activation: await nextActivation(trx, model) })
+      .where('id', '=', id)
+      .execute()
+}
+
+async function nextActivation(trx: Trx, model: string): Promise<number> {
+  const last = await trx
+    .selectFrom('prices')
+    .select(({ fn }) => fn.max('activation').as('activation'))
+    .where('model', '=', model)
+    .executeTakeFirst()
+  return Number(last?.activation ?? 0) + 1
+}
+
 export const findPriceInForce = (db: Db, model: string, now: number): Promise<PriceVersion | undefined> =>
   withAuthor(db)
-    .where('prices.model', '=', model)
-    .where('prices.ended_time', 'is', null)
-    .where('prices.effective_time', '<=', now)
-    .orderBy('prices.effective_time', 'desc')
-    .orderBy('prices.version', 'desc')
-    .limit(1)
+    .where('prices.id', '=', idInForce(expressionBuilder<Database>(), sql.val(model), now))
     .executeTakeFirst()
 
 export const findPrice = (db: Db, id: number): Promise<PriceVersion | undefined> =>
@@ -156,15 +216,23 @@ export type NewPrice = {
 }
 
 /**
- * Versions count up for ever, over ended ones too. One writer at a time: it takes the head of the audit chain, which
- * the same transaction needs at its end anyway, so that nobody else takes the same number.
+ * One writer at a time: it takes the head of the audit chain, which a change of prices needs at its end anyway, so that
+ * versions and activations are numbered once.
  */
-export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice): Promise<number> {
+async function lockPrices(trx: Trx): Promise<void> {
   await trx
     .updateTable('chains')
     .set(row => ({ seq: row.ref('seq') }))
     .where('name', '=', AUDIT_CHAIN)
     .execute()
+}
+
+/** Versions count up for ever, over ended ones too. A version without a future moment is in force from here on. */
+export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice): Promise<number> {
+  await lockPrices(trx)
+  // Versions whose moment has come were in force before this one.
+  await activateDue(trx, given.time)
+  const isInForce = given.effectiveTime <= given.time
   const last = await trx
     .selectFrom('prices')
     .select('version')
@@ -183,6 +251,7 @@ export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice
       created_time: given.time,
       author_id: given.authorId,
       ended_time: null,
+      activation: isInForce ? await nextActivation(trx, model) : null,
     })
     .returning('id')
     .executeTakeFirstOrThrow()

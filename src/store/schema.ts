@@ -202,7 +202,7 @@ type AliasesTable = {
 
 type SettingsTable = { key: string; value: string; updated_time: number; author_id: number }
 
-/** Versions of a model's price as set by administrators; a row is never changed but for its end. */
+/** Versions of a model's price as set by administrators; a row is never changed but for its activation and its end. */
 type PricesTable = {
   id: Generated<number>
   model: string
@@ -215,6 +215,8 @@ type PricesTable = {
   created_time: number
   author_id: number
   ended_time: number | null
+  /** The order in which the model's versions came into force; null before that. The clock has no say in it afterwards. */
+  activation: number | null
 }
 
 /** What users read as their log: top-ups now, requests once the relay writes them. */

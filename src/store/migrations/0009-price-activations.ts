@@ -1,0 +1,33 @@
+import { type ColumnDataType, type Kysely, sql } from 'kysely'
+import type { Engine } from '../schema.ts'
+
+/**
+ * The order in which a model's versions came into force is written down, so that a clock that goes back does not change
+ * what a request costs.
+ */
+export async function priceActivations(db: Kysely<unknown>, engine: Engine): Promise<void> {
+  const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
+  await db.schema.alterTable('prices').addColumn('activation', whole).execute()
+  const now = Math.floor(Date.now() / 1000)
+  await sql`update prices set activation = (
+      select count(*) from prices as earlier
+      where earlier.model = prices.model
+        and (earlier.effective_time < prices.effective_time
+          or (earlier.effective_time = prices.effective_time and earlier.version <= prices.version))
+    )
+    where effective_time <= ${now} or effective_time <= created_time`.execute(db)
+  await db.schema.dropIndex('prices_live').execute()
+  // Which of a model's versions is in force, found without touching the ended ones.
+  await db.schema
+    .createIndex('prices_live')
+    .on('prices')
+    .columns(['model', 'activation', 'effective_time', 'version'])
+    .where(sql.ref('ended_time'), 'is', null)
+    .execute()
+  await db.schema
+    .createIndex('prices_pending')
+    .on('prices')
+    .columns(['effective_time', 'id'])
+    .where(sql`ended_time is null and activation is null` as never)
+    .execute()
+}
