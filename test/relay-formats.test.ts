@@ -169,7 +169,7 @@ describe('chats in every format before every family', () => {
             const { api, model, id } = await sit(name, family, sent)
             await assert.rejects(api.stream({ model, text: 'x' }), words)
             const row = await relay.rowOf(id)
-            assert.equal(row.type, 5)
+            assert.equal(row.type, 2)
             assert.ok(row.cost > 0)
           }
         })

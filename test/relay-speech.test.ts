@@ -233,7 +233,7 @@ for (const engine of ENGINES) {
       await assert.rejects(say(key, { model }))
       const row = await media.rowOf(id)
       assert.equal(row.cost, 5 * CHARACTER_NANOS)
-      assert.equal(row.type, 5)
+      assert.equal(row.type, 2)
     })
 
     it('stops the provider when the client leaves in the middle, and what was asked is paid', async () => {

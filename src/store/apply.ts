@@ -1,6 +1,6 @@
 import { link } from '../domain/chain.ts'
 import { LOG_TYPE } from '../domain/log.ts'
-import type { Settled } from '../domain/settled.ts'
+import type { Settled, UsageLog } from '../domain/settled.ts'
 import { entryFields } from './entry.ts'
 import { UNITS } from './fold-units.ts'
 import type { AccountKind, EntryRow } from './schema.ts'
@@ -264,9 +264,12 @@ const LOG_COLUMNS = [
   text('other'),
 ]
 
+/** A failure that cost something is a row like every other that was paid; its failure is in `other` (contract 4, money). */
+const isFreeFailure = ({ isError }: UsageLog, cost: number) => isError && cost === 0
+
 const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: Settled): Value[] => [
   Math.floor(timeMs / 1000),
-  log.isError ? LOG_TYPE.error : LOG_TYPE.consume,
+  isFreeFailure(log, cost) ? LOG_TYPE.error : LOG_TYPE.consume,
   userId,
   tokenId,
   log.tokenName,
@@ -301,7 +304,7 @@ function addRollups(settled: readonly Settled[]): Change {
   const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
   for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
     const bucket = Math.floor(timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
-    const added = [1, log.isError ? 1 : 0, log.promptTokens, log.completionTokens, cost]
+    const added = [1, isFreeFailure(log, cost) ? 1 : 0, log.promptTokens, log.completionTokens, cost]
     const name = `${bucket}\n${userId}\n${tokenId}\n${channelId}\n${log.model}`
     const sum = sums.get(name)
     if (sum)

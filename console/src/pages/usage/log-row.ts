@@ -13,6 +13,7 @@ export type Other = {
   readonly price?: string
   readonly priced_as?: string
   readonly unpriced?: boolean
+  readonly error_code?: string
   readonly upstream_model_name?: string
   readonly cache_tokens?: number
   readonly cache_write_tokens?: number
@@ -29,5 +30,7 @@ export function otherOf({ other }: Pick<LogRow, 'other'>): Other {
   }
 }
 
-export const isFailed = ({ type }: LogRow) => type === ROW.error
+/** A failure that cost something is a row of type 2, like every other that was paid. */
+export const isFailed = (row: LogRow) =>
+  row.type === ROW.error || (row.type === ROW.request && otherOf(row).error_code !== undefined)
 export const isRequest = ({ type }: LogRow) => type === ROW.request || type === ROW.error
