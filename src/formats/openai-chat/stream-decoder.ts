@@ -1,8 +1,7 @@
-import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { chatError } from '../error.ts'
 import { compact, extrasOf } from '../fields.ts'
-import type { StreamDecoderOptions } from '../format.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
 import type { ChatEvent, MediaPart, ToolCallPart } from '../hub.ts'
 import { usageIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
@@ -30,7 +29,7 @@ type ChoiceState = {
   isFinished: boolean
 }
 
-export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { ambience, usage, choices: wanted = 1 } = options
   const choices = new Map<number, ChoiceState>()
   let isStarted = false
