@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import Anthropic from '@anthropic-ai/sdk'
 import { eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import { fittedNames, restoringNames, withFittedNames } from '../src/formats/fitted-names.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
-import type { ChatAnswer, ChatRequest, Part } from '../src/formats/hub.ts'
+import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../src/formats/hub.ts'
 import { FORMATS } from '../src/formats/index.ts'
 import { createEventMeter } from '../src/formats/meter.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
@@ -988,6 +989,80 @@ describe('a tool that takes free text', () => {
         ])
       }
     }
+  })
+})
+
+describe('the arguments of a call in a stream of messages', () => {
+  const called = (pieces: readonly string[], isCustom: boolean): readonly ChatEvent[] => [
+    {
+      type: 'open',
+      choice: 0,
+      part: 0,
+      content: { type: 'toolCall', id: 'c', name: 'patch', arguments: '', ...(isCustom && { isCustom }) },
+    },
+    ...pieces.map(text => ({ type: 'delta', choice: 0, part: 0, text }) as const),
+    { type: 'close', choice: 0, part: 0 },
+    { type: 'finish', choice: 0, stop: { reason: 'tools' } },
+    { type: 'end' },
+  ]
+
+  /** What the vendor's SDK makes of the input of the one call. */
+  async function inputOf(events: readonly ChatEvent[]): Promise<unknown> {
+    const encoder = anthropic.createStreamEncoder({ ambience })
+    const bytes = Buffer.concat(events.flatMap(event => encoder.push(event)))
+    const fetch = async () =>
+      new Response(bytes as never, { headers: { 'content-type': 'text/event-stream' } })
+    const client = new Anthropic({ apiKey: 'x', maxRetries: 0, fetch })
+    const message = await client.messages.stream({ model: 'x', max_tokens: 1, messages: [] }).finalMessage()
+    const [block] = message.content
+    return block?.type === 'tool_use' && block.input
+  }
+
+  const TEXTS = ['*** Begin Patch\n+"a"\\\n', '', ' ', '{"not": json', '\u0000\ud83d\ude00 é', '[1]', '{}']
+
+  it('are one object for free text, however it is cut', async () => {
+    for (const text of TEXTS)
+      for (const size of [1, 3, 100]) {
+        const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
+          text.slice(at * size, (at + 1) * size),
+        )
+        assert.deepEqual(await inputOf(called(pieces, true)), { input: text })
+      }
+  })
+
+  it('are one object for whatever a model wrote that does not begin like one, as in a whole answer', async () => {
+    for (const [pieces, input] of [
+      [['call it ', '"so"'], { arguments: 'call it "so"' }],
+      [['["a"', ']'], { arguments: '["a"]' }],
+      [[' ', '"x"'], { arguments: ' "x"' }],
+      [[' ', '{"a"', ':1}'], { a: 1 }],
+      [[' '], {}],
+      [[], {}],
+    ] as const) {
+      assert.deepEqual(await inputOf(called(pieces, false)), input)
+      const part = { type: 'toolCall', id: 'c', name: 'patch', arguments: pieces.join('') } as const
+      const answer = { id: 'a', model: 'm', choices: [{ parts: [part], stop: { reason: 'tools' } }] } as const
+      const { content } = anthropic.encodeAnswer(answer, { ambience }) as { content: { input: unknown }[] }
+      assert.deepEqual(content[0]?.input, input)
+    }
+  })
+
+  it('of a custom tool call that Responses streams reach the SDK as its free text', async () => {
+    const item = { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c', name: 'patch', input: '' }
+    const at = { output_index: 0, item_id: 'ctc_1' }
+    const stream = [
+      { type: 'response.created', response: { id: 'resp_1', model: 'm' } },
+      { type: 'response.output_item.added', ...at, item },
+      { type: 'response.custom_tool_call_input.delta', ...at, delta: 'say "hi"' },
+      { type: 'response.custom_tool_call_input.delta', ...at, delta: '\nand go' },
+      { type: 'response.custom_tool_call_input.done', ...at, input: 'say "hi"\nand go' },
+      { type: 'response.output_item.done', ...at, item: { ...item, input: 'say "hi"\nand go' } },
+      { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: [] } },
+    ]
+    const decoder = responses.createStreamDecoder({ ambience })
+    const bytes = stream.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+    const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
+    assert.deepEqual(await inputOf(events), { input: 'say "hi"\nand go' })
   })
 })
 

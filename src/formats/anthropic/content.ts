@@ -1,4 +1,4 @@
-import { parseArguments } from '../arguments.ts'
+import { FREE_TEXT, parseArguments } from '../arguments.ts'
 import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type {
@@ -263,7 +263,7 @@ export function encodeCall(part: ToolCallPart, lost: (field: string, message: st
     type: 'tool_use',
     id: fitId(id, ID_RULE),
     name,
-    input: isCustom ? { input: text } : parseArguments(text, lost),
+    input: isCustom ? { [FREE_TEXT]: text } : parseArguments(text, lost),
     ...cacheControl(cache),
   }
 }

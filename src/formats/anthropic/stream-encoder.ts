@@ -1,5 +1,6 @@
 import { EMPTY, type Usage } from '../../domain/usage.ts'
 import type { Stage } from '../../wire/stage.ts'
+import { type ArgumentsWriter, createArgumentsWriter } from '../arguments.ts'
 import { ownExtras } from '../fields.ts'
 import type { AnswerOptions } from '../format.ts'
 import type { ChatEvent, Delta, Extras, Part, Stop, ToolCallPart } from '../hub.ts'
@@ -13,7 +14,7 @@ import { encodeStop } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
 /** `index` is given with the first block written: a thought may turn out to have none, or to be redacted. */
-type OpenPart = { readonly content: Part; index: number | undefined }
+type OpenPart = { readonly content: Part; index: number | undefined; readonly input?: ArgumentsWriter }
 
 type Start = { readonly id: string; readonly model: string; readonly extras?: Extras }
 
@@ -89,7 +90,9 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
   }
 
   function open(number: number, content: Part): readonly Buffer[] {
-    const part: OpenPart = { content, index: undefined }
+    const isCall = content.type === 'toolCall'
+    const input = isCall ? { input: createArgumentsWriter(content.isCustom === true) } : {}
+    const part: OpenPart = { content, index: undefined, ...input }
     parts.set(number, part)
     switch (content.type) {
       case 'text':
@@ -137,8 +140,8 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     if (part.content.type === 'reasoning') return think(part, change)
     if (part.index === undefined) return []
     const { index } = part
-    if (part.content.type === 'toolCall') {
-      return text === undefined ? [] : [delta(index, { type: 'input_json_delta', partial_json: text })]
+    if (part.input !== undefined) {
+      return text === undefined ? [] : inputDelta(index, part.input.push(text))
     }
     return [
       ...(text === undefined ? [] : [delta(index, { type: 'text_delta', text })]),
@@ -172,6 +175,12 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
   function close(number: number): readonly Buffer[] {
     const part = parts.get(number)
     parts.delete(number)
-    return part?.index === undefined ? [] : [named('content_block_stop', { index: part.index })]
+    if (part?.index === undefined) return []
+    const { index, input } = part
+    const rest = input === undefined ? [] : inputDelta(index, input.end())
+    return [...rest, named('content_block_stop', { index })]
   }
 }
+
+const inputDelta = (index: number, partial_json: string): readonly Buffer[] =>
+  partial_json === '' ? [] : [delta(index, { type: 'input_json_delta', partial_json })]

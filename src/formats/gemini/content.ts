@@ -1,4 +1,4 @@
-import { parseArguments } from '../arguments.ts'
+import { FREE_TEXT, parseArguments } from '../arguments.ts'
 import { compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type { MediaPart, MediaSource, Part, ReasoningPart, Signature, ToolCallPart } from '../hub.ts'
 import { mediaText } from '../media.ts'
@@ -281,7 +281,7 @@ export function answerParts(part: Part): readonly JsonObject[] {
 }
 
 const argumentsOf = ({ arguments: text, isCustom }: ToolCallPart): JsonObject =>
-  isCustom ? { input: text } : parseArguments(text, () => {})
+  isCustom ? { [FREE_TEXT]: text } : parseArguments(text, () => {})
 
 function answerMedium(part: MediaPart, own: JsonObject): JsonObject {
   const { source, mediaType, kind } = part
