@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
+import { GoogleGenAI } from '@google/genai'
+import OpenAI from 'openai'
 import { eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import { fittedNames, restoringNames, withFittedNames } from '../src/formats/fitted-names.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
+import { gemini } from '../src/formats/gemini/format.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../src/formats/hub.ts'
 import { FORMATS } from '../src/formats/index.ts'
 import { createEventMeter } from '../src/formats/meter.ts'
@@ -816,6 +819,32 @@ const TURNS = {
   }),
 } as const
 
+const answering = (bytes: Buffer) => async () =>
+  new Response(bytes as never, { headers: { 'content-type': 'text/event-stream' } })
+
+/** Whole answers as the vendors' SDKs put them together from streams. */
+const GATHER = {
+  'openai-chat': (bytes: Buffer) =>
+    new OpenAI({ apiKey: 'x', maxRetries: 0, fetch: answering(bytes) }).chat.completions
+      .stream({ model: 'x', messages: [] })
+      .finalChatCompletion(),
+  anthropic: (bytes: Buffer) =>
+    new Anthropic({ apiKey: 'x', maxRetries: 0, fetch: answering(bytes) }).messages
+      .stream({ model: 'x', max_tokens: 1, messages: [] })
+      .finalMessage(),
+  responses: (bytes: Buffer) =>
+    new OpenAI({ apiKey: 'x', maxRetries: 0, fetch: answering(bytes) }).responses
+      .stream({ model: 'x', input: '' })
+      .finalResponse(),
+  async gemini(bytes: Buffer) {
+    const { models } = new GoogleGenAI({ apiKey: 'x', httpOptions: { fetch: answering(bytes) } })
+    const parts: object[] = []
+    for await (const { candidates } of await models.generateContentStream({ model: 'x', contents: 'x' }))
+      parts.push(...(candidates?.[0]?.content?.parts ?? []))
+    return { candidates: [{ content: { role: 'model', parts } }] }
+  },
+} as const satisfies Record<string, (bytes: Buffer) => Promise<object>>
+
 describe('what a vendor has signed', () => {
   const parts = (...thoughts: readonly Part[]): ChatAnswer => ({
     id: 'a',
@@ -887,6 +916,93 @@ describe('what a vendor has signed', () => {
       })
     }
   }
+
+  describe('of a text', () => {
+    const parts = [{ text: 'Hm', thought: true }, { text: 'It is ' }, { text: 'sunny.' }]
+    const chunk = (part: object, more: object = {}) => ({
+      candidates: [{ index: 0, content: { role: 'model', parts: [part] }, ...more }],
+      modelVersion: 'gemini-3-pro-preview',
+    })
+    const stopped = { finishReason: 'STOP' }
+    const wholes = {
+      'with its words': [parts[0], { text: 'It is sunny.', thoughtSignature: 'c2ln' }],
+      'after its words': [...parts, { text: '', thoughtSignature: 'c2ln' }],
+    }
+    const streams = {
+      'with its last words': [
+        ...parts.slice(0, 2).map(part => chunk(part)),
+        chunk({ ...parts[2], thoughtSignature: 'c2ln' }, stopped),
+      ],
+      'in an empty text after it': [
+        ...parts.map(part => chunk(part)),
+        chunk({ text: '', thoughtSignature: 'c2ln' }, stopped),
+      ],
+      'in a part of its own': [
+        ...parts.map(part => chunk(part)),
+        chunk({ thoughtSignature: 'c2ln' }, stopped),
+      ],
+    }
+
+    /** What goes back to Gemini of the answer that a client got, when it goes on. */
+    function sentBack(format: Format, written: object) {
+      const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written), { model: 'm' })
+      assert.ok('request' in read, JSON.stringify(read))
+      const { contents } = gemini.encodeRequest({ ...read.request, model: 'gemini-3-pro-preview' }).body as {
+        contents: { role: string; parts: { text?: string; thoughtSignature?: string }[] }[]
+      }
+      const said = contents.find(({ role }) => role === 'model')?.parts ?? []
+      return {
+        text: said.map(({ text = '' }) => text).join(''),
+        signatures: said.flatMap(({ thoughtSignature }) => thoughtSignature ?? []),
+      }
+    }
+
+    function assertSentBack(format: Format, written: object): void {
+      const { text, signatures } = sentBack(format, written)
+      assert.match(text, /It is sunny\.$/)
+      assert.deepEqual(signatures, ['c2ln'])
+    }
+
+    for (const format of FORMATS) {
+      for (const [place, given] of Object.entries(wholes))
+        it(`comes back through a client of ${format.name}, whole, ${place}`, () => {
+          const answer = gemini.decodeAnswer(
+            { candidates: [{ content: { role: 'model', parts: given }, ...stopped }] },
+            { ambience },
+          )
+          assert.ok(!('error' in answer))
+          assertSentBack(format, format.encodeAnswer(answer, { ambience }))
+        })
+
+      for (const [place, chunks] of Object.entries(streams))
+        it(`comes back through a client of ${format.name} that gathers a stream, ${place}`, async () => {
+          const decoder = gemini.createStreamDecoder({ ambience })
+          const encoder = format.createStreamEncoder({ ambience })
+          const bytes = chunks.map(each => `data: ${JSON.stringify(each)}\n\n`).join('')
+          const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
+          const stream = Buffer.concat(events.flatMap(event => encoder.push(event)))
+          assertSentBack(format, await GATHER[format.name as keyof typeof GATHER](stream))
+        })
+    }
+
+    it('is left out with a warning where the conversation goes on with another vendor', () => {
+      const signature = { format: 'gemini', value: 'c2ln' }
+      const request: ChatRequest = {
+        model: 'm',
+        stream: false,
+        messages: [
+          { role: 'user', content: [{ type: 'text', text: 'x' }] },
+          { role: 'assistant', content: [{ type: 'text', text: 'y', signature }] },
+          { role: 'user', content: [{ type: 'text', text: 'z' }] },
+        ],
+      }
+      for (const format of [openaiChat, anthropic, responses]) {
+        const { body, warnings } = format.encodeRequest(request)
+        assert.doesNotMatch(JSON.stringify(body), /c2ln/)
+        assert.equal(warnings.length, 1)
+      }
+    })
+  })
 
   it('is noticed in a body that would otherwise pass as it is, and left out of it', () => {
     const thought: Part = { type: 'reasoning', text: 'Hm', signature: { format: 'gemini', value: 'proof' } }
@@ -1010,11 +1126,7 @@ describe('the arguments of a call in a stream of messages', () => {
   async function inputOf(events: readonly ChatEvent[]): Promise<unknown> {
     const encoder = anthropic.createStreamEncoder({ ambience })
     const bytes = Buffer.concat(events.flatMap(event => encoder.push(event)))
-    const fetch = async () =>
-      new Response(bytes as never, { headers: { 'content-type': 'text/event-stream' } })
-    const client = new Anthropic({ apiKey: 'x', maxRetries: 0, fetch })
-    const message = await client.messages.stream({ model: 'x', max_tokens: 1, messages: [] }).finalMessage()
-    const [block] = message.content
+    const [block] = (await GATHER.anthropic(bytes)).content
     return block?.type === 'tool_use' && block.input
   }
 

@@ -16,11 +16,12 @@ import { mediaText } from '../media.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { plainOrList } from '../plain-text.ts'
 import {
+  attachSignatures,
   nativeSignature,
   packCallSignature,
   packProof,
   packSignature,
-  signCalls,
+  textSignatureThought,
   unpackProof,
   unpackSignature,
 } from '../signature.ts'
@@ -36,7 +37,7 @@ export function decodeBlocks(holder: Fields, name = 'content'): readonly Part[] 
   if (!Array.isArray(content)) {
     return holder.isStrict ? holder.refuse(name, 'must be a text or a list of blocks') : []
   }
-  return signCalls(holder.each(name).map(decodeBlock))
+  return attachSignatures(holder.each(name).map(decodeBlock))
 }
 
 const CLIENT_BLOCKS = new Set(['image', 'document', 'tool_result'])
@@ -325,6 +326,7 @@ export function answerBlocks(part: Part): readonly JsonObject[] {
           text: part.text,
           ...(part.citations && { citations: part.citations.map(encodeCitation) }),
         },
+        ...(part.signature ? answerThought(textSignatureThought(part.signature)) : []),
       ]
     case 'refusal':
       return [{ type: 'text', text: part.text }]

@@ -4,7 +4,7 @@ import { compact, extrasOf, lenientFields } from '../fields.ts'
 import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
 import type { ChatEvent, Signature, Stop, ToolCallPart } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
-import { callSignatureOf, isCallSignature, unpackProof } from '../signature.ts'
+import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { decodeBlock, decodeCitation, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
@@ -170,8 +170,12 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
 
   function sign(index: number, text: string, emit: Emit): void {
     const proof = unpackProof(FORMAT, text, 'signature')
+    const ofText = signatureOfText(proof)
     if (proof.signature !== undefined && isCallSignature(proof.signature)) {
       pending = callSignatureOf(proof.signature)
+    } else if (ofText !== undefined) {
+      // The block of the text is over by now.
+      assembler(emit).whole({ type: 'text', text: '', signature: ofText })
     } else assembler(emit).add(think(index, '', emit), proof)
   }
 

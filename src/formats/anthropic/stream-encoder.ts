@@ -3,9 +3,9 @@ import type { Stage } from '../../wire/stage.ts'
 import { type ArgumentsWriter, createArgumentsWriter } from '../arguments.ts'
 import { ownExtras } from '../fields.ts'
 import type { AnswerOptions } from '../format.ts'
-import type { ChatEvent, Delta, Extras, Part, Stop, ToolCallPart } from '../hub.ts'
+import type { ChatEvent, Delta, Extras, Part, Signature, Stop } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { packCallSignature, packProof, packSignature } from '../signature.ts'
+import { packCallSignature, packProof, packSignature, textSignatureThought } from '../signature.ts'
 import { createEncoder, sseEvent } from '../stream.ts'
 import { messageId, toldModel } from './answer.ts'
 import { answerBlocks, encodeCall, encodeCitation, FORMAT } from './content.ts'
@@ -14,7 +14,13 @@ import { encodeStop } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
 /** `index` is given with the first block written: a thought may turn out to have none, or to be redacted. */
-type OpenPart = { readonly content: Part; index: number | undefined; readonly input?: ArgumentsWriter }
+type OpenPart = {
+  readonly content: Part
+  index: number | undefined
+  readonly input?: ArgumentsWriter
+  /** Of a text; told after it. */
+  signature?: Signature
+}
 
 type Start = { readonly id: string; readonly model: string; readonly extras?: Extras }
 
@@ -99,7 +105,10 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
       case 'refusal':
         return begin(part, { type: 'text', text: '' })
       case 'toolCall':
-        return [...signatureBlock(content), ...begin(part, { ...encodeCall(content, () => {}), input: {} })]
+        return [
+          ...signatureBlock(packCallSignature(FORMAT, content)),
+          ...begin(part, { ...encodeCall(content, () => {}), input: {} }),
+        ]
       case 'vendor':
         return content.format === FORMAT ? wholeBlock(content.value) : []
       case 'media': {
@@ -122,8 +131,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     return [bytes]
   }
 
-  function signatureBlock(call: ToolCallPart): readonly Buffer[] {
-    const signature = packCallSignature(FORMAT, call)
+  function signatureBlock(signature: string | undefined): readonly Buffer[] {
     if (signature === undefined) return []
     const { index, bytes } = startBlock({ type: 'thinking', thinking: '', signature: '' })
     return [
@@ -136,9 +144,10 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
   function add(number: number, change: Delta): readonly Buffer[] {
     const part = parts.get(number)
     if (part === undefined) return []
-    const { text, citation } = change
+    const { text, citation, signature } = change
     if (part.content.type === 'reasoning') return think(part, change)
     if (part.index === undefined) return []
+    if (signature !== undefined) part.signature = signature
     const { index } = part
     if (part.input !== undefined) {
       return text === undefined ? [] : inputDelta(index, part.input.push(text))
@@ -176,9 +185,10 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     const part = parts.get(number)
     parts.delete(number)
     if (part?.index === undefined) return []
-    const { index, input } = part
+    const { index, input, signature } = part
     const rest = input === undefined ? [] : inputDelta(index, input.end())
-    return [...rest, named('content_block_stop', { index })]
+    const proof = signature && packProof(FORMAT, textSignatureThought(signature))
+    return [...rest, named('content_block_stop', { index }), ...signatureBlock(proof)]
   }
 }
 

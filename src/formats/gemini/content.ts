@@ -28,11 +28,17 @@ export function decodePart(part: Fields, newId: () => string): Part {
   if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
   if (isObject(value.inlineData)) return extended(part, decodeInline(part))
   if (isObject(value.fileData)) return extended(part, decodeFile(part))
-  if (typeof value.text !== 'string') return { type: 'vendor', format: FORMAT, value }
+  if (typeof value.text !== 'string' && !isBareSignature(value))
+    return { type: 'vendor', format: FORMAT, value }
   const text = part.needText('text')
   if (part.flag('thought') === true) return extended(part, { type: 'reasoning', text, ...proofIn(part) })
   return extended(part, compact<Part>({ type: 'text', text, signature: signatureIn(part) }))
 }
+
+/** The last part of a stream may be a signature of what was said before, and nothing else. */
+const isBareSignature = (part: JsonObject): boolean =>
+  'thoughtSignature' in part &&
+  Object.keys(part).every(name => name === 'thoughtSignature' || name === 'thought')
 
 function extended(part: Fields, decoded: Part): Part {
   const extras = extrasOf(FORMAT, part.rest())

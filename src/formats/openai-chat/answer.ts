@@ -1,16 +1,7 @@
 import { chatError } from '../error.ts'
 import { bodyOf, compact, extrasOf, type Fields, lenientFields, ownExtras } from '../fields.ts'
 import type { AnswerOptions, DecodeOptions } from '../format.ts'
-import type {
-  ChatAnswer,
-  ChatError,
-  Choice,
-  MediaPart,
-  Part,
-  ReasoningPart,
-  TextPart,
-  ToolCallPart,
-} from '../hub.ts'
+import type { ChatAnswer, ChatError, Choice, MediaPart, Part, TextPart, ToolCallPart } from '../hub.ts'
 import { parseDataUrl, urlOf } from '../media.ts'
 import { usageIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
@@ -23,6 +14,7 @@ import {
   encodeReasoning,
   encodeToolCall,
   FORMAT,
+  withTextSignature,
 } from './content.ts'
 import { errorInside } from './error.ts'
 import { decodeLogprobs, encodeLogprobs } from './logprobs.ts'
@@ -73,8 +65,7 @@ export function decodeMessage(message: Fields, newId: (prefix: string) => string
   const content = cited(decodeContent(message), citations)
   const refusal = message.text('refusal')
   return [
-    ...decodeReasoning(message),
-    ...content,
+    ...withTextSignature(decodeReasoning(message), content),
     ...(refusal ? [{ type: 'refusal', text: refusal } as const] : []),
     ...decodeImages(message.list('images') ?? []),
     ...decodeAudio(message.fields('audio')),
@@ -153,7 +144,7 @@ function encodeMessage(parts: readonly Part[], isFirstForm: boolean): JsonObject
     role: 'assistant',
     content: text ?? (calls.length > 0 || refusals.length > 0 || audio !== undefined ? null : ''),
     refusal: refusals.length > 0 ? refusals.join('') : null,
-    ...encodeReasoning(parts.filter((part): part is ReasoningPart => part.type === 'reasoning')),
+    ...encodeReasoning(parts),
     ...(annotations.length > 0 && { annotations }),
     ...(images.length > 0 && { images }),
     ...(audio !== undefined && { audio: encodeAudio(audio) }),

@@ -1,8 +1,23 @@
 import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
-import type { CacheMark, Citation, MediaPart, Part, ReasoningPart, Signature, ToolCallPart } from '../hub.ts'
+import type {
+  CacheMark,
+  Citation,
+  MediaPart,
+  Part,
+  ReasoningPart,
+  Signature,
+  TextPart,
+  ToolCallPart,
+} from '../hub.ts'
 import { dataUrl, parseDataUrl, urlOf } from '../media.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
-import { packSignature, unpackSignature } from '../signature.ts'
+import {
+  packSignature,
+  signatureOfText,
+  signLastText,
+  textSignatureThought,
+  unpackSignature,
+} from '../signature.ts'
 import type { Warnings } from '../warnings.ts'
 
 export const FORMAT = 'openai-chat'
@@ -243,14 +258,34 @@ export function encodeDetail(part: ReasoningPart, index: number): JsonObject {
   })
 }
 
-export function encodeReasoning(parts: readonly ReasoningPart[]): JsonObject {
-  if (parts.length === 0) return {}
-  const text = parts.map(part => part.text).join('')
-  const needDetails = parts.some(part => part.signature ?? part.encrypted ?? part.id)
+/** The thoughts of an answer. The signature of its text is one more of them, the last. */
+export function encodeReasoning(parts: readonly Part[]): JsonObject {
+  const thoughts = parts.filter((part): part is ReasoningPart => part.type === 'reasoning')
+  const signature = parts.findLast(isSignedText)?.signature
+  const text = thoughts.map(part => part.text).join('')
+  const needDetails = thoughts.some(part => part.signature ?? part.encrypted ?? part.id)
+  const details = [
+    ...(needDetails ? thoughts : []),
+    ...(signature === undefined ? [] : [textSignatureThought(signature)]),
+  ]
   return {
     ...(text !== '' && { reasoning_content: text }),
-    ...(needDetails && { reasoning_details: parts.map(encodeDetail) }),
+    ...(details.length > 0 && { reasoning_details: details.map(encodeDetail) }),
   }
+}
+
+const isSignedText = (part: Part): part is TextPart => part.type === 'text' && part.signature !== undefined
+
+/** Thoughts and what was said after them, the text with the signature that stands among the thoughts. */
+export function withTextSignature(
+  thoughts: readonly ReasoningPart[],
+  content: readonly Part[],
+): readonly Part[] {
+  const signature = thoughts.map(signatureOfText).findLast(each => each !== undefined)
+  if (signature === undefined) return [...thoughts, ...content]
+  const parts: Part[] = [...thoughts.filter(each => signatureOfText(each) === undefined), ...content]
+  signLastText(parts, signature)
+  return parts
 }
 
 // --- Tool calls ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
 import type { ChatEvent, MediaPart, ToolCallPart } from '../hub.ts'
 import { usageIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { signatureOfText } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { decodeImages } from './answer.ts'
 import {
@@ -212,7 +213,13 @@ function readReasoning(delta: JsonObject, state: ChoiceState): void {
   const hasText = details.some(detail => detail.text || detail.summary)
   if (typeof plain === 'string' && !hasText) parts.say('reasoning', plain)
   for (const detail of details) {
-    const { text, signature, encrypted } = decodeDetail(detail)
+    const thought = decodeDetail(detail)
+    const ofText = signatureOfText(thought)
+    if (ofText !== undefined) {
+      parts.annotate('text', { signature: ofText })
+      continue
+    }
+    const { text, signature, encrypted } = thought
     // A proof may come with the whole thought that its pieces have told already.
     const isRepeated = (signature ?? encrypted) !== undefined && text === parts.thought()
     const at = typeof detail.index === 'number' ? detail.index : undefined

@@ -284,13 +284,15 @@ export const callItem = ({ id, name, arguments: text, isCustom }: ToolCallPart):
     ? { type: 'custom_tool_call', call_id: id, name, input: text }
     : { type: 'function_call', call_id: id, name, arguments: text }
 
-/** Neighbours that make one item: words of one message, thoughts of one id. */
+/** Neighbours that make one item: words of one message, thoughts of one id. A signed text ends its message. */
 export function grouped(parts: readonly Part[]): readonly (readonly Part[])[] {
   const groups: Part[][] = []
   for (const part of parts) {
     const last = groups.at(-1)
     const before = last?.at(-1)
-    const goesOn = before !== undefined && ((isSaid(before) && isSaid(part)) || isSameThought(before, part))
+    const isOpen = before?.type !== 'text' || before.signature === undefined
+    const goesOn =
+      before !== undefined && ((isSaid(before) && isSaid(part) && isOpen) || isSameThought(before, part))
     if (goesOn) last?.push(part)
     else groups.push([part])
   }

@@ -5,7 +5,7 @@ import type { ChatEvent, Part, ReasoningPart, Signature } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { errorInside } from '../openai-chat/error.ts'
 import { decodeLogprobs } from '../openai-chat/logprobs.ts'
-import { callSignatureOf, isCallSignature, unpackProof } from '../signature.ts'
+import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { decodeStop, failureIn, partsOf } from './answer.ts'
 import { decodeAnnotation, decodeItem, FORMAT } from './content.ts'
@@ -245,7 +245,10 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     if (typeof proof === 'string' && proof !== '') {
       const { signature, encrypted } = unpackProof(FORMAT, proof, 'encrypted')
       const added = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
+      const ofText = signature && signatureOfText({ signature })
       if (signature !== undefined && isCallSignature(signature)) pending = callSignatureOf(signature)
+      // The message of the text is over by now.
+      else if (ofText !== undefined) assembler(emit).whole({ type: 'text', text: '', signature: ofText })
       else if (at !== undefined) assembler(emit).add(at.part, added)
       else {
         hasParts = true
