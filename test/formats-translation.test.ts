@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import Anthropic from '@anthropic-ai/sdk'
-import { GoogleGenAI } from '@google/genai'
-import OpenAI from 'openai'
 import { eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import { fittedNames, restoringNames, withFittedNames } from '../src/formats/fitted-names.ts'
@@ -16,6 +13,7 @@ import { responses } from '../src/formats/responses/format.ts'
 import { hasForeignProof } from '../src/formats/signature.ts'
 import { createWarnings, warningsHeader } from '../src/formats/warnings.ts'
 import { answerOf } from './support/gathered-answer.ts'
+import { GATHER } from './support/sdk-answers.ts'
 
 let ids = 0
 const ambience: Ambience = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
@@ -818,32 +816,6 @@ const TURNS = {
     ],
   }),
 } as const
-
-const answering = (bytes: Buffer) => async () =>
-  new Response(bytes as never, { headers: { 'content-type': 'text/event-stream' } })
-
-/** Whole answers as the vendors' SDKs put them together from streams. */
-const GATHER = {
-  'openai-chat': (bytes: Buffer) =>
-    new OpenAI({ apiKey: 'x', maxRetries: 0, fetch: answering(bytes) }).chat.completions
-      .stream({ model: 'x', messages: [] })
-      .finalChatCompletion(),
-  anthropic: (bytes: Buffer) =>
-    new Anthropic({ apiKey: 'x', maxRetries: 0, fetch: answering(bytes) }).messages
-      .stream({ model: 'x', max_tokens: 1, messages: [] })
-      .finalMessage(),
-  responses: (bytes: Buffer) =>
-    new OpenAI({ apiKey: 'x', maxRetries: 0, fetch: answering(bytes) }).responses
-      .stream({ model: 'x', input: '' })
-      .finalResponse(),
-  async gemini(bytes: Buffer) {
-    const { models } = new GoogleGenAI({ apiKey: 'x', httpOptions: { fetch: answering(bytes) } })
-    const parts: object[] = []
-    for await (const { candidates } of await models.generateContentStream({ model: 'x', contents: 'x' }))
-      parts.push(...(candidates?.[0]?.content?.parts ?? []))
-    return { candidates: [{ content: { role: 'model', parts } }] }
-  },
-} as const satisfies Record<string, (bytes: Buffer) => Promise<object>>
 
 describe('what a vendor has signed', () => {
   const parts = (...thoughts: readonly Part[]): ChatAnswer => ({

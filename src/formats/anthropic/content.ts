@@ -146,11 +146,16 @@ function decodeSource(source: Fields): { source: MediaSource; mediaType?: string
   }
 }
 
+/** A result of the client's own search names its source, mostly an address. */
+const SEARCH_RESULT = 'search_result_location'
+
 export function decodeCitation(value: JsonObject): Citation {
   const { cited_text, url, title, document_title, ...rest } = value as Record<string, unknown>
   const text = (given: unknown) => (typeof given === 'string' ? given : undefined)
+  const id = text(rest.file_id)
   return compact<Citation>({
-    url: text(url),
+    url: text(url) ?? (rest.type === SEARCH_RESULT ? text(rest.source) : undefined),
+    file: id === undefined ? undefined : { id },
     title: text(title) ?? text(document_title),
     quote: text(cited_text),
     extras: extrasOf(FORMAT, rest),
@@ -159,15 +164,16 @@ export function decodeCitation(value: JsonObject): Citation {
 
 /** A citation that came from elsewhere gets the form that asks for the least. */
 export function encodeCitation(citation: Citation): JsonObject {
-  const { url, title = null, quote = '' } = citation
+  const { url, file, title = null, quote = '' } = citation
+  const own = ownExtras(FORMAT, citation)
+  if (own.type === SEARCH_RESULT) return { ...own, cited_text: quote, title }
   if (url !== undefined) {
     const type = { type: 'web_search_result_location', encrypted_index: '' }
-    return { ...type, ...ownExtras(FORMAT, citation), cited_text: quote, url, title }
+    return { ...type, ...own, cited_text: quote, url, title }
   }
-  const place = { type: 'char_location', document_index: 0, start_char_index: 0, end_char_index: 0 }
-  const own = ownExtras(FORMAT, citation)
-  const titled = own.type === 'search_result_location' ? { title } : { document_title: title }
-  return { ...(own.type === undefined ? place : own), cited_text: quote, ...titled }
+  if (own.type !== undefined) return { ...own, cited_text: quote, document_title: title }
+  const place = { document_index: 0, start_char_index: 0, end_char_index: 0, file_id: file?.id ?? null }
+  return { type: 'char_location', ...place, cited_text: quote, document_title: title }
 }
 
 function cacheIn(block: Fields): { cache?: CacheMark } {

@@ -1,11 +1,21 @@
 import { chatError } from '../error.ts'
 import { bodyOf, compact, extrasOf, type Fields, lenientFields, ownExtras } from '../fields.ts'
 import type { AnswerOptions, DecodeOptions } from '../format.ts'
-import type { ChatAnswer, ChatError, Choice, MediaPart, Part, TextPart, ToolCallPart } from '../hub.ts'
+import type {
+  ChatAnswer,
+  ChatError,
+  Choice,
+  Citation,
+  MediaPart,
+  Part,
+  TextPart,
+  ToolCallPart,
+} from '../hub.ts'
 import { parseDataUrl, urlOf } from '../media.ts'
 import { usageIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import {
+  asToldBeside,
   decodeAnnotation,
   decodeContent,
   decodeReasoning,
@@ -18,6 +28,7 @@ import {
 } from './content.ts'
 import { errorInside } from './error.ts'
 import { decodeLogprobs, encodeLogprobs } from './logprobs.ts'
+import { sourcesIn } from './sources.ts'
 import { decodeStop, FAILED, finishReason } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
@@ -35,20 +46,25 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
   if (failed !== undefined) return { error: chatError('server', 'the provider could not finish its answer') }
   answer.any('object')
   answer.any('usage')
+  const sources = sourcesIn(body).map(asToldBeside)
   return compact<ChatAnswer>({
     id: answer.text('id') ?? '',
     model: answer.text('model') ?? '',
     createdS: answer.number('created'),
-    choices: ordered.map(({ choice }) => decodeChoice(choice, options.ambience.newId)),
+    choices: ordered.map(({ choice }) => decodeChoice(choice, sources, options.ambience.newId)),
     usage: usageIn(body, options.usage),
     extras: extrasOf(FORMAT, answer.rest()),
   })
 }
 
-function decodeChoice(choice: Fields, newId: (prefix: string) => string): Choice {
+function decodeChoice(
+  choice: Fields,
+  sources: readonly Citation[],
+  newId: (prefix: string) => string,
+): Choice {
   // A choice that was filtered may have no message at all.
   const message = choice.fields('message') ?? lenientFields({})
-  const parts = decodeMessage(message, newId)
+  const parts = decodeMessage(message, sources, newId)
   const logprobs = decodeLogprobs(choice.any('logprobs'))
   const hasCalls = parts.some(part => part.type === 'toolCall')
   const reason = decodeStop(choice.text('finish_reason') ?? 'stop', hasCalls)
@@ -60,9 +76,14 @@ function decodeChoice(choice: Fields, newId: (prefix: string) => string): Choice
   }
 }
 
-export function decodeMessage(message: Fields, newId: (prefix: string) => string): readonly Part[] {
-  const citations = (message.list('annotations') ?? []).flatMap(each => decodeAnnotation(each) ?? [])
-  const content = cited(decodeContent(message), citations)
+function decodeMessage(
+  message: Fields,
+  sources: readonly Citation[],
+  newId: (prefix: string) => string,
+): readonly Part[] {
+  const annotated = (message.list('annotations') ?? []).flatMap(each => decodeAnnotation(each) ?? [])
+  const others = sources.filter(source => !annotated.some(({ url }) => url === source.url))
+  const content = cited(decodeContent(message), [...annotated, ...others])
   const refusal = message.text('refusal')
   return [
     ...withTextSignature(decodeReasoning(message), content),

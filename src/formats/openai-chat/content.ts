@@ -1,3 +1,4 @@
+import { addressOf } from '../citation.ts'
 import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type {
   CacheMark,
@@ -362,13 +363,22 @@ export function decodeAnnotation(value: unknown): Citation | undefined {
 }
 
 /**
- * `from` and `to`: where the text of the part lies in the message, for a citation that is of all of it. Clients know
- * citations of pages only; one of a document is left out, because strict ones fail at it.
+ * `from` and `to`: where the text of the part lies in the message, for a citation that is of all of it. Strict clients know
+ * citations of pages only, so that a file is named by its address.
  */
 export function encodeAnnotation(citation: Citation, from: number, to: number): readonly JsonObject[] {
-  const { url, title = '', start, end } = citation
-  if (url === undefined) return []
+  const { title = '', start, end } = citation
+  const url = addressOf(citation)
+  if (url === undefined || isToldBeside(citation)) return []
   const start_index = start === undefined ? from : from + start
   const end_index = end === undefined ? to : from + end
   return [{ type: 'url_citation', url_citation: { url, title, start_index, end_index } }]
 }
+
+/** A page that this format tells beside the choices anyway, by the extras of the answer. */
+export const asToldBeside = (citation: Citation): Citation => ({
+  ...citation,
+  extras: { [FORMAT]: { isToldBeside: true } },
+})
+
+const isToldBeside = (citation: Citation): boolean => ownExtras(FORMAT, citation).isToldBeside === true
