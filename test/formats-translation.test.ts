@@ -4,7 +4,8 @@ import { eventsOf } from '../src/formats/answer.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import { fittedNames, restoringNames, withFittedNames } from '../src/formats/fitted-names.ts'
 import type { Ambience, Format } from '../src/formats/format.ts'
-import type { ChatAnswer, ChatRequest, Part } from '../src/formats/hub.ts'
+import { gemini } from '../src/formats/gemini/format.ts'
+import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../src/formats/hub.ts'
 import { FORMATS } from '../src/formats/index.ts'
 import { createEventMeter } from '../src/formats/meter.ts'
 import { openaiChat } from '../src/formats/openai-chat/format.ts'
@@ -12,6 +13,7 @@ import { responses } from '../src/formats/responses/format.ts'
 import { hasForeignProof } from '../src/formats/signature.ts'
 import { createWarnings, warningsHeader } from '../src/formats/warnings.ts'
 import { answerOf } from './support/gathered-answer.ts'
+import { GATHER } from './support/sdk-answers.ts'
 
 let ids = 0
 const ambience: Ambience = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
@@ -887,6 +889,93 @@ describe('what a vendor has signed', () => {
     }
   }
 
+  describe('of a text', () => {
+    const parts = [{ text: 'Hm', thought: true }, { text: 'It is ' }, { text: 'sunny.' }]
+    const chunk = (part: object, more: object = {}) => ({
+      candidates: [{ index: 0, content: { role: 'model', parts: [part] }, ...more }],
+      modelVersion: 'gemini-3-pro-preview',
+    })
+    const stopped = { finishReason: 'STOP' }
+    const wholes = {
+      'with its words': [parts[0], { text: 'It is sunny.', thoughtSignature: 'c2ln' }],
+      'after its words': [...parts, { text: '', thoughtSignature: 'c2ln' }],
+    }
+    const streams = {
+      'with its last words': [
+        ...parts.slice(0, 2).map(part => chunk(part)),
+        chunk({ ...parts[2], thoughtSignature: 'c2ln' }, stopped),
+      ],
+      'in an empty text after it': [
+        ...parts.map(part => chunk(part)),
+        chunk({ text: '', thoughtSignature: 'c2ln' }, stopped),
+      ],
+      'in a part of its own': [
+        ...parts.map(part => chunk(part)),
+        chunk({ thoughtSignature: 'c2ln' }, stopped),
+      ],
+    }
+
+    /** What goes back to Gemini of the answer that a client got, when it goes on. */
+    function sentBack(format: Format, written: object) {
+      const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written), { model: 'm' })
+      assert.ok('request' in read, JSON.stringify(read))
+      const { contents } = gemini.encodeRequest({ ...read.request, model: 'gemini-3-pro-preview' }).body as {
+        contents: { role: string; parts: { text?: string; thoughtSignature?: string }[] }[]
+      }
+      const said = contents.find(({ role }) => role === 'model')?.parts ?? []
+      return {
+        text: said.map(({ text = '' }) => text).join(''),
+        signatures: said.flatMap(({ thoughtSignature }) => thoughtSignature ?? []),
+      }
+    }
+
+    function assertSentBack(format: Format, written: object): void {
+      const { text, signatures } = sentBack(format, written)
+      assert.match(text, /It is sunny\.$/)
+      assert.deepEqual(signatures, ['c2ln'])
+    }
+
+    for (const format of FORMATS) {
+      for (const [place, given] of Object.entries(wholes))
+        it(`comes back through a client of ${format.name}, whole, ${place}`, () => {
+          const answer = gemini.decodeAnswer(
+            { candidates: [{ content: { role: 'model', parts: given }, ...stopped }] },
+            { ambience },
+          )
+          assert.ok(!('error' in answer))
+          assertSentBack(format, format.encodeAnswer(answer, { ambience }))
+        })
+
+      for (const [place, chunks] of Object.entries(streams))
+        it(`comes back through a client of ${format.name} that gathers a stream, ${place}`, async () => {
+          const decoder = gemini.createStreamDecoder({ ambience })
+          const encoder = format.createStreamEncoder({ ambience })
+          const bytes = chunks.map(each => `data: ${JSON.stringify(each)}\n\n`).join('')
+          const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
+          const stream = Buffer.concat(events.flatMap(event => encoder.push(event)))
+          assertSentBack(format, await GATHER[format.name as keyof typeof GATHER](stream))
+        })
+    }
+
+    it('is left out with a warning where the conversation goes on with another vendor', () => {
+      const signature = { format: 'gemini', value: 'c2ln' }
+      const request: ChatRequest = {
+        model: 'm',
+        stream: false,
+        messages: [
+          { role: 'user', content: [{ type: 'text', text: 'x' }] },
+          { role: 'assistant', content: [{ type: 'text', text: 'y', signature }] },
+          { role: 'user', content: [{ type: 'text', text: 'z' }] },
+        ],
+      }
+      for (const format of [openaiChat, anthropic, responses]) {
+        const { body, warnings } = format.encodeRequest(request)
+        assert.doesNotMatch(JSON.stringify(body), /c2ln/)
+        assert.equal(warnings.length, 1)
+      }
+    })
+  })
+
   it('is noticed in a body that would otherwise pass as it is, and left out of it', () => {
     const thought: Part = { type: 'reasoning', text: 'Hm', signature: { format: 'gemini', value: 'proof' } }
     const call: Part = { type: 'toolCall', id: 'call_1', name: 'f', arguments: '{}' }
@@ -988,6 +1077,76 @@ describe('a tool that takes free text', () => {
         ])
       }
     }
+  })
+})
+
+describe('the arguments of a call in a stream of messages', () => {
+  const called = (pieces: readonly string[], isCustom: boolean): readonly ChatEvent[] => [
+    {
+      type: 'open',
+      choice: 0,
+      part: 0,
+      content: { type: 'toolCall', id: 'c', name: 'patch', arguments: '', ...(isCustom && { isCustom }) },
+    },
+    ...pieces.map(text => ({ type: 'delta', choice: 0, part: 0, text }) as const),
+    { type: 'close', choice: 0, part: 0 },
+    { type: 'finish', choice: 0, stop: { reason: 'tools' } },
+    { type: 'end' },
+  ]
+
+  /** What the vendor's SDK makes of the input of the one call. */
+  async function inputOf(events: readonly ChatEvent[]): Promise<unknown> {
+    const encoder = anthropic.createStreamEncoder({ ambience })
+    const bytes = Buffer.concat(events.flatMap(event => encoder.push(event)))
+    const [block] = (await GATHER.anthropic(bytes)).content
+    return block?.type === 'tool_use' && block.input
+  }
+
+  const TEXTS = ['*** Begin Patch\n+"a"\\\n', '', ' ', '{"not": json', '\u0000\ud83d\ude00 é', '[1]', '{}']
+
+  it('are one object for free text, however it is cut', async () => {
+    for (const text of TEXTS)
+      for (const size of [1, 3, 100]) {
+        const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
+          text.slice(at * size, (at + 1) * size),
+        )
+        assert.deepEqual(await inputOf(called(pieces, true)), { input: text })
+      }
+  })
+
+  it('are one object for whatever a model wrote that does not begin like one, as in a whole answer', async () => {
+    for (const [pieces, input] of [
+      [['call it ', '"so"'], { arguments: 'call it "so"' }],
+      [['["a"', ']'], { arguments: '["a"]' }],
+      [[' ', '"x"'], { arguments: ' "x"' }],
+      [[' ', '{"a"', ':1}'], { a: 1 }],
+      [[' '], {}],
+      [[], {}],
+    ] as const) {
+      assert.deepEqual(await inputOf(called(pieces, false)), input)
+      const part = { type: 'toolCall', id: 'c', name: 'patch', arguments: pieces.join('') } as const
+      const answer = { id: 'a', model: 'm', choices: [{ parts: [part], stop: { reason: 'tools' } }] } as const
+      const { content } = anthropic.encodeAnswer(answer, { ambience }) as { content: { input: unknown }[] }
+      assert.deepEqual(content[0]?.input, input)
+    }
+  })
+
+  it('of a custom tool call that Responses streams reach the SDK as its free text', async () => {
+    const item = { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c', name: 'patch', input: '' }
+    const at = { output_index: 0, item_id: 'ctc_1' }
+    const stream = [
+      { type: 'response.created', response: { id: 'resp_1', model: 'm' } },
+      { type: 'response.output_item.added', ...at, item },
+      { type: 'response.custom_tool_call_input.delta', ...at, delta: 'say "hi"' },
+      { type: 'response.custom_tool_call_input.delta', ...at, delta: '\nand go' },
+      { type: 'response.custom_tool_call_input.done', ...at, input: 'say "hi"\nand go' },
+      { type: 'response.output_item.done', ...at, item: { ...item, input: 'say "hi"\nand go' } },
+      { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: [] } },
+    ]
+    const decoder = responses.createStreamDecoder({ ambience })
+    const bytes = stream.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+    const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
+    assert.deepEqual(await inputOf(events), { input: 'say "hi"\nand go' })
   })
 })
 

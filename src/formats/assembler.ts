@@ -21,6 +21,8 @@ export type Assembler = {
   /** What the reasoning at hand says so far; empty where none is at hand. */
   thought(): string
   readonly hasToolCalls: boolean
+  /** Whether the part at hand is a text. */
+  readonly isText: boolean
 }
 
 type Open = { readonly content: Part; text: string; isSealed: boolean }
@@ -34,6 +36,9 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
   const assembler: Assembler = {
     get hasToolCalls() {
       return hasToolCalls
+    },
+    get isText() {
+      return current !== undefined && open.get(current)?.content.type === 'text'
     },
     say(type, text) {
       if (text === '') return

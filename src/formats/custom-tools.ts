@@ -1,4 +1,5 @@
 import type { Stage } from '../wire/stage.ts'
+import { FREE_TEXT as FIELD } from './arguments.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, FunctionTool, Part, Tool, ToolCallPart } from './hub.ts'
 import { member } from './openai/value.ts'
 import type { Warnings } from './warnings.ts'
@@ -7,8 +8,6 @@ import type { Warnings } from './warnings.ts'
  * Tools that take free text, for formats that have none: each is offered as a function with one field, and its calls are
  * turned back for the client. The field is called so on both ways.
  */
-const FIELD = 'input'
-
 const SCHEMA = {
   type: 'object',
   properties: { [FIELD]: { type: 'string', description: 'The whole input, as free text' } },

@@ -67,6 +67,11 @@ export type ErrorAnswer = {
 export type StreamDecoder = Stage<Buffer, ChatEvent> & {
   /** Whether the last word has been said; of formats without a terminator only, whose last word is held back instead. */
   isWhole?(): boolean
+  /**
+   * From here on an event that cannot be read is skipped and reported, in place of ending the stream with an error. For
+   * streams whose bytes pass, so that the client gets the event and judges it itself.
+   */
+  skipMalformed(report: () => void): void
 }
 
 /** A format that upstreams speak: requests are written in it, answers read. */

@@ -108,9 +108,11 @@ export type Part =
   | MediaPart
   | VendorPart
 
-/** Where a statement of the answer comes from: a page, or a document of the request. */
+/** Where a statement of the answer comes from: a page, a stored file, or a document of the request. */
 export type Citation = Extendable & {
   readonly url?: string
+  /** A file that the vendor stores, perhaps in a container that its tools run in. */
+  readonly file?: { readonly id: string; readonly container?: string }
   readonly title?: string
   /** The words relied on. */
   readonly quote?: string

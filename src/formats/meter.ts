@@ -12,6 +12,7 @@ export type EventMeter = {
   readonly sample: TextSample
   /** Whether this was the last event. */
   read(event: ChatEvent): boolean
+  countMalformed(): void
   ending: StreamMeter['ending']
 }
 
@@ -36,6 +37,9 @@ export function createEventMeter(): EventMeter {
     ending() {
       if (reading.error !== undefined) return 'error'
       return reading.isDone ? 'complete' : 'incomplete'
+    },
+    countMalformed() {
+      reading.malformed += 1
     },
     read(event) {
       reading.events += 1
@@ -121,6 +125,7 @@ const MAX_CLOSING_BYTES = 65_536
 /**
  * Passes a stream of server-sent events on as it is, and reads it beside with its decoder. The event that ends it is held
  * back with all that comes after; one that was cut is not sent. Where the format has no such event, its last word is.
+ * An event that cannot be read passes like the others and is left out of the metering.
  */
 export function createPassingMeter(decoder: StreamDecoder): StreamMeter {
   const scanner = createSseScanner()
@@ -129,6 +134,7 @@ export function createPassingMeter(decoder: StreamDecoder): StreamMeter {
   let closingBytes = 0
   let isOver = false
   let isHeld = false
+  decoder.skipMalformed(() => meter.countMalformed())
 
   function read(events: readonly ChatEvent[]): void {
     for (const event of events) if (meter.read(event)) isOver = true

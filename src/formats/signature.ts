@@ -8,6 +8,7 @@ import type { Part, ReasoningPart, Signature, ToolCallPart } from './hub.ts'
 const MARK = 'sluice:'
 const ENCRYPTED = '!'
 const CALL = '@'
+const TEXT = '~'
 
 export const packSignature = (home: string, { format, value }: Signature): string =>
   format === home ? value : `${MARK}${format}:${value}`
@@ -73,17 +74,49 @@ export const callSignatureOf = ({ format, value }: Signature): Signature => ({
   value,
 })
 
-/** Gives calls the signatures that stand before them; one without a call has lost its meaning. */
-export function signCalls(parts: readonly Part[]): readonly Part[] {
-  const signed: Part[] = []
+/**
+ * The signature of a text, as a thought without words that stands after the text: a stream brings it last. Clients of every
+ * format hand thoughts back as they are, and a text has no field for it in most.
+ */
+export const textSignatureThought = (signature: Signature): ReasoningPart => ({
+  type: 'reasoning',
+  text: '',
+  signature: { ...signature, format: signature.format + TEXT },
+})
+
+/** The signature of a text that a thought stands for; undefined for any other thought. */
+export function signatureOfText({ signature }: Pick<ReasoningPart, 'signature'>): Signature | undefined {
+  if (!signature?.format.endsWith(TEXT)) return undefined
+  return { format: signature.format.slice(0, -TEXT.length), value: signature.value }
+}
+
+/** Gives the last part its signature if it is a text that has none; otherwise an empty text carries it. */
+export function signLastText(parts: Part[], signature: Signature): void {
+  const last = parts.at(-1)
+  if (last?.type === 'text' && last.signature === undefined) parts[parts.length - 1] = { ...last, signature }
+  else parts.push({ type: 'text', text: '', signature })
+}
+
+/**
+ * Gives calls the signatures that stand before them, and texts those that stand after them. A signature of a call without
+ * a call has lost its meaning.
+ */
+export function attachSignatures(parts: readonly Part[]): readonly Part[] {
+  const attached: Part[] = []
   let waiting: Signature | undefined
   for (const part of parts) {
-    if (part.type === 'reasoning' && part.signature !== undefined && isCallSignature(part.signature)) {
-      waiting = callSignatureOf(part.signature)
+    const signature = part.type === 'reasoning' ? part.signature : undefined
+    if (signature !== undefined && isCallSignature(signature)) {
+      waiting = callSignatureOf(signature)
       continue
     }
-    signed.push(part.type === 'toolCall' && waiting !== undefined ? { ...part, signature: waiting } : part)
+    const ofText = signature && signatureOfText({ signature })
+    if (ofText !== undefined) signLastText(attached, ofText)
+    else
+      attached.push(
+        part.type === 'toolCall' && waiting !== undefined ? { ...part, signature: waiting } : part,
+      )
     waiting = undefined
   }
-  return signed
+  return attached
 }

@@ -20,29 +20,56 @@ export type FrameReader<F> = {
   finish?(emit: Emit): void
 }
 
+/** An event that cannot be read, in the place of its frame. */
+export class MalformedEvent extends Error {
+  constructor(message: string, options: ErrorOptions) {
+    super(message, options)
+    this.name = 'MalformedEvent'
+  }
+}
+
+const TOO_LONG: ChatEvent = { type: 'error', error: chatError('server', 'the provider’s answer is too long') }
+
 /**
  * Makes a decoder of a way to cut bytes into frames and a reader of those frames. It sees to the law that every stream ends
  * with one `end` or one `error` and that nothing follows: a reader just emits, and what a scanner throws is an error.
  */
-export function createDecoder<F>(scanner: Stage<Buffer, F>, reader: FrameReader<F>): StreamDecoder {
+export function createDecoder<F>(
+  scanner: Stage<Buffer, F | MalformedEvent>,
+  reader: FrameReader<F>,
+): StreamDecoder {
   let events: ChatEvent[] = []
   let isOver = false
   let length = 0
+  let onMalformed: (() => void) | undefined
   const emit: Emit = event => {
     if (isOver) return
     if (event.type === 'delta') {
       length += (event.text?.length ?? 0) + (event.data?.length ?? 0)
-      if (length > MAX_ANSWER_LENGTH) throw new Error('the provider’s answer is too long')
+      if (length > MAX_ANSWER_LENGTH) {
+        emit(TOO_LONG)
+        return
+      }
     }
     if (event.type === 'end') reader.finish?.(emit)
     events.push(event)
     isOver = event.type === 'end' || event.type === 'error'
   }
-  const read = (frames: () => readonly F[]): readonly ChatEvent[] => {
+  const readFrame = (frame: F | MalformedEvent): void => {
+    try {
+      if (frame instanceof MalformedEvent) throw frame
+      reader.frame(frame, emit)
+    } catch (error) {
+      // Where the bytes pass, the client judges the event itself; a translated stream must not lose one in silence.
+      if (onMalformed === undefined) throw error
+      onMalformed()
+    }
+  }
+  const read = (frames: () => readonly (F | MalformedEvent)[]): readonly ChatEvent[] => {
     if (isOver) return []
     events = []
     try {
-      for (const frame of frames()) reader.frame(frame, emit)
+      for (const frame of frames()) readFrame(frame)
     } catch (error) {
       // A stream that cannot be read on is a fault of the provider's, and a client must hear of it.
       emit({ type: 'error', error: chatError('server', (error as Error).message) })
@@ -51,6 +78,9 @@ export function createDecoder<F>(scanner: Stage<Buffer, F>, reader: FrameReader<
   }
   return {
     ...(reader.isUnterminated && { isWhole: () => reader.isWhole() }),
+    skipMalformed(report) {
+      onMalformed = report
+    },
     push: chunk => read(() => scanner.push(chunk)),
     end() {
       const last = [...read(() => scanner.end())]
@@ -68,10 +98,12 @@ export type JsonFrame = { readonly event: string; readonly text: string; readonl
 /** Words that vendors send in place of JSON; readers see them as `text`. */
 const DONE = '[DONE]'
 
-const NONE: readonly JsonFrame[] = []
+type ScannedFrame = JsonFrame | MalformedEvent
 
-/** Cuts SSE into JSON events. Data that is no JSON is an error, unless it stands in an event that was cut. */
-export function createJsonScanner(): Stage<Buffer, JsonFrame> {
+const NONE: readonly ScannedFrame[] = []
+
+/** Cuts SSE into JSON events. Data that is no JSON is a malformed event, unless it stands in an event that was cut. */
+export function createJsonScanner(): Stage<Buffer, ScannedFrame> {
   const scanner = createSseScanner()
   // Most chunks of the network hold one event.
   const framesOf = (frames: readonly Frame[]) => {
@@ -82,33 +114,31 @@ export function createJsonScanner(): Stage<Buffer, JsonFrame> {
   return { push: chunk => framesOf(scanner.push(chunk)), end: () => framesOf(scanner.end()) }
 }
 
-function jsonFrames(frame: Frame): readonly JsonFrame[] {
+function jsonFrames(frame: Frame): readonly ScannedFrame[] {
   if (frame.data.length === 0) return NONE
   const { event } = frame
   const text = dataText(frame)
   if (text.trim() === '') return NONE
-  if (text.startsWith(DONE)) return [{ event, text: DONE, data: undefined }]
-  try {
-    return [{ event, text, data: JSON.parse(text) }]
-  } catch (error) {
-    // Cut in the middle: whoever asks whether the stream was whole will hear that it was not.
-    if (!frame.isWhole) return []
-    // A host that forgets the blank line between its events makes one of several.
-    if (frame.data.length > 2) return text.split('\n').map(line => jsonLine(event, line))
-    throw notJson(error)
-  }
+  const whole = jsonFrame(event, text)
+  if (!(whole instanceof MalformedEvent)) return [whole]
+  // Cut in the middle: whoever asks whether the stream was whole will hear that it was not.
+  if (!frame.isWhole) return NONE
+  // A host that forgets the blank line between its events makes one of several.
+  return frame.data.length > 2 ? text.split('\n').map(line => jsonFrame(event, line)) : [whole]
 }
 
-function jsonLine(event: string, text: string): JsonFrame {
+/** The name of an event that tells an error, which some hosts tell in plain words. */
+const ERROR_EVENT = 'error'
+
+function jsonFrame(event: string, text: string): ScannedFrame {
   if (text.startsWith(DONE)) return { event, text: DONE, data: undefined }
   try {
     return { event, text, data: JSON.parse(text) }
-  } catch (error) {
-    throw notJson(error)
+  } catch (cause) {
+    if (event === ERROR_EVENT) return { event, text, data: { error: { message: text } } }
+    return new MalformedEvent('an event of the provider’s stream is not JSON', { cause })
   }
 }
-
-const notJson = (cause: unknown) => new Error('an event of the provider’s stream is not JSON', { cause })
 
 /** Makes an encoder of a function that writes one event: nothing is written after an end, and no end is missing. */
 export function createEncoder(write: (event: ChatEvent) => readonly Buffer[]): Stage<ChatEvent, Buffer> {

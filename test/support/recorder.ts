@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 
 export type Recorded = { readonly headers: IncomingHttpHeaders; readonly body: Record<string, unknown> }
 
-type Answer = { readonly status?: number; readonly body?: unknown }
+/** `stream`: the text of server-sent events, in place of a body. */
+type Answer = { readonly status?: number; readonly body?: unknown; readonly stream?: string }
 
 const ANSWER = {
   id: 'chatcmpl-1',
@@ -21,8 +22,10 @@ export async function startRecorder() {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     seen.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) })
-    response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(answer.body ?? ANSWER))
+    const { status = 200, body = ANSWER, stream } = answer
+    const type = stream === undefined ? 'application/json' : 'text/event-stream'
+    response.writeHead(status, { 'content-type': type })
+    response.end(stream ?? JSON.stringify(body))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

@@ -1,4 +1,4 @@
-import { parseArguments } from '../arguments.ts'
+import { FREE_TEXT, parseArguments } from '../arguments.ts'
 import { fitId, type IdRule } from '../call-id.ts'
 import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type {
@@ -16,11 +16,12 @@ import { mediaText } from '../media.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { plainOrList } from '../plain-text.ts'
 import {
+  attachSignatures,
   nativeSignature,
   packCallSignature,
   packProof,
   packSignature,
-  signCalls,
+  textSignatureThought,
   unpackProof,
   unpackSignature,
 } from '../signature.ts'
@@ -36,7 +37,7 @@ export function decodeBlocks(holder: Fields, name = 'content'): readonly Part[] 
   if (!Array.isArray(content)) {
     return holder.isStrict ? holder.refuse(name, 'must be a text or a list of blocks') : []
   }
-  return signCalls(holder.each(name).map(decodeBlock))
+  return attachSignatures(holder.each(name).map(decodeBlock))
 }
 
 const CLIENT_BLOCKS = new Set(['image', 'document', 'tool_result'])
@@ -145,11 +146,16 @@ function decodeSource(source: Fields): { source: MediaSource; mediaType?: string
   }
 }
 
+/** A result of the client's own search names its source, mostly an address. */
+const SEARCH_RESULT = 'search_result_location'
+
 export function decodeCitation(value: JsonObject): Citation {
   const { cited_text, url, title, document_title, ...rest } = value as Record<string, unknown>
   const text = (given: unknown) => (typeof given === 'string' ? given : undefined)
+  const id = text(rest.file_id)
   return compact<Citation>({
-    url: text(url),
+    url: text(url) ?? (rest.type === SEARCH_RESULT ? text(rest.source) : undefined),
+    file: id === undefined ? undefined : { id },
     title: text(title) ?? text(document_title),
     quote: text(cited_text),
     extras: extrasOf(FORMAT, rest),
@@ -158,15 +164,16 @@ export function decodeCitation(value: JsonObject): Citation {
 
 /** A citation that came from elsewhere gets the form that asks for the least. */
 export function encodeCitation(citation: Citation): JsonObject {
-  const { url, title = null, quote = '' } = citation
+  const { url, file, title = null, quote = '' } = citation
+  const own = ownExtras(FORMAT, citation)
+  if (own.type === SEARCH_RESULT) return { ...own, cited_text: quote, title }
   if (url !== undefined) {
     const type = { type: 'web_search_result_location', encrypted_index: '' }
-    return { ...type, ...ownExtras(FORMAT, citation), cited_text: quote, url, title }
+    return { ...type, ...own, cited_text: quote, url, title }
   }
-  const place = { type: 'char_location', document_index: 0, start_char_index: 0, end_char_index: 0 }
-  const own = ownExtras(FORMAT, citation)
-  const titled = own.type === 'search_result_location' ? { title } : { document_title: title }
-  return { ...(own.type === undefined ? place : own), cited_text: quote, ...titled }
+  if (own.type !== undefined) return { ...own, cited_text: quote, document_title: title }
+  const place = { document_index: 0, start_char_index: 0, end_char_index: 0, file_id: file?.id ?? null }
+  return { type: 'char_location', ...place, cited_text: quote, document_title: title }
 }
 
 function cacheIn(block: Fields): { cache?: CacheMark } {
@@ -263,7 +270,7 @@ export function encodeCall(part: ToolCallPart, lost: (field: string, message: st
     type: 'tool_use',
     id: fitId(id, ID_RULE),
     name,
-    input: isCustom ? { input: text } : parseArguments(text, lost),
+    input: isCustom ? { [FREE_TEXT]: text } : parseArguments(text, lost),
     ...cacheControl(cache),
   }
 }
@@ -325,6 +332,7 @@ export function answerBlocks(part: Part): readonly JsonObject[] {
           text: part.text,
           ...(part.citations && { citations: part.citations.map(encodeCitation) }),
         },
+        ...(part.signature ? answerThought(textSignatureThought(part.signature)) : []),
       ]
     case 'refusal':
       return [{ type: 'text', text: part.text }]

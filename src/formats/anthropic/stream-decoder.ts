@@ -1,11 +1,10 @@
-import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { chatError } from '../error.ts'
 import { compact, extrasOf, lenientFields } from '../fields.ts'
-import type { StreamDecoderOptions } from '../format.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
 import type { ChatEvent, Signature, Stop, ToolCallPart } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
-import { callSignatureOf, isCallSignature, unpackProof } from '../signature.ts'
+import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { decodeBlock, decodeCitation, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
@@ -23,7 +22,7 @@ type Block =
 /** Inputs of the vendor's own tools are queries and the like; a longer one is left unfinished. */
 const MAX_VENDOR_INPUT = 2 ** 20
 
-export function createStreamDecoder(_options: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecoder {
   const blocks = new Map<number, Block>()
   let parts: Assembler | undefined
   let usage: JsonObject = {}
@@ -71,6 +70,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): Stage<Buffe
   }
 
   function start(message: unknown, emit: Emit): void {
+    if (!isObject(message)) return
     if (parts !== undefined) {
       restart(emit)
       return
@@ -170,8 +170,12 @@ export function createStreamDecoder(_options: StreamDecoderOptions): Stage<Buffe
 
   function sign(index: number, text: string, emit: Emit): void {
     const proof = unpackProof(FORMAT, text, 'signature')
+    const ofText = signatureOfText(proof)
     if (proof.signature !== undefined && isCallSignature(proof.signature)) {
       pending = callSignatureOf(proof.signature)
+    } else if (ofText !== undefined) {
+      // The block of the text is over by now.
+      assembler(emit).whole({ type: 'text', text: '', signature: ofText })
     } else assembler(emit).add(think(index, '', emit), proof)
   }
 

@@ -1,10 +1,11 @@
 import { EMPTY, type Usage } from '../../domain/usage.ts'
 import type { Stage } from '../../wire/stage.ts'
+import { type ArgumentsWriter, createArgumentsWriter } from '../arguments.ts'
 import { ownExtras } from '../fields.ts'
 import type { AnswerOptions } from '../format.ts'
-import type { ChatEvent, Delta, Extras, Part, Stop, ToolCallPart } from '../hub.ts'
+import type { ChatEvent, Delta, Extras, Part, Signature, Stop } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { packCallSignature, packProof, packSignature } from '../signature.ts'
+import { packCallSignature, packProof, packSignature, textSignatureThought } from '../signature.ts'
 import { createEncoder, sseEvent } from '../stream.ts'
 import { messageId, toldModel } from './answer.ts'
 import { answerBlocks, encodeCall, encodeCitation, FORMAT } from './content.ts'
@@ -13,7 +14,13 @@ import { encodeStop } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
 /** `index` is given with the first block written: a thought may turn out to have none, or to be redacted. */
-type OpenPart = { readonly content: Part; index: number | undefined }
+type OpenPart = {
+  readonly content: Part
+  index: number | undefined
+  readonly input?: ArgumentsWriter
+  /** Of a text; told after it. */
+  signature?: Signature
+}
 
 type Start = { readonly id: string; readonly model: string; readonly extras?: Extras }
 
@@ -89,14 +96,19 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
   }
 
   function open(number: number, content: Part): readonly Buffer[] {
-    const part: OpenPart = { content, index: undefined }
+    const isCall = content.type === 'toolCall'
+    const input = isCall ? { input: createArgumentsWriter(content.isCustom === true) } : {}
+    const part: OpenPart = { content, index: undefined, ...input }
     parts.set(number, part)
     switch (content.type) {
       case 'text':
       case 'refusal':
         return begin(part, { type: 'text', text: '' })
       case 'toolCall':
-        return [...signatureBlock(content), ...begin(part, { ...encodeCall(content, () => {}), input: {} })]
+        return [
+          ...signatureBlock(packCallSignature(FORMAT, content)),
+          ...begin(part, { ...encodeCall(content, () => {}), input: {} }),
+        ]
       case 'vendor':
         return content.format === FORMAT ? wholeBlock(content.value) : []
       case 'media': {
@@ -119,8 +131,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     return [bytes]
   }
 
-  function signatureBlock(call: ToolCallPart): readonly Buffer[] {
-    const signature = packCallSignature(FORMAT, call)
+  function signatureBlock(signature: string | undefined): readonly Buffer[] {
     if (signature === undefined) return []
     const { index, bytes } = startBlock({ type: 'thinking', thinking: '', signature: '' })
     return [
@@ -133,12 +144,13 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
   function add(number: number, change: Delta): readonly Buffer[] {
     const part = parts.get(number)
     if (part === undefined) return []
-    const { text, citation } = change
+    const { text, citation, signature } = change
     if (part.content.type === 'reasoning') return think(part, change)
     if (part.index === undefined) return []
+    if (signature !== undefined) part.signature = signature
     const { index } = part
-    if (part.content.type === 'toolCall') {
-      return text === undefined ? [] : [delta(index, { type: 'input_json_delta', partial_json: text })]
+    if (part.input !== undefined) {
+      return text === undefined ? [] : inputDelta(index, part.input.push(text))
     }
     return [
       ...(text === undefined ? [] : [delta(index, { type: 'text_delta', text })]),
@@ -172,6 +184,13 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
   function close(number: number): readonly Buffer[] {
     const part = parts.get(number)
     parts.delete(number)
-    return part?.index === undefined ? [] : [named('content_block_stop', { index: part.index })]
+    if (part?.index === undefined) return []
+    const { index, input, signature } = part
+    const rest = input === undefined ? [] : inputDelta(index, input.end())
+    const proof = signature && packProof(FORMAT, textSignatureThought(signature))
+    return [...rest, named('content_block_stop', { index }), ...signatureBlock(proof)]
   }
 }
+
+const inputDelta = (index: number, partial_json: string): readonly Buffer[] =>
+  partial_json === '' ? [] : [delta(index, { type: 'input_json_delta', partial_json })]

@@ -1,7 +1,6 @@
-import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
-import type { StreamDecoderOptions } from '../format.ts'
-import type { ChatEvent, Citation, Delta, StopReason } from '../hub.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
+import type { Citation, Delta, StopReason } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { createDecoder, type Emit } from '../stream.ts'
 import { malformed } from './answer.ts'
@@ -12,7 +11,7 @@ import { decodeStop, isFailed } from './stop.ts'
 import { readBedrockUsage } from './usage.ts'
 
 /** Only calls have a beginning of their own: texts and thoughts begin with their first word. */
-export function createStreamDecoder({ ambience }: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamDecoder {
   const blocks = new Map<unknown, number>()
   const waiting = new Map<unknown, Citation[]>()
   let parts: Assembler | undefined

@@ -1,7 +1,6 @@
-import type { Stage } from '../../wire/stage.ts'
 import { createAssembler } from '../assembler.ts'
-import type { StreamDecoderOptions } from '../format.ts'
-import type { ChatEvent, StopReason } from '../hub.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
+import type { StopReason } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { failure } from './answer.ts'
@@ -14,7 +13,7 @@ import { readCohereUsage } from './usage.ts'
  * Blocks open with their first word, since they begin empty; a citation may come after its block has ended, so that only
  * the next part closes a text. Calls are numbered apart from blocks.
  */
-export function createStreamDecoder({ ambience }: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamDecoder {
   const calls = new Map<unknown, number>()
   let parts: ReturnType<typeof createAssembler> | undefined
   let stop: StopReason | undefined

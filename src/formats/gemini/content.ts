@@ -1,4 +1,4 @@
-import { parseArguments } from '../arguments.ts'
+import { FREE_TEXT, parseArguments } from '../arguments.ts'
 import { compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type { MediaPart, MediaSource, Part, ReasoningPart, Signature, ToolCallPart } from '../hub.ts'
 import { mediaText } from '../media.ts'
@@ -28,11 +28,17 @@ export function decodePart(part: Fields, newId: () => string): Part {
   if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
   if (isObject(value.inlineData)) return extended(part, decodeInline(part))
   if (isObject(value.fileData)) return extended(part, decodeFile(part))
-  if (typeof value.text !== 'string') return { type: 'vendor', format: FORMAT, value }
+  if (typeof value.text !== 'string' && !isBareSignature(value))
+    return { type: 'vendor', format: FORMAT, value }
   const text = part.needText('text')
   if (part.flag('thought') === true) return extended(part, { type: 'reasoning', text, ...proofIn(part) })
   return extended(part, compact<Part>({ type: 'text', text, signature: signatureIn(part) }))
 }
+
+/** The last part of a stream may be a signature of what was said before, and nothing else. */
+const isBareSignature = (part: JsonObject): boolean =>
+  'thoughtSignature' in part &&
+  Object.keys(part).every(name => name === 'thoughtSignature' || name === 'thought')
 
 function extended(part: Fields, decoded: Part): Part {
   const extras = extrasOf(FORMAT, part.rest())
@@ -281,7 +287,7 @@ export function answerParts(part: Part): readonly JsonObject[] {
 }
 
 const argumentsOf = ({ arguments: text, isCustom }: ToolCallPart): JsonObject =>
-  isCustom ? { input: text } : parseArguments(text, () => {})
+  isCustom ? { [FREE_TEXT]: text } : parseArguments(text, () => {})
 
 function answerMedium(part: MediaPart, own: JsonObject): JsonObject {
   const { source, mediaType, kind } = part

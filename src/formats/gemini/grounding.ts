@@ -1,4 +1,5 @@
-import { compact } from '../fields.ts'
+import { addressOf } from '../citation.ts'
+import { bodyOf, compact } from '../fields.ts'
 import type { Citation } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 
@@ -56,26 +57,36 @@ function placeIn(text: Buffer, segment: unknown): Pick<Citation, 'start' | 'end'
 /** The citations of one part that goes to a client. */
 export type Cited = { readonly part: number; readonly text: string; readonly citations: readonly Citation[] }
 
-/** Sources of pages; those of documents of the request have no form here. */
+/** Pages, and files or documents as what the vendor's own retrieval would have found. */
 export function encodeGrounding(parts: readonly Cited[]): JsonObject | undefined {
-  const pages = parts.flatMap(({ part, text, citations }) =>
-    citations.filter(({ url }) => url !== undefined).map(citation => ({ part, text, citation })),
+  const sources = parts.flatMap(({ part, text, citations }) =>
+    citations.flatMap(citation => {
+      const chunk = chunkOf(citation)
+      return chunk === undefined ? [] : [{ part, text, citation, chunk }]
+    }),
   )
-  if (pages.length === 0) return undefined
+  if (sources.length === 0) return undefined
   return {
-    groundingChunks: pages.map(({ citation: { url, title } }) => ({
-      web: { uri: url, ...(title !== undefined && { title }) },
-    })),
-    groundingSupports: pages.map((page, index) => ({
-      segment: segmentOf(page),
+    groundingChunks: sources.map(({ chunk }) => chunk),
+    groundingSupports: sources.map((source, index) => ({
+      segment: segmentOf(source),
       groundingChunkIndices: [index],
     })),
   }
 }
 
-type Page = { readonly part: number; readonly text: string; readonly citation: Citation }
+function chunkOf(citation: Citation): JsonObject | undefined {
+  const { url, title, quote } = citation
+  const uri = addressOf(citation)
+  if (uri === undefined) return undefined
+  return url === undefined
+    ? { retrievedContext: bodyOf({ uri, title, text: quote }) }
+    : { web: bodyOf({ uri, title }) }
+}
 
-function segmentOf({ part, text, citation }: Page): JsonObject {
+type Placed = { readonly part: number; readonly text: string; readonly citation: Citation }
+
+function segmentOf({ part, text, citation }: Placed): JsonObject {
   const start = borderAt(text, citation.start ?? 0)
   const end = borderAt(text, citation.end ?? text.length)
   return {

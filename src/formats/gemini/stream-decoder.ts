@@ -33,10 +33,10 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
     isUnterminated: true,
-    frame({ data }, emit) {
-      const isError = Array.isArray(data) || Boolean(member(data, 'error'))
+    frame({ event, data }, emit) {
       if (isObject(data)) readChunk(data, emit)
-      if (isError) emit({ type: 'error', error: decodeError({ status: 200, body: data }) })
+      if (event !== 'error' && !hasError(data)) return
+      emit({ type: 'error', error: decodeError({ status: 200, body: data }) })
     },
     isWhole: () =>
       choices.size > 0 &&
@@ -147,6 +147,9 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     if (called.willContinue !== true) endCall(state)
   }
 }
+
+/** The vendor tells some errors as an entry of a list. */
+const hasError = (data: unknown): boolean => [data].flat().some(each => Boolean(member(each, 'error')))
 
 const NO_PROOF: Delta = {}
 

@@ -1,7 +1,6 @@
-import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { compact } from '../fields.ts'
-import type { StreamDecoderOptions } from '../format.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
 import type { ChatEvent, StopReason } from '../hub.ts'
 import { createLineScanner } from '../lines.ts'
 import { isObject, type JsonObject } from '../openai/value.ts'
@@ -12,7 +11,7 @@ import { decodeStop } from './stop.ts'
 import { readOllamaUsage } from './usage.ts'
 
 /** Each line is a piece of an answer in the form of a whole one; calls come whole. */
-export function createStreamDecoder({ ambience }: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamDecoder {
   let parts: Assembler | undefined
   let stop: StopReason | undefined
 

@@ -5,9 +5,9 @@ import type {
   ChatAnswer,
   ChatError,
   Choice,
+  Citation,
   MediaPart,
   Part,
-  ReasoningPart,
   TextPart,
   ToolCallPart,
 } from '../hub.ts'
@@ -15,6 +15,7 @@ import { parseDataUrl, urlOf } from '../media.ts'
 import { usageIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import {
+  asToldBeside,
   decodeAnnotation,
   decodeContent,
   decodeReasoning,
@@ -23,9 +24,11 @@ import {
   encodeReasoning,
   encodeToolCall,
   FORMAT,
+  withTextSignature,
 } from './content.ts'
 import { errorInside } from './error.ts'
 import { decodeLogprobs, encodeLogprobs } from './logprobs.ts'
+import { sourcesIn } from './sources.ts'
 import { decodeStop, FAILED, finishReason } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
@@ -43,20 +46,25 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
   if (failed !== undefined) return { error: chatError('server', 'the provider could not finish its answer') }
   answer.any('object')
   answer.any('usage')
+  const sources = sourcesIn(body).map(asToldBeside)
   return compact<ChatAnswer>({
     id: answer.text('id') ?? '',
     model: answer.text('model') ?? '',
     createdS: answer.number('created'),
-    choices: ordered.map(({ choice }) => decodeChoice(choice, options.ambience.newId)),
+    choices: ordered.map(({ choice }) => decodeChoice(choice, sources, options.ambience.newId)),
     usage: usageIn(body, options.usage),
     extras: extrasOf(FORMAT, answer.rest()),
   })
 }
 
-function decodeChoice(choice: Fields, newId: (prefix: string) => string): Choice {
+function decodeChoice(
+  choice: Fields,
+  sources: readonly Citation[],
+  newId: (prefix: string) => string,
+): Choice {
   // A choice that was filtered may have no message at all.
   const message = choice.fields('message') ?? lenientFields({})
-  const parts = decodeMessage(message, newId)
+  const parts = decodeMessage(message, sources, newId)
   const logprobs = decodeLogprobs(choice.any('logprobs'))
   const hasCalls = parts.some(part => part.type === 'toolCall')
   const reason = decodeStop(choice.text('finish_reason') ?? 'stop', hasCalls)
@@ -68,13 +76,17 @@ function decodeChoice(choice: Fields, newId: (prefix: string) => string): Choice
   }
 }
 
-export function decodeMessage(message: Fields, newId: (prefix: string) => string): readonly Part[] {
-  const citations = (message.list('annotations') ?? []).flatMap(each => decodeAnnotation(each) ?? [])
-  const content = cited(decodeContent(message), citations)
+function decodeMessage(
+  message: Fields,
+  sources: readonly Citation[],
+  newId: (prefix: string) => string,
+): readonly Part[] {
+  const annotated = (message.list('annotations') ?? []).flatMap(each => decodeAnnotation(each) ?? [])
+  const others = sources.filter(source => !annotated.some(({ url }) => url === source.url))
+  const content = cited(decodeContent(message), [...annotated, ...others])
   const refusal = message.text('refusal')
   return [
-    ...decodeReasoning(message),
-    ...content,
+    ...withTextSignature(decodeReasoning(message), content),
     ...(refusal ? [{ type: 'refusal', text: refusal } as const] : []),
     ...decodeImages(message.list('images') ?? []),
     ...decodeAudio(message.fields('audio')),
@@ -153,7 +165,7 @@ function encodeMessage(parts: readonly Part[], isFirstForm: boolean): JsonObject
     role: 'assistant',
     content: text ?? (calls.length > 0 || refusals.length > 0 || audio !== undefined ? null : ''),
     refusal: refusals.length > 0 ? refusals.join('') : null,
-    ...encodeReasoning(parts.filter((part): part is ReasoningPart => part.type === 'reasoning')),
+    ...encodeReasoning(parts),
     ...(annotations.length > 0 && { annotations }),
     ...(images.length > 0 && { images }),
     ...(audio !== undefined && { audio: encodeAudio(audio) }),

@@ -1,8 +1,24 @@
+import { addressOf } from '../citation.ts'
 import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
-import type { CacheMark, Citation, MediaPart, Part, ReasoningPart, Signature, ToolCallPart } from '../hub.ts'
+import type {
+  CacheMark,
+  Citation,
+  MediaPart,
+  Part,
+  ReasoningPart,
+  Signature,
+  TextPart,
+  ToolCallPart,
+} from '../hub.ts'
 import { dataUrl, parseDataUrl, urlOf } from '../media.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
-import { packSignature, unpackSignature } from '../signature.ts'
+import {
+  packSignature,
+  signatureOfText,
+  signLastText,
+  textSignatureThought,
+  unpackSignature,
+} from '../signature.ts'
 import type { Warnings } from '../warnings.ts'
 
 export const FORMAT = 'openai-chat'
@@ -243,14 +259,34 @@ export function encodeDetail(part: ReasoningPart, index: number): JsonObject {
   })
 }
 
-export function encodeReasoning(parts: readonly ReasoningPart[]): JsonObject {
-  if (parts.length === 0) return {}
-  const text = parts.map(part => part.text).join('')
-  const needDetails = parts.some(part => part.signature ?? part.encrypted ?? part.id)
+/** The thoughts of an answer. The signature of its text is one more of them, the last. */
+export function encodeReasoning(parts: readonly Part[]): JsonObject {
+  const thoughts = parts.filter((part): part is ReasoningPart => part.type === 'reasoning')
+  const signature = parts.findLast(isSignedText)?.signature
+  const text = thoughts.map(part => part.text).join('')
+  const needDetails = thoughts.some(part => part.signature ?? part.encrypted ?? part.id)
+  const details = [
+    ...(needDetails ? thoughts : []),
+    ...(signature === undefined ? [] : [textSignatureThought(signature)]),
+  ]
   return {
     ...(text !== '' && { reasoning_content: text }),
-    ...(needDetails && { reasoning_details: parts.map(encodeDetail) }),
+    ...(details.length > 0 && { reasoning_details: details.map(encodeDetail) }),
   }
+}
+
+const isSignedText = (part: Part): part is TextPart => part.type === 'text' && part.signature !== undefined
+
+/** Thoughts and what was said after them, the text with the signature that stands among the thoughts. */
+export function withTextSignature(
+  thoughts: readonly ReasoningPart[],
+  content: readonly Part[],
+): readonly Part[] {
+  const signature = thoughts.map(signatureOfText).findLast(each => each !== undefined)
+  if (signature === undefined) return [...thoughts, ...content]
+  const parts: Part[] = [...thoughts.filter(each => signatureOfText(each) === undefined), ...content]
+  signLastText(parts, signature)
+  return parts
 }
 
 // --- Tool calls ---------------------------------------------------------------------------------------------------
@@ -327,13 +363,22 @@ export function decodeAnnotation(value: unknown): Citation | undefined {
 }
 
 /**
- * `from` and `to`: where the text of the part lies in the message, for a citation that is of all of it. Clients know
- * citations of pages only; one of a document is left out, because strict ones fail at it.
+ * `from` and `to`: where the text of the part lies in the message, for a citation that is of all of it. Strict clients know
+ * citations of pages only, so that a file is named by its address.
  */
 export function encodeAnnotation(citation: Citation, from: number, to: number): readonly JsonObject[] {
-  const { url, title = '', start, end } = citation
-  if (url === undefined) return []
+  const { title = '', start, end } = citation
+  const url = addressOf(citation)
+  if (url === undefined || isToldBeside(citation)) return []
   const start_index = start === undefined ? from : from + start
   const end_index = end === undefined ? to : from + end
   return [{ type: 'url_citation', url_citation: { url, title, start_index, end_index } }]
 }
+
+/** A page that this format tells beside the choices anyway, by the extras of the answer. */
+export const asToldBeside = (citation: Citation): Citation => ({
+  ...citation,
+  extras: { [FORMAT]: { isToldBeside: true } },
+})
+
+const isToldBeside = (citation: Citation): boolean => ownExtras(FORMAT, citation).isToldBeside === true

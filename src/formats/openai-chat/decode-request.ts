@@ -13,7 +13,15 @@ import type {
 } from '../hub.ts'
 import { modelIn } from '../model-name.ts'
 import { decodeOutput } from '../openai/output.ts'
-import { argumentsText, cacheIn, decodeContent, decodeReasoning, decodeToolCall, FORMAT } from './content.ts'
+import {
+  argumentsText,
+  cacheIn,
+  decodeContent,
+  decodeReasoning,
+  decodeToolCall,
+  FORMAT,
+  withTextSignature,
+} from './content.ts'
 
 const MAX_CHOICES = 128
 
@@ -136,7 +144,7 @@ function decodeMessage(message: Fields, calls: FunctionCalls): Message {
 }
 
 function decodeAssistant(message: Fields, functionCalls: FunctionCalls): Message {
-  const parts: Part[] = [...decodeReasoning(message), ...decodeContent(message)]
+  const parts: Part[] = [...withTextSignature(decodeReasoning(message), decodeContent(message))]
   const refusal = message.text('refusal')
   if (refusal) parts.push({ type: 'refusal', text: refusal })
   const calls = message.each('tool_calls')

@@ -1,15 +1,16 @@
-import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { chatError } from '../error.ts'
 import { compact, extrasOf } from '../fields.ts'
-import type { StreamDecoderOptions } from '../format.ts'
-import type { ChatEvent, MediaPart, ToolCallPart } from '../hub.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
+import type { ChatEvent, Citation, MediaPart, ToolCallPart } from '../hub.ts'
 import { usageIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { signatureOfText } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { decodeImages } from './answer.ts'
 import {
   argumentsText,
+  asToldBeside,
   decodeAnnotation,
   decodeCallSignature,
   decodeDetail,
@@ -18,11 +19,14 @@ import {
 } from './content.ts'
 import { errorInside } from './error.ts'
 import { decodeLogprobs } from './logprobs.ts'
+import { hasSources, sourcesIn } from './sources.ts'
 import { decodeStop, FAILED } from './stop.ts'
 
 type Call = { readonly part: number; readonly id: string }
 type ChoiceState = {
   readonly parts: Assembler
+  /** Addresses of pages that were cited. */
+  readonly cited: Set<string>
   readonly calls: Map<number, Call>
   lastCall: Call | undefined
   audio: number | undefined
@@ -30,9 +34,10 @@ type ChoiceState = {
   isFinished: boolean
 }
 
-export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { ambience, usage, choices: wanted = 1 } = options
   const choices = new Map<number, ChoiceState>()
+  const sources = new Map<string, Citation>()
   let isStarted = false
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
@@ -62,9 +67,11 @@ export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer
 
   function readChunk(chunk: JsonObject, emit: Emit): void {
     const list = Array.isArray(chunk.choices) ? chunk.choices.filter(isObject) : []
+    if (hasSources(chunk)) gatherSources(chunk)
     // Azure begins with a chunk that names neither id nor model.
     if (!isStarted && (list.length > 0 || chunk.id)) start(chunk, emit)
     for (const choice of list) readChoice(choice, emit)
+    if (list.length === 0 && sources.size > 0) citeAfterwards()
     const told = usageIn(chunk, usage)
     if (told !== undefined) emit({ type: 'usage', usage: told })
   }
@@ -91,11 +98,38 @@ export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer
     )
   }
 
+  /** Told with every chunk, or with the last; those of the first chunk are among the extras of the answer. */
+  function gatherSources(chunk: JsonObject): void {
+    for (const source of sourcesIn(chunk)) {
+      const { url = '' } = source
+      if (!sources.has(url)) sources.set(url, isStarted ? source : asToldBeside(source))
+    }
+  }
+
+  /** Which words rely on a page is not told: it is cited for all of the text, when that ends. */
+  function cite({ parts, cited }: ChoiceState): void {
+    for (const [url, citation] of sources) {
+      if (cited.has(url)) continue
+      cited.add(url)
+      parts.annotate('text', { citation })
+    }
+  }
+
+  /** Pages that are named when the choices have finished are cited by a text of their own. */
+  function citeAfterwards(): void {
+    for (const state of choices.values()) {
+      if (!state.isFinished || state.parts.hasToolCalls) continue
+      cite(state)
+      state.parts.closeAll()
+    }
+  }
+
   function stateOf(index: number, emit: Emit): ChoiceState {
     const known = choices.get(index)
     if (known !== undefined) return known
     const state: ChoiceState = {
       parts: createAssembler(index, emit),
+      cited: new Set(),
       calls: new Map(),
       lastCall: undefined,
       audio: undefined,
@@ -121,6 +155,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer
       return
     }
     state.isFinished = true
+    if (state.parts.isText) cite(state)
     state.parts.closeAll()
     emit({
       type: 'finish',
@@ -138,6 +173,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer
     if (typeof refusal === 'string') parts.say('refusal', refusal)
     if (Array.isArray(annotations)) {
       for (const citation of annotations.flatMap(each => decodeAnnotation(each) ?? [])) {
+        if (citation.url !== undefined) state.cited.add(citation.url)
         parts.annotate('text', { citation })
       }
     }
@@ -155,6 +191,8 @@ export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer
       if (text !== '') state.parts.add(known.part, { text })
       return
     }
+    // What was said ends here.
+    if (state.parts.isText) cite(state)
     const name = member(described, 'name')
     const id = typeof call.id === 'string' && call.id !== '' ? call.id : ambience.newId('call_')
     const part = state.parts.open(
@@ -213,7 +251,13 @@ function readReasoning(delta: JsonObject, state: ChoiceState): void {
   const hasText = details.some(detail => detail.text || detail.summary)
   if (typeof plain === 'string' && !hasText) parts.say('reasoning', plain)
   for (const detail of details) {
-    const { text, signature, encrypted } = decodeDetail(detail)
+    const thought = decodeDetail(detail)
+    const ofText = signatureOfText(thought)
+    if (ofText !== undefined) {
+      parts.annotate('text', { signature: ofText })
+      continue
+    }
+    const { text, signature, encrypted } = thought
     // A proof may come with the whole thought that its pieces have told already.
     const isRepeated = (signature ?? encrypted) !== undefined && text === parts.thought()
     const at = typeof detail.index === 'number' ? detail.index : undefined

@@ -4,6 +4,7 @@ import { ownExtras } from '../fields.ts'
 import type { AnswerOptions } from '../format.ts'
 import type { ChatEvent, Delta, Part, ReasoningPart } from '../hub.ts'
 import type { JsonObject } from '../openai/value.ts'
+import { textSignatureThought } from '../signature.ts'
 import { createEncoder, sseEvent } from '../stream.ts'
 import { encodeAudio, encodeImage } from './answer.ts'
 import { callSignature, encodeAnnotation, encodeDetail, FORMAT } from './content.ts'
@@ -120,12 +121,13 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     const state = choices.get(index)
     const part = state?.parts.get(number)
     if (state === undefined || part === undefined) return []
-    const { text, data, citation } = delta
+    const { text, data, citation, signature } = delta
     switch (part.content.type) {
       case 'text':
         if (text !== undefined) state.length += text.length
         return [
           ...(text === undefined ? [] : [chunk(index, { content: text })]),
+          ...(signature === undefined ? [] : [proof(index, state, textSignatureThought(signature))]),
           ...(citation === undefined ? [] : encodeAnnotation(citation, part.from, state.length)).map(
             annotation => chunk(index, { annotations: [annotation] }),
           ),
@@ -170,6 +172,10 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
       ...(signature && { signature }),
       ...(encrypted && { encrypted }),
     }
-    return [...pieces, chunk(index, { reasoning_details: [encodeDetail(proven, state.thoughts++)] })]
+    return [...pieces, proof(index, state, proven)]
+  }
+
+  function proof(index: number, state: ChoiceState, proven: ReasoningPart): Buffer {
+    return chunk(index, { reasoning_details: [encodeDetail(proven, state.thoughts++)] })
   }
 }

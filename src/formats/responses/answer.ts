@@ -16,7 +16,7 @@ import { mediaText, urlOf } from '../media.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { errorInside } from '../openai-chat/error.ts'
 import { encodeLogprobs } from '../openai-chat/logprobs.ts'
-import { packCallSignature, signCalls } from '../signature.ts'
+import { attachSignatures, packCallSignature, packProof, textSignatureThought } from '../signature.ts'
 import {
   callItem,
   decodeItem,
@@ -62,7 +62,7 @@ export function failureIn(response: JsonObject): ChatError | undefined {
 }
 
 export const partsOf = (response: JsonObject, { ambience }: DecodeOptions): readonly Part[] =>
-  signCalls(
+  attachSignatures(
     lenientFields(response)
       .each('output')
       .flatMap(item => decodeItem(item, ambience.newId)),
@@ -171,12 +171,18 @@ function encodeParts(
           if (part.type === 'text') tokens = undefined
           return written
         })
-        return [{ ...splitExtras(first).item, ...messageItem(newId('msg_'), content) }]
+        return [
+          { ...splitExtras(first).item, ...messageItem(newId('msg_'), content) },
+          ...textSignatureItem(group.at(-1), newId),
+        ]
       }
       case 'reasoning':
         return [reasoningItem(group as readonly ReasoningPart[], first.id ?? newId('rs_'))]
       case 'toolCall':
-        return [...signatureItem(first, newId), { id: newId('fc_'), ...callItem(first), status: 'completed' }]
+        return [
+          ...callSignatureItem(first, newId),
+          { id: newId('fc_'), ...callItem(first), status: 'completed' },
+        ]
       case 'media':
         return [mediaItem(first, newId)]
       case 'vendor':
@@ -206,11 +212,17 @@ export function contentPart(part: Part, tokens: readonly TokenLogprob[] = []): J
 }
 
 /** The signature of a call has no field here: it travels in a thought without words before it. */
-export function signatureItem(call: ToolCallPart, newId: (prefix: string) => string): readonly JsonObject[] {
-  const proof = packCallSignature(FORMAT, call)
-  if (proof === undefined) return []
-  return [{ id: newId('rs_'), type: 'reasoning', summary: [], encrypted_content: proof }]
-}
+export const callSignatureItem = (call: ToolCallPart, newId: (prefix: string) => string) =>
+  proofItem(packCallSignature(FORMAT, call), newId)
+
+/** That of a text travels in one after it. */
+export const textSignatureItem = (part: Part | undefined, newId: (prefix: string) => string) =>
+  part?.type === 'text' && part.signature !== undefined
+    ? proofItem(packProof(FORMAT, textSignatureThought(part.signature)), newId)
+    : []
+
+const proofItem = (proof: string | undefined, newId: (prefix: string) => string): readonly JsonObject[] =>
+  proof === undefined ? [] : [{ id: newId('rs_'), type: 'reasoning', summary: [], encrypted_content: proof }]
 
 /** An image is what the vendor's own tool would have made; anything else is told as a text. */
 export function mediaItem(part: MediaPart, newId: (prefix: string) => string): JsonObject {

@@ -1,4 +1,4 @@
-import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
+import { bodyOf, compact, extrasOf, type Fields, lenientFields, ownExtras } from '../fields.ts'
 import type {
   Citation,
   MediaPart,
@@ -183,16 +183,19 @@ export function decodeResult(item: Fields, isCustom: boolean): ToolResultPart {
 }
 
 export function decodeAnnotation(value: JsonObject): Citation {
-  const { url, title, filename, start_index, end_index, ...rest } = value as Record<string, unknown>
-  const text = (given: unknown) => (typeof given === 'string' ? given : undefined)
-  const place = (given: unknown) => (typeof given === 'number' ? given : undefined)
-  return compact<Citation>({
-    url: text(url),
-    title: text(title) ?? text(filename),
-    start: place(start_index),
-    end: place(end_index),
-    extras: url === undefined ? extrasOf(FORMAT, rest) : undefined,
+  const annotation = lenientFields(value)
+  const url = annotation.text('url')
+  const id = annotation.text('file_id')
+  const container = annotation.text('container_id')
+  const citation = compact<Citation>({
+    url,
+    file: id === undefined ? undefined : { id, ...(container !== undefined && { container }) },
+    title: annotation.text('title') ?? annotation.text('filename'),
+    start: annotation.number('start_index'),
+    end: annotation.number('end_index'),
   })
+  const extras = url === undefined ? extrasOf(FORMAT, annotation.rest()) : undefined
+  return extras === undefined ? citation : { ...citation, extras }
 }
 
 /** The tokens of every text of a message. */
@@ -207,9 +210,17 @@ export const logprobsIn = (item: unknown) => {
 
 /** `length`: of the text the citation is of, for one that says not where it belongs. */
 export function encodeAnnotation(citation: Citation, length: number): JsonObject {
-  const { url, title = '', start = 0, end = length } = citation
-  if (url !== undefined) return { type: 'url_citation', url, title, start_index: start, end_index: end }
-  return { type: 'file_citation', file_id: '', index: end, ...ownExtras(FORMAT, citation), filename: title }
+  const { url, file, title = '', start = 0, end = length } = citation
+  const place = { start_index: start, end_index: end }
+  if (url !== undefined) return { type: 'url_citation', url, title, ...place }
+  const own = ownExtras(FORMAT, citation)
+  const file_id = file?.id ?? ''
+  // A file that the model has made has no name.
+  if (own.type === 'file_path') return { ...own, file_id }
+  if (file?.container === undefined)
+    return { type: 'file_citation', index: end, ...own, file_id, filename: title }
+  const container_id = file.container
+  return { type: 'container_file_citation', ...own, container_id, file_id, filename: title, ...place }
 }
 
 /** A part of what the user or a tool says. */
@@ -284,13 +295,15 @@ export const callItem = ({ id, name, arguments: text, isCustom }: ToolCallPart):
     ? { type: 'custom_tool_call', call_id: id, name, input: text }
     : { type: 'function_call', call_id: id, name, arguments: text }
 
-/** Neighbours that make one item: words of one message, thoughts of one id. */
+/** Neighbours that make one item: words of one message, thoughts of one id. A signed text ends its message. */
 export function grouped(parts: readonly Part[]): readonly (readonly Part[])[] {
   const groups: Part[][] = []
   for (const part of parts) {
     const last = groups.at(-1)
     const before = last?.at(-1)
-    const goesOn = before !== undefined && ((isSaid(before) && isSaid(part)) || isSameThought(before, part))
+    const isOpen = before?.type !== 'text' || before.signature === undefined
+    const goesOn =
+      before !== undefined && ((isSaid(before) && isSaid(part) && isOpen) || isSameThought(before, part))
     if (goesOn) last?.push(part)
     else groups.push([part])
   }

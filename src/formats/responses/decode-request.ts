@@ -4,7 +4,7 @@ import type { ChatRequest, Message, Reasoning, Tool, ToolChoice } from '../hub.t
 import { modelIn } from '../model-name.ts'
 import { decodeOutput } from '../openai/output.ts'
 import type { JsonObject } from '../openai/value.ts'
-import { signCalls } from '../signature.ts'
+import { attachSignatures } from '../signature.ts'
 import { decodeContent, decodeItem, decodeResult, FORMAT } from './content.ts'
 
 export const ENCRYPTED = 'reasoning.encrypted_content'
@@ -74,7 +74,7 @@ function decodeInput(body: Fields): readonly Message[] {
     else messages.push(message)
   }
   return messages.map(message =>
-    message.role === 'assistant' ? { ...message, content: signCalls(message.content) } : message,
+    message.role === 'assistant' ? { ...message, content: attachSignatures(message.content) } : message,
   )
 }
 

@@ -1,12 +1,11 @@
-import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { compact, lenientFields } from '../fields.ts'
-import type { StreamDecoderOptions } from '../format.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
 import type { ChatEvent, Part, ReasoningPart, Signature } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { errorInside } from '../openai-chat/error.ts'
 import { decodeLogprobs } from '../openai-chat/logprobs.ts'
-import { callSignatureOf, isCallSignature, unpackProof } from '../signature.ts'
+import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
 import { decodeStop, failureIn, partsOf } from './answer.ts'
 import { decodeAnnotation, decodeItem, FORMAT } from './content.ts'
@@ -15,7 +14,7 @@ import { readResponsesUsage } from './usage.ts'
 /** A part that is being told; `hasText` once a piece of it has come. */
 type Told = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
 
-export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer, ChatEvent> {
+export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { ambience, usage } = options
   // Items are known by their place: some servers change ids in the middle of a stream.
   const told = new Map<string, Told>()
@@ -26,12 +25,11 @@ export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
     frame({ event, data }, emit) {
-      if (!isObject(data)) return
-      if (event === 'error' || data.type === 'error') {
+      if (event === 'error' || member(data, 'type') === 'error') {
         emit({ type: 'error', error: errorInside(data) })
         return
       }
-      read(data, emit)
+      if (isObject(data)) read(data, emit)
     },
     // The last event tells the whole answer; without it there is none.
     isWhole: () => false,
@@ -247,7 +245,10 @@ export function createStreamDecoder(options: StreamDecoderOptions): Stage<Buffer
     if (typeof proof === 'string' && proof !== '') {
       const { signature, encrypted } = unpackProof(FORMAT, proof, 'encrypted')
       const added = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
+      const ofText = signature && signatureOfText({ signature })
       if (signature !== undefined && isCallSignature(signature)) pending = callSignatureOf(signature)
+      // The message of the text is over by now.
+      else if (ofText !== undefined) assembler(emit).whole({ type: 'text', text: '', signature: ofText })
       else if (at !== undefined) assembler(emit).add(at.part, added)
       else {
         hasParts = true

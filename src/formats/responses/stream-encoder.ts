@@ -8,6 +8,7 @@ import type {
   Delta,
   Part,
   ReasoningPart,
+  Signature,
   Stop,
   TokenLogprob,
   ToolCallPart,
@@ -16,7 +17,15 @@ import type { JsonObject } from '../openai/value.ts'
 import { errorBody } from '../openai-chat/error.ts'
 import { encodeLogprobs } from '../openai-chat/logprobs.ts'
 import { createEncoder, sseEvent } from '../stream.ts'
-import { contentPart, encodeStop, frameOf, mediaItem, messageItem, signatureItem } from './answer.ts'
+import {
+  callSignatureItem,
+  contentPart,
+  encodeStop,
+  frameOf,
+  mediaItem,
+  messageItem,
+  textSignatureItem,
+} from './answer.ts'
 import { callItem, encodeAnnotation, FORMAT, reasoningItem } from './content.ts'
 import { encodeUsage } from './usage.ts'
 
@@ -28,6 +37,7 @@ type Saying = Item & {
   readonly type: 'text' | 'refusal'
   text: string
   readonly citations: Citation[]
+  signature?: Signature
 }
 type Calling = Item & { readonly kind: 'call'; readonly call: ToolCallPart; text: string }
 type Thinking = Item & { readonly kind: 'thought'; part: ReasoningPart; hasSummary: boolean }
@@ -117,7 +127,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
       case 'refusal':
         return beginText(number, content.type)
       case 'toolCall': {
-        const before = [...endMessage(), ...signatureItem(content, ambience.newId).flatMap(wholeItem)]
+        const before = [...endMessage(), ...callSignatureItem(content, ambience.newId).flatMap(wholeItem)]
         const item = { index: nextIndex++, id: ambience.newId('fc_') }
         open.set(number, { ...item, kind: 'call', call: content, text: '' })
         return [...before, addItem(item.index, { id: item.id, ...callItem(content), status: 'in_progress' })]
@@ -174,7 +184,8 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     }
   }
 
-  function say(said: Saying, { text, citation }: Delta): readonly Buffer[] {
+  function say(said: Saying, { text, citation, signature }: Delta): readonly Buffer[] {
+    if (signature !== undefined) said.signature = signature
     const place = { ...placeOf(said.id, said.index), content_index: said.content }
     const pieces: Buffer[] = []
     if (text !== undefined) {
@@ -225,9 +236,10 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
   }
 
   function endText(said: Saying): readonly Buffer[] {
-    const { type, text, citations, index, id } = said
+    const { type, text, citations, signature, index, id } = said
     const cited = citations.length === 0 ? {} : { citations }
     const part = contentPart({ type, text, ...cited } as Part, type === 'text' ? tokens : [])
+    const proof = signature && textSignatureItem({ type: 'text', text, signature }, ambience.newId)
     const place = { ...placeOf(id, index), content_index: said.content }
     if (message?.index === index) message.content[said.content] = part
     const told = type === 'text' ? { text, logprobs: encodeLogprobs(tokens).content } : { refusal: text }
@@ -235,6 +247,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     return [
       named(`response.${type === 'text' ? 'output_text' : 'refusal'}.done`, { ...place, ...told }),
       named('response.content_part.done', { ...place, part }),
+      ...(proof === undefined ? [] : [...endMessage(), ...proof.flatMap(wholeItem)]),
     ]
   }
 
