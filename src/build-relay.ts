@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { UnreachableError } from './domain/errors.ts'
 import type { ClientAddress } from './http/address.ts'
-import { createGuardedLookup, refuseUrl } from './http/upstream-address.ts'
+import type { AddressGuard } from './http/address-guard.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
 import type { AccountName } from './ledger/books.ts'
@@ -62,6 +62,7 @@ type Deps = {
   readonly keyring: Keyring
   readonly digest: Digest
   readonly clientAddress: ClientAddress
+  readonly guard: AddressGuard
   readonly manage: RequestListener
   readonly peers: Peers
   isStopping(): boolean
@@ -118,6 +119,7 @@ export async function buildRelay({
   keyring,
   digest,
   clientAddress,
+  guard,
   manage,
   peers,
   isStopping,
@@ -194,12 +196,8 @@ export async function buildRelay({
     onRecover: ({ channelId, key }) => decide(channelId, key, 1, ''),
   })
   const rates = ratesOf(peers)
-  const policy = { allowPrivate: config.privateUpstreams === 'allow' }
-  const upstream = createUpstream({
-    lookup: createGuardedLookup(policy),
-    connections: config.maxConnections,
-  })
-  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: url => refuseUrl(url, policy) })
+  const upstream = createUpstream({ connector: guard.connector, connections: config.maxConnections })
+  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })

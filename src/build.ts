@@ -9,6 +9,7 @@ import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 import { createConsoleBuilds } from './console-files.ts'
 import { createClientAddress } from './http/address.ts'
+import { createAddressGuard } from './http/address-guard.ts'
 import { createCrowd } from './http/crowd.ts'
 import { createOutbound } from './http/outbound.ts'
 import { createHttpServer, drain, listen, listenBeside } from './http/server.ts'
@@ -180,6 +181,11 @@ export async function buildServer(
   const manage: RequestListener = (request, response) => app.routing(request, response)
   const clientAddress = createClientAddress(config.trustedProxies)
   const crowd = createCrowd(config.maxConnections)
+  const allowPrivateUpstreams = config.privateUpstreams === 'allow'
+  const guard = createAddressGuard({
+    policy: { allowPrivate: allowPrivateUpstreams },
+    onRefused: ({ message }) => log.warn({ reason: message }, 'a connection to a provider was refused'),
+  })
   const relay = await buildRelay({
     config,
     log,
@@ -187,6 +193,7 @@ export async function buildServer(
     keyring,
     digest,
     clientAddress,
+    guard,
     manage,
     peers,
     isStopping: () => isStopping,
@@ -216,8 +223,7 @@ export async function buildServer(
             log.error({ err: error }, 'usage could not be summed up; the next minute tries again'),
         })
       : undefined
-  const allowPrivateUpstreams = config.privateUpstreams === 'allow'
-  const outbound = createOutbound({ allowPrivate: allowPrivateUpstreams })
+  const outbound = createOutbound(guard)
   const app = await createManageApp(
     {
       db,

@@ -88,13 +88,16 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     const ranges = rangesOf(request)
     const common = { access, model: row.sent_model, passes: () => true, timeouts: patient(access) }
     if ('call' in source) return vendor.send(source.call, { ...common, headers: ranges })
-    return openAddress(new URL(source.url), source.withKey === true, { access, ranges })
+    const url = URL.parse(source.url)
+    if (!url) throw unreached()
+    return openAddress(url, source.withKey === true, { access, model: row.sent_model, ranges })
   }
 
+  /** Opens an address that the provider named: a private one only where it is the channel's own origin. */
   async function openAddress(
     url: URL,
     isWithKey: boolean,
-    { access, ranges }: { access: Access; ranges: Record<string, string> },
+    { access, model, ranges }: { access: Access; model: string; ranges: Record<string, string> },
   ): Promise<Exchange> {
     if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unreached()
     const keyed = isWithKey ? await vendor.credentials(access) : {}
@@ -105,6 +108,7 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
       timeouts: patient(access),
       isStream: false,
       passes: () => true,
+      author: url.origin === vendor.originOf(access, model) ? 'administrator' : 'provider',
     })
   }
 
@@ -117,16 +121,19 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     if (fetching.response.destroyed) onClose()
     let outcome: Outcome = await exchange.outcome
     let from = 'url' in source ? source.url : access.baseUrl || (access.provider.baseUrl ?? '')
+    const isSentWithKey = 'call' in source || (source as { withKey?: boolean }).withKey === true
+    // Of the first address: a foreign host that redirects to itself is still foreign.
+    const keyedOrigin = isSentWithKey ? URL.parse(from)?.origin : undefined
     for (let turn = 0; turn < MOST_REDIRECTS; turn++) {
       if (outcome.kind === 'failure' || !REDIRECTS.has(outcome.status)) break
       const { location } = outcome.headers
       exchange.abort()
       const next = typeof location === 'string' ? URL.parse(location, from) : null
       if (!next) throw unreached()
-      const isSame = 'call' in source || (source as { withKey?: boolean }).withKey === true
-      const isKeyed = isSame && next.origin === URL.parse(from)?.origin
+      const isKeyed = next.origin === keyedOrigin
       if (fetching.response.destroyed) break
-      exchange = await openAddress(next, isKeyed, { access, ranges: rangesOf(fetching.request) })
+      const ranges = rangesOf(fetching.request)
+      exchange = await openAddress(next, isKeyed, { access, model: fetching.row.sent_model, ranges })
       if (fetching.response.destroyed) onClose()
       outcome = await exchange.outcome
       from = next.href
