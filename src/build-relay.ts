@@ -65,6 +65,7 @@ type Deps = {
   readonly guard: AddressGuard
   readonly manage: RequestListener
   readonly peers: Peers
+  sessionUser: RelayDeps['sessionUser']
   isStopping(): boolean
   /** Whether a request came over one connection too many. */
   isBeyond(request: IncomingMessage): boolean
@@ -122,6 +123,7 @@ export async function buildRelay({
   guard,
   manage,
   peers,
+  sessionUser,
   isStopping,
   isBeyond,
 }: Deps) {
@@ -254,6 +256,7 @@ export async function buildRelay({
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
     onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'a request failed'),
+    sessionUser,
     manage,
   } satisfies RelayDeps
 

@@ -18,6 +18,7 @@ import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
 import { createThrottle, type Throttle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
+import { createSessionUser } from './manage/session-user.ts'
 import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
 import { makeDirectory } from './store/directory.ts'
@@ -196,6 +197,7 @@ export async function buildServer(
     guard,
     manage,
     peers,
+    sessionUser: createSessionUser(identify),
     isStopping: () => isStopping,
     isBeyond: crowd.isBeyond,
   })

@@ -2,7 +2,9 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { Refusal } from '../../domain/errors.ts'
 import type { VideoSource } from '../../formats/media/video.ts'
 import { emptyReading } from '../../formats/openai/stream-meter.ts'
+import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import type { VideoRow } from '../../store/schema.ts'
+import { BYTES_TYPE, mediaType } from '../content-type.ts'
 import { deliver } from '../deliver.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { StreamMeter } from '../operations/operation.ts'
@@ -21,8 +23,15 @@ const PASSED = [
 ] as const
 /** A page or a document in the place of a film says that there is none. */
 const DOCUMENT = /^(?:text\/(?:html|xml)|application\/(?:[\w.+-]*\+)?(?:json|xml))\b/i
-/** What no browser takes for a page of ours: this address is one of the console's own origin. */
-const MEDIA = /^(?:video|audio|image)\/(?!svg)[\w.+-]+(?:;[\x20-\x7e]*)?$/i
+/** How a saved file is called, where its type is a usual one. */
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  'video/mp4': '.mp4',
+  'video/webm': '.webm',
+  'video/quicktime': '.mov',
+  'image/png': '.png',
+  'image/jpeg': '.jpg',
+  'image/webp': '.webp',
+}
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /** Bytes pass as they come; nothing is counted, for the job was paid when it was taken. */
@@ -144,8 +153,17 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
 
   /** Without a word on what it is, a film is the usual one. */
   function typeOf({ 'content-type': type = 'video/mp4' }: IncomingHttpHeaders): string {
-    return MEDIA.test(type) ? type : 'application/octet-stream'
+    return mediaType(type) ?? BYTES_TYPE
   }
+
+  /** The policy of every answer forbids a browser to play what it has opened, so it is told to save it. */
+  const typeHeaders = (type: string, { request, row }: Fetching): Record<string, string> =>
+    request.headers['sec-fetch-mode'] === 'navigate'
+      ? {
+          'content-type': type,
+          'content-disposition': `attachment; filename="${row.id}${EXTENSIONS[type] ?? ''}"`,
+        }
+      : { 'content-type': type }
 
   const passedHeaders = (given: IncomingHttpHeaders) =>
     Object.fromEntries(
@@ -172,7 +190,7 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     const common = {
       ...headers,
       'cache-control': 'private, max-age=3600',
-      'x-content-type-options': 'nosniff',
+      ...RELAY_SECURITY,
     }
     try {
       const source: VideoSource = dialect.source
@@ -180,10 +198,13 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
         : { url: result.url ?? '' }
       if ('base64' in source) {
         const bytes = Buffer.from(source.base64, 'base64')
-        const told = { 'content-type': source.type }
-        const length = { 'content-type': typeOf(told), 'content-length': String(bytes.length) }
+        const type = typeOf({ 'content-type': source.type })
         fetching.onStart?.()
-        response.writeHead(200, { ...common, ...length })
+        response.writeHead(200, {
+          ...common,
+          ...typeHeaders(type, fetching),
+          'content-length': String(bytes.length),
+        })
         response.end(bytes)
         return
       }
@@ -195,7 +216,10 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
       )
       if (response.destroyed) return exchange.abort()
       const answer = judge(outcome)
-      const told = { 'content-type': typeOf(answer.headers), ...passedHeaders(answer.headers) }
+      const told = {
+        ...typeHeaders(typeOf(answer.headers), fetching),
+        ...passedHeaders(answer.headers),
+      }
       fetching.onStart?.()
       if (answer.kind === 'whole') {
         response.writeHead(answer.status, {
