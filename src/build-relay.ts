@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { UnreachableError } from './domain/errors.ts'
 import type { ClientAddress } from './http/address.ts'
-import { createGuardedLookup, refuseUrl } from './http/upstream-address.ts'
+import type { AddressGuard } from './http/address-guard.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
 import type { AccountName } from './ledger/books.ts'
@@ -64,8 +64,10 @@ type Deps = {
   readonly keyring: Keyring
   readonly digest: Digest
   readonly clientAddress: ClientAddress
+  readonly guard: AddressGuard
   readonly manage: RequestListener
   readonly peers: Peers
+  sessionUser: RelayDeps['sessionUser']
   isStopping(): boolean
   /** Whether a request came over one connection too many. */
   isBeyond(request: IncomingMessage): boolean
@@ -120,8 +122,10 @@ export async function buildRelay({
   keyring,
   digest,
   clientAddress,
+  guard,
   manage,
   peers,
+  sessionUser,
   isStopping,
   isBeyond,
 }: Deps) {
@@ -196,12 +200,8 @@ export async function buildRelay({
     onRecover: ({ channelId, key }) => decide(channelId, key, 1, ''),
   })
   const rates = ratesOf(peers)
-  const policy = { allowPrivate: config.privateUpstreams === 'allow' }
-  const upstream = createUpstream({
-    lookup: createGuardedLookup(policy),
-    connections: config.maxConnections,
-  })
-  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: url => refuseUrl(url, policy) })
+  const upstream = createUpstream({ connector: guard.connector, connections: config.maxConnections })
+  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })
@@ -258,6 +258,7 @@ export async function buildRelay({
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
     onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'a request failed'),
+    sessionUser,
     manage,
   } satisfies RelayDeps
 

@@ -9,6 +9,7 @@ import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 import { createConsoleBuilds } from './console-files.ts'
 import { createClientAddress } from './http/address.ts'
+import { createAddressGuard } from './http/address-guard.ts'
 import { createCrowd } from './http/crowd.ts'
 import { createOutbound } from './http/outbound.ts'
 import { createHttpServer, drain, listen, listenBeside } from './http/server.ts'
@@ -17,6 +18,7 @@ import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
 import { createThrottle, type Throttle } from './identity/throttle.ts'
 import { createManageApp } from './manage/app.ts'
+import { createSessionUser } from './manage/session-user.ts'
 import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
 import { makeDirectory } from './store/directory.ts'
@@ -180,6 +182,11 @@ export async function buildServer(
   const manage: RequestListener = (request, response) => app.routing(request, response)
   const clientAddress = createClientAddress(config.trustedProxies)
   const crowd = createCrowd(config.maxConnections)
+  const allowPrivateUpstreams = config.privateUpstreams === 'allow'
+  const guard = createAddressGuard({
+    policy: { allowPrivate: allowPrivateUpstreams },
+    onRefused: ({ message }) => log.warn({ reason: message }, 'a connection to a provider was refused'),
+  })
   const relay = await buildRelay({
     config,
     log,
@@ -187,8 +194,10 @@ export async function buildServer(
     keyring,
     digest,
     clientAddress,
+    guard,
     manage,
     peers,
+    sessionUser: createSessionUser(identify),
     isStopping: () => isStopping,
     isBeyond: crowd.isBeyond,
   })
@@ -216,8 +225,7 @@ export async function buildServer(
             log.error({ err: error }, 'usage could not be summed up; the next minute tries again'),
         })
       : undefined
-  const allowPrivateUpstreams = config.privateUpstreams === 'allow'
-  const outbound = createOutbound({ allowPrivate: allowPrivateUpstreams })
+  const outbound = createOutbound(guard)
   const app = await createManageApp(
     {
       db,

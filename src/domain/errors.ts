@@ -23,6 +23,7 @@ export const MANAGEMENT_STATUS = {
 /** The same for `/v1` (contract, section 3): code to status and type. */
 export const RELAY_STATUS = {
   invalid_api_key: { status: 401, type: 'invalid_request_error' },
+  cross_site_refused: { status: 403, type: 'invalid_request_error' },
   ip_not_allowed: { status: 403, type: 'invalid_request_error' },
   not_found: { status: 404, type: 'invalid_request_error' },
   method_not_allowed: { status: 405, type: 'invalid_request_error' },

@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici'
 import { Refusal } from '../domain/errors.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
-import { type AddressPolicy, createGuardedLookup, refuseUrl } from './upstream-address.ts'
+import type { AddressGuard } from './address-guard.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const ANSWER_TIMEOUT_MS = 15_000
@@ -38,19 +38,19 @@ function told(bytes: Buffer, secrets: readonly string[]): string {
 }
 
 /** The one client for everything the management API asks of providers: checked addresses, no redirects, bounded. */
-export function createOutbound(policy: AddressPolicy) {
+export function createOutbound(guard: AddressGuard) {
   const agent = new Agent({
     allowH2: false,
     headersTimeout: ANSWER_TIMEOUT_MS,
     bodyTimeout: ANSWER_TIMEOUT_MS,
-    connect: { timeout: CONNECT_TIMEOUT_MS, lookup: createGuardedLookup(policy) },
+    connect: guard.connector({ timeoutMs: CONNECT_TIMEOUT_MS }),
   })
 
   return {
     /** The parsed answer of a GET, or 502 with what went wrong. */
     async getJson(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
       const secrets = secretsOf(headers)
-      const refused = refuseUrl(url.split('?')[0] ?? url, policy)
+      const refused = guard.refuseUrl(url.split('?')[0] ?? url)
       if (refused) throw upstreamError(`the address ${refused}`)
       let status: number
       let bytes: Buffer

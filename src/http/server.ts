@@ -10,6 +10,7 @@ import { Refusal, wrongMethod } from '../domain/errors.ts'
 import type { Crowd } from './crowd.ts'
 import { managementError } from './errors.ts'
 import { relayAddress } from './relay-address.ts'
+import { RELAY_SECURITY } from './relay-headers.ts'
 
 // An import of it would load the client of `fetch` as well, for its names: a twentieth of the start.
 const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
@@ -44,6 +45,7 @@ function answer(
 ): void {
   response.writeHead(status, {
     ...headers,
+    ...RELAY_SECURITY,
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',
   })

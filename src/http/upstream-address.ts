@@ -1,87 +1,123 @@
-import { type LookupAddress, lookup } from 'node:dns'
-import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** Where channels may not point, and why. */
+/** Why an address is refused, as the end of a sentence that begins with the address. */
 type Verdict = string | undefined
 
-/** Names and addresses under which clouds hand out credentials to whoever asks. */
-const METADATA_HOSTS = new Set([
-  'metadata.google.internal',
-  'metadata',
-  'instance-data',
-  'metadata.azure.com',
-])
-const METADATA_ADDRESSES = new Set(['169.254.169.254', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254'])
-
-/** ipaddr.js's names of ranges: never a provider, whatever the operator allows. */
-const NEVER = new Set([
-  'linkLocal',
-  'multicast',
-  'broadcast',
-  'unspecified',
-  'reserved',
-  'benchmarking',
-  'amt',
-  'discard',
-])
-
-export type AddressPolicy = { readonly allowPrivate: boolean }
-
-/** Judges one address that a name resolved to, or that stands in the address itself. */
-function refuseAddress(text: string, { allowPrivate }: AddressPolicy): Verdict {
-  if (!ipaddr.isValid(text)) return 'is no address'
-  const address = ipaddr.process(text)
-  const plain = address.toString()
-  const range = address.range()
-  if (METADATA_ADDRESSES.has(plain)) return 'is a cloud metadata address'
-  if (NEVER.has(range)) return `is a ${range} address`
-  if (!allowPrivate && range !== 'unicast')
-    return 'is a loopback or private address (SLUICE_PRIVATE_UPSTREAMS=deny)'
-  return undefined
+export type AddressPolicy = {
+  /** Whether an address that an administrator wrote may be private. */
+  readonly allowPrivate: boolean
 }
 
-/** Judges a channel's base URL as it is saved; the addresses behind its name are judged again at every connect. */
+/**
+ * Who chose an address: an administrator (a channel, a key file), or a provider or client in the middle of a request (a
+ * film, a redirect, an image).
+ */
+export type AddressAuthor = 'administrator' | 'provider'
+
+/** Names under which clouds hand out credentials. */
+const METADATA_HOSTS: ReadonlySet<string> = new Set([
+  'metadata.google.internal',
+  'metadata.goog',
+  'metadata',
+  'instance-data',
+  'instance-data.ec2.internal',
+  'metadata.azure.com',
+])
+
+/** Addresses of cloud metadata and of the agents beside it. Most clouds use link-local ones, which are never allowed. */
+const METADATA_RANGES = [
+  '168.63.129.16/32', // Azure
+  '100.100.100.200/32', // Alibaba Cloud
+  '192.0.0.192/32', // Oracle Cloud
+  'fd00:ec2::/32', // Amazon
+  'fd20:ce::/32', // Google Cloud
+  'fd00:42::/32', // Scaleway
+].map(range => ipaddr.parseCIDR(range))
+
+/** ipaddr.js's names of the ranges that belong to the operator's own networks. */
+const PRIVATE_RANGES: ReadonlySet<string> = new Set([
+  'private',
+  'loopback',
+  'carrierGradeNat',
+  'uniqueLocal',
+  'deprecatedSiteLocal',
+])
+
+type Parsed = ipaddr.IPv4 | ipaddr.IPv6
+
+/** RFC 6052: the last 32 bits of this prefix are the IPv4 address that NAT64 connects to. */
+const NAT64 = ipaddr.parseCIDR('64:ff9b::/96') as [ipaddr.IPv6, number]
+/** RFC 4291: the only addresses of IPv6 that are assigned to the internet. */
+const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3') as [ipaddr.IPv6, number]
+
+const isIn = (address: Parsed, [base, bits]: [Parsed, number]) =>
+  address.kind() === base.kind() && address.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits)
+
+/** The address that packets end up at: IPv4 written as IPv6, or reached through NAT64, is that IPv4 address. */
+function destinationOf(text: string): Parsed {
+  const address = ipaddr.process(text)
+  if (!isIn(address, NAT64)) return address
+  return new ipaddr.IPv4(address.toByteArray().slice(-4))
+}
+
+/** `public`, `private`, or the reason why no policy allows the address. */
+function classOf(address: Parsed): 'public' | 'private' | { readonly refused: string } {
+  if (METADATA_RANGES.some(range => isIn(address, range))) return { refused: 'is a cloud metadata address' }
+  const range = address.range()
+  if (PRIVATE_RANGES.has(range)) return 'private'
+  if (range !== 'unicast') return { refused: `is a ${range} address` }
+  // Tunnels and retired forms of IPv6 carry IPv4 addresses in places that only their routers know.
+  return address.kind() === 'ipv4' || isIn(address, GLOBAL_UNICAST)
+    ? 'public'
+    : { refused: 'is a reserved address' }
+}
+
+const PRIVATE_REFUSED: Readonly<Record<AddressAuthor, string>> = {
+  administrator: 'is a loopback or private address (SLUICE_PRIVATE_UPSTREAMS=deny)',
+  provider: "is a loopback or private address that a provider named, outside of its channel's own origin",
+}
+
+const mayBePrivate = ({ allowPrivate }: AddressPolicy, author: AddressAuthor) =>
+  allowPrivate && author === 'administrator'
+
+/** Judges one address: a literal one, or one that a name was resolved to. */
+export function refuseAddress(
+  text: string,
+  policy: AddressPolicy,
+  author: AddressAuthor = 'administrator',
+): Verdict {
+  if (!ipaddr.isValid(text)) return 'is no address'
+  const kind = classOf(destinationOf(text))
+  if (typeof kind === 'object') return kind.refused
+  return kind === 'public' || mayBePrivate(policy, author) ? undefined : PRIVATE_REFUSED[author]
+}
+
+const plainHost = (host: string) =>
+  host
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase()
+
+/** Judges the host of an address before it is resolved. */
+export function refuseHost(
+  hostname: string,
+  policy: AddressPolicy,
+  author: AddressAuthor = 'administrator',
+): Verdict {
+  const host = plainHost(hostname)
+  if (host === '') return 'has no host'
+  if (METADATA_HOSTS.has(host)) return 'is a cloud metadata address'
+  if (ipaddr.isValid(host)) return refuseAddress(host, policy, author)
+  const isLocal = host === 'localhost' || host.endsWith('.localhost')
+  return isLocal && !mayBePrivate(policy, author) ? PRIVATE_REFUSED[author] : undefined
+}
+
+/** Judges an address that an administrator saves; it is judged again at every connect, with what its name resolves to. */
 export function refuseUrl(text: string, policy: AddressPolicy): Verdict {
   if (!URL.canParse(text)) return 'is no address such as https://host/path'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
   if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
   if (url.hash !== '' || url.search !== '') return 'must not contain a query or fragment'
-  const host = url.hostname
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '')
-    .toLowerCase()
-  if (host === '') return 'has no host'
-  if (METADATA_HOSTS.has(host)) return 'is a cloud metadata address'
-  if (ipaddr.isValid(host)) return refuseAddress(host, policy)
-  if (!policy.allowPrivate && (host === 'localhost' || host.endsWith('.localhost')))
-    return 'is a loopback address (SLUICE_PRIVATE_UPSTREAMS=deny)'
-  return undefined
+  return refuseHost(url.hostname, policy)
 }
-
-/** The connection was refused by us, before it was made. */
-export class RefusedAddressError extends Error {
-  readonly code = 'REFUSED_ADDRESS'
-  constructor(message: string) {
-    super(message)
-    this.name = 'RefusedAddressError'
-  }
-}
-
-/**
- * Resolves a name once, judges every address it has, and hands over the judged ones to connect to: there is no
- * second look-up for somebody to answer differently.
- */
-export const createGuardedLookup =
-  (policy: AddressPolicy): LookupFunction =>
-  (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
-      const refused = addresses?.map(({ address }) => refuseAddress(address, policy)).find(Boolean)
-      const failure = error ?? (refused ? new RefusedAddressError(`${hostname} ${refused}`) : null)
-      const [first] = addresses ?? []
-      if (failure || !first) callback(failure ?? new RefusedAddressError(`${hostname} has no address`), '', 0)
-      else if (options.all) callback(null, addresses as never, 0)
-      else callback(null, first.address, first.family)
-    })
-  }

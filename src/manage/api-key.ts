@@ -4,6 +4,7 @@ import { createKeyCheck } from '../identity/api-key.ts'
 import { findTokenByDigest, type TokenWithAccount } from '../store/tokens.ts'
 import { findUser } from '../store/users.ts'
 import type { Call } from './call.ts'
+import { hasKeyParameter } from './contract/route.ts'
 import type { Deps } from './deps.ts'
 import { mustBeFresh } from './fresh.ts'
 
@@ -15,7 +16,9 @@ const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 function credentialOf({ authorization, reply: { request } }: Asking): string {
   const { 'x-api-key': apiKey, 'x-goog-api-key': googleKey } = request.headers
   const { key } = request.query as { key?: unknown }
-  return authorization || textOf(apiKey) || textOf(googleKey) || textOf(key)
+  const { route } = request.routeOptions.config
+  const named = route && hasKeyParameter(route) ? textOf(key) : ''
+  return authorization || textOf(apiKey) || textOf(googleKey) || named
 }
 
 /** How a route says that the address is not allowed: in the words of the error table it answers by. */

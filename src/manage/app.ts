@@ -9,6 +9,7 @@ import Fastify, {
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { invalidField, Refusal, UnreachableError } from '../domain/errors.ts'
 import { type ErrorAnswer, managementError, refusalOf } from '../http/errors.ts'
+import { RELAY_SECURITY } from '../http/relay-headers.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import { JsonError, parseJson } from '../wire/json.ts'
 import { isPage, serveConsole } from './console.ts'
@@ -135,10 +136,14 @@ function mustBePlain({ headers }: FastifyRequest): void {
     )
 }
 
+/** Paths of the relay that are answered here. */
+const RELAY_PATH = /^\/+(?:v1|dashboard)\//
+
 /** The headers that every answer wears. */
 function dress({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply: FastifyReply): void {
   reply.header('x-request-id', id).headers(SECURITY_HEADERS)
   if (url.startsWith('/api')) reply.header('cache-control', 'no-store')
+  else if (RELAY_PATH.test(url)) reply.headers(RELAY_SECURITY)
 }
 
 function send(reply: FastifyReply, answer: ErrorAnswer): void {

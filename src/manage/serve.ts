@@ -6,7 +6,7 @@ import { invalid, Refusal } from '../domain/errors.ts'
 import { ROLE, roleName } from '../domain/role.ts'
 import type { Call, Handlers } from './call.ts'
 import { createChange } from './change.ts'
-import type { Contract, Route } from './contract/route.ts'
+import { type Contract, hasKeyParameter, type Route } from './contract/route.ts'
 import type { Deps } from './deps.ts'
 import { faultWords } from './fault-words.ts'
 import { tagOf } from './reference.ts'
@@ -47,7 +47,7 @@ function createGuard({ identify, clientAddress }: Deps) {
 
 async function actorOf(request: FastifyRequest, route: Route, identify: Deps['identify']) {
   const { authorization } = request.headers
-  const session = request.cookies[SESSION_COOKIE]
+  const session = isKeySent(request, route) ? undefined : request.cookies[SESSION_COOKIE]
   if (authorization !== undefined) {
     // A route that takes both kinds leaves an sk- token to its handler.
     if (route.access === 'any' && /^(bearer\s+)?sk-/i.test(authorization)) return undefined
@@ -58,10 +58,14 @@ async function actorOf(request: FastifyRequest, route: Route, identify: Deps['id
   return identify.byAccessToken('')
 }
 
+/** Whether the address has a `?key=` that is no parameter of the route: such a request is not made by a page of ours. */
+const isKeySent = ({ query }: FastifyRequest, route: Route) =>
+  Object.hasOwn(query as object, 'key') && !hasKeyParameter(route)
+
 export const SESSION_COOKIE = 'sluice_session'
 
 /** Browsers attach cookies by themselves, so a session counts only for calls our own pages made (contract 2). */
-export function isSameOrigin({ headers }: FastifyRequest): boolean {
+export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
   const site = headers['sec-fetch-site']
   if (site !== undefined) return site === 'same-origin'
   if (headers.origin === undefined) return true

@@ -9,6 +9,8 @@ import type { Limits, Work } from './operations/operation.ts'
 
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
 
+const queryOf = (url = '') => new URLSearchParams(url.split('?')[1] ?? '')
+
 const ASSUMED = Symbol('assumed')
 
 /** A request of somebody whom the gateway knows already. Nothing that comes over the wire can be one. */
@@ -19,18 +21,35 @@ export function assume(request: Assumed, credential: string): void {
   request[ASSUMED] = credential
 }
 
+const GEMINI_PATH = /^\/+v1beta(?:[/?]|$)/
+const MODELS_PATH = /^\/+v1\/+models(?:[/?]|$)/
+
+/**
+ * Google's SDKs send the token as `?key=`. Elsewhere it is no credential: an address that signs its caller in can be opened
+ * by any web page.
+ */
+function keyInQuery({ method, url = '' }: IncomingMessage): string {
+  const isRead = method === 'GET' || method === 'HEAD'
+  const isTaken = GEMINI_PATH.test(url) || (isRead && MODELS_PATH.test(url))
+  return isTaken ? (queryOf(url).get('key') ?? '') : ''
+}
+
 /** Only where `Authorization` is absent are the places read that SDKs of other formats use (contract 3). */
+const sentCredential = (request: IncomingMessage): string => {
+  const { headers } = request
+  const { authorization } = headers
+  if (authorization !== undefined) return authorization.replace(/^bearer\s+/i, '').trim()
+  return textOf(headers['x-api-key']) || textOf(headers['x-goog-api-key']) || keyInQuery(request)
+}
+
+/** Whether a request comes with nothing that could name its caller, so that a session may. */
+export const isWithoutCredential = (request: IncomingMessage): boolean =>
+  sentCredential(request) === '' && !queryOf(request.url).has('key')
+
 export function credentialOf(request: Assumed): string {
   const assumed = request[ASSUMED]
   if (assumed !== undefined) return assumed
-  const { headers, url } = request
-  const { authorization } = headers
-  const value =
-    authorization === undefined
-      ? textOf(headers['x-api-key']) ||
-        textOf(headers['x-goog-api-key']) ||
-        (new URLSearchParams(url?.split('?')[1] ?? '').get('key') ?? '')
-      : authorization.replace(/^bearer\s+/i, '').trim()
+  const value = sentCredential(request)
   if (value === '')
     throw new Refusal('invalid_api_key', 'no token was sent; use the header Authorization: Bearer sk-…')
   if (!value.startsWith('sk-')) throw new Refusal('invalid_api_key', 'this is not an sk- token')

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import { relayError } from '../http/errors.ts'
+import { RELAY_SECURITY } from '../http/relay-headers.ts'
+import { ownType } from './content-type.ts'
 import type { KeptAnswer } from './repeat.ts'
 import { COMMON_VOICE, type Trouble, troubleOf, type Voice } from './voice.ts'
 
@@ -21,12 +23,14 @@ const EXPOSED = [
   'x-sluice-warnings',
 ].join(', ')
 
-/** On every answer of the relay: our request's id, and that any page may call it (contract 3). */
+/** On every answer of the relay: our request's id, that any page may call it (contract 3), and that it is no page itself. */
 export const commonHeaders = (requestId: string, voice?: Voice): Record<string, string> => {
   const headers = {
     'x-request-id': requestId,
     'access-control-allow-origin': '*',
     'access-control-expose-headers': EXPOSED,
+    'x-content-type-options': RELAY_SECURITY['x-content-type-options'],
+    'content-security-policy': RELAY_SECURITY['content-security-policy'],
   }
   return voice?.headers === undefined ? headers : { ...headers, ...voice.headers(requestId) }
 }
@@ -46,7 +50,7 @@ export function answerKept(response: ServerResponse, kept: KeptAnswer, requestId
   const { status, contentType, body } = kept
   response.writeHead(status, {
     ...commonHeaders(requestId),
-    'content-type': contentType,
+    'content-type': ownType(contentType),
     'content-length': String(body.length),
     'idempotency-replayed': 'true',
   })

@@ -11,6 +11,7 @@ import { rateHeaders } from './admit.ts'
 import { answerRefusal, answerTrouble, commonHeaders } from './answer.ts'
 import type { Answered } from './attempt.ts'
 import type { CatalogPrice, RelayChannel } from './catalog.ts'
+import { BYTES_TYPE, JSON_TYPE, mediaType } from './content-type.ts'
 import { type Counted, countUsage, type Output, toldUsage, usageSoFar } from './count.ts'
 import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
@@ -183,7 +184,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   const release = endTickets(answered, ticket, totalInput(usage) + totalOutput(usage))
   const written = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
   const body = written?.body ?? work.undress?.(answer.body) ?? answer.body
-  const contentType = written?.contentType ?? String(answer.headers['content-type'] ?? 'application/json')
+  const contentType = written?.contentType ?? JSON_TYPE
   await errand.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(errand, {
     channel: step.channel,
@@ -320,26 +321,16 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
 const isFile = ({ work }: Errand, { step, streamed }: Of<'stream'>): boolean =>
   work.passes?.(String(streamed.headers['content-type'] ?? ''), step.channel) ?? false
 
-/** Says nothing of what a file is. */
-const UNTYPED = /^(?:$|(?:application|binary)\/octet-stream)/i
-
 /** Packed although nobody asked for that: then the client must know. */
-const FILE_HEADERS = [
-  'content-type',
-  'content-encoding',
-  'content-length',
-  'content-range',
-  'accept-ranges',
-] as const
+const FILE_HEADERS = ['content-encoding', 'content-length', 'content-range', 'accept-ranges'] as const
 
 function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> {
   const common = answerHeaders(errand, answered)
   if (!isFile(errand, answered)) return { ...streamHeaders(errand.requestId, errand.spec.voice), ...common }
   const given = answered.streamed.headers
   const told = FILE_HEADERS.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name]]] : []))
-  const head = { ...common, ...Object.fromEntries(told) }
-  const isTyped = !UNTYPED.test(head['content-type'] ?? '')
-  return isTyped || !errand.work.fileType ? head : { ...head, 'content-type': errand.work.fileType }
+  const type = mediaType(given['content-type']) ?? errand.work.fileType ?? BYTES_TYPE
+  return { ...common, ...Object.fromEntries(told), 'content-type': type }
 }
 
 function streamFault(delivery: Delivery, meter: StreamMeter): Refusal | undefined {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { rateHeaders } from './admit.ts'
 import { commonHeaders } from './answer.ts'
+import { EVENTS_TYPE } from './content-type.ts'
 import type { Errand } from './errand.ts'
 import { COMMON_VOICE, type Voice } from './voice.ts'
 
@@ -16,7 +17,7 @@ export type Early = {
 
 export const streamHeaders = (requestId: string, voice?: Voice): Record<string, string> => ({
   ...commonHeaders(requestId, voice),
-  'content-type': voice?.streamType ?? 'text/event-stream; charset=utf-8',
+  'content-type': voice?.streamType ?? EVENTS_TYPE,
   'cache-control': 'no-cache',
   'x-accel-buffering': 'no',
 })

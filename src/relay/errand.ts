@@ -41,6 +41,8 @@ export type RelayDeps = {
   onFailure(error: Error, requestId: string): void
   /** Requests that are done once for an `Idempotency-Key`. */
   readonly repeats: Repeats
+  /** Whose console session a request carries, where it was made by the user's own hand; undefined: none counts. */
+  sessionUser(request: IncomingMessage): Promise<number | undefined>
   /** Balances in the form of the common billing endpoints are kept by the management API. */
   readonly manage: RequestListener
 }

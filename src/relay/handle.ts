@@ -8,6 +8,7 @@ import { readRequest } from './ask.ts'
 import { firstAnswer } from './attempt.ts'
 import { conclude } from './conclude.ts'
 import { closerInput } from './count.ts'
+import { mustNotBeCrossSite } from './cross-site.ts'
 import type { Errand, RelayDeps } from './errand.ts'
 import { identify } from './identify.ts'
 import { listFormat, tellModel, tellModels } from './models.ts'
@@ -162,6 +163,8 @@ function voiceAt(path: string, request: IncomingMessage): Voice | undefined {
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const READS = ['GET', 'HEAD']
+/** The address of a made video: the only one of the relay that people open in a browser. */
+const VIDEO_CONTENT = /^\/v1\/videos\/[^/]+\/content$/
 const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
 /** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
@@ -210,10 +213,11 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     const path = pathOf(request)
     const requestId = newRequestId(deps.nowMs())
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
-    if (BILLING.test(path)) return deps.manage(request, response)
     const spec = operationAt(path, request.url)
     const models = spec ? null : MODELS.exec(path)
     const run = () => {
+      if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
+      if (BILLING.test(path)) return deps.manage(request, response)
       if (models) {
         if (!READS.includes(request.method ?? '')) {
           // A method behind a model's name that is not offered here.

@@ -7,7 +7,7 @@ export type Person = { readonly userId: number; readonly tokenId: number }
 
 const SIGN = 'person:'
 
-const credentialOfPerson = ({ userId, tokenId }: Person) => `${SIGN}${userId}:${tokenId}`
+export const credentialOfPerson = ({ userId, tokenId }: Person) => `${SIGN}${userId}:${tokenId}`
 
 /** Undefined for a credential that is an application's. */
 export function personOf(credential: string): Person | undefined {

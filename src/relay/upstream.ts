@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { LookupFunction } from 'node:net'
-import { type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
+import { RefusedAddressError } from '../http/address-guard.ts'
+import type { AddressAuthor } from '../http/upstream-address.ts'
 import type { Upload } from '../wire/multipart.ts'
 import { createDeadlines } from './deadlines.ts'
 import { KeyRefused } from './key-refused.ts'
+import { createPools, type PoolsOptions } from './pools.ts'
 
 export type Timeouts = {
   readonly connectMs: number
@@ -31,6 +33,8 @@ export type Ask = {
   sign?(request: Leaving): Promise<Readonly<Record<string, string>>>
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
+  /** Who chose the address; absent: an administrator. */
+  readonly author?: AddressAuthor
 }
 
 /** A request that is about to be sent. */
@@ -84,10 +88,6 @@ export type Exchange = { readonly outcome: Promise<Outcome>; abort(): void }
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 const MAX_PRELUDE_BYTES = 64 * 1024
-const MAX_HEADER_BYTES = 16 * 1024
-const KEEP_ALIVE_MS = 30_000
-/** Servers of one's own often close after five seconds without saying so; a new connection to them costs little. */
-const PLAIN_KEEP_ALIVE_MS = 4_000
 
 const CONNECT_ERRORS = new Set([
   'ECONNREFUSED',
@@ -130,7 +130,9 @@ function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure 
       : /HTTPParser|UND_ERR_RES|HPE_/.test(`${error.name}${code}`)
         ? 'invalid'
         : 'cut'
-  return { kind: 'failure', reason, message: code || error.name, wasSent }
+  // Why the gateway itself refused an address is worth more than the code; only administrators see it.
+  const message = error instanceof RefusedAddressError ? error.message : code || error.name
+  return { kind: 'failure', reason, message, wasSent }
 }
 
 /** Pieces may stand in an array, of which the library's types know nothing. */
@@ -145,18 +147,9 @@ const joined = (chunks: readonly Buffer[], size: number): Buffer => {
   return only && chunks.length === 1 ? only : Buffer.concat(chunks, size)
 }
 
-export type UpstreamOptions = {
-  readonly lookup: LookupFunction
-  /**
-   * To one origin. As many as clients may have: an answer takes a connection for as long as it runs, and whoever had to
-   * wait for one would be taken for a provider that is slow.
-   */
-  readonly connections: number
-}
-
-/** Connections to providers: one pool for each origin, kept alive, never pipelined, redirects not followed. */
-export function createUpstream({ lookup, connections }: UpstreamOptions) {
-  const pools = new Map<string, Pool>()
+/** Exchanges with providers over pooled connections; redirects are not followed. */
+export function createUpstream(options: PoolsOptions) {
+  const pools = createPools(options)
   const deadlines = createDeadlines()
   const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
 
@@ -167,22 +160,6 @@ export function createUpstream({ lookup, connections }: UpstreamOptions) {
     const place = { origin: url.origin, path: `${url.pathname}${url.search}` }
     places.set(url, place)
     return place
-  }
-
-  function poolOf(origin: string, connectMs: number): Pool {
-    const name = `${origin} ${connectMs}`
-    const known = pools.get(name)
-    if (known) return known
-    const pool = new Pool(origin, {
-      allowH2: false,
-      pipelining: 1,
-      connections,
-      keepAliveTimeout: origin.startsWith('https:') ? KEEP_ALIVE_MS : PLAIN_KEEP_ALIVE_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      connect: { timeout: connectMs, lookup },
-    })
-    pools.set(name, pool)
-    return pool
   }
 
   function exchange(ask: Ask): Exchange {
@@ -253,7 +230,7 @@ export function createUpstream({ lookup, connections }: UpstreamOptions) {
 
     function dispatch(proven: Readonly<Record<string, string>>): void {
       const { origin, path } = placeOf(url)
-      poolOf(origin, timeouts.connectMs).dispatch(
+      pools.poolOf(origin, timeouts.connectMs, ask.author).dispatch(
         {
           method,
           path,
@@ -330,9 +307,9 @@ export function createUpstream({ lookup, connections }: UpstreamOptions) {
 
   return {
     exchange,
-    close: async () => {
-      await Promise.all([...pools.values()].map(pool => pool.destroy()))
-    },
+    /** How many origins the gateway keeps connections to. */
+    poolCount: pools.count,
+    close: pools.close,
   }
 }
 

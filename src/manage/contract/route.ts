@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 
 /**
  * Who may call a route. `user`, `admin` and `root` take a system access token or the console's session;
@@ -28,6 +28,10 @@ export type Route = {
 }
 
 export type Contract = Readonly<Record<string, Route>>
+
+/** Whether a route has a query parameter of its own that is called `key`. */
+export const hasKeyParameter = ({ query }: Pick<Route, 'query'>): boolean =>
+  query instanceof z.ZodObject && Object.hasOwn(query.shape, 'key')
 
 type Parsed<T> = T extends z.ZodType ? z.output<T> : undefined
 type Told<T> = T extends z.ZodType ? z.input<T> : undefined

@@ -11,6 +11,7 @@ import {
 } from '../../formats/openai/speech-request.ts'
 import { createSseScanner, dataText, SseError } from '../../wire/sse.ts'
 import type { RelayChannel } from '../catalog.ts'
+import { BYTES_TYPE, mediaType } from '../content-type.ts'
 import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
 import { createFileMeter } from './file-meter.ts'
 import type { OperationSpec, Work } from './operation.ts'
@@ -149,7 +150,7 @@ export const speech = {
               seconds: wholeSeconds(sound?.seconds() ?? 0),
             },
             outputBytes: 0,
-            answer: { body: audio, contentType },
+            answer: { body: audio, contentType: mediaType(contentType) ?? BYTES_TYPE },
           }
         }),
     }

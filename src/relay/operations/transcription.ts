@@ -17,6 +17,7 @@ import { readCommonTranscript } from '../../formats/openai/transcript-answer.ts'
 import { readTranscriptionRequest } from '../../formats/openai/transcription-request.ts'
 import type { JsonObject } from '../../formats/openai/value.ts'
 import type { RelayChannel } from '../catalog.ts'
+import { TEXT_TYPE } from '../content-type.ts'
 import type { Form } from '../form.ts'
 import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
 import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
@@ -77,12 +78,16 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
 
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
 function plainText(body: Buffer, type: string): WholeReading | undefined {
-  const asItIs = { usage: undefined, outputBytes: body.length }
-  if (!/json/i.test(type)) return asItIs
+  const read = (text: Buffer) => ({
+    usage: undefined,
+    outputBytes: body.length,
+    answer: { body: text, contentType: TEXT_TYPE },
+  })
+  if (!/json/i.test(type)) return read(body)
   const begin = body.toString('latin1', 0, HEAD_BYTES).trimStart()[0]
   if (begin === '{' || begin === '[' || begin === undefined) return undefined
   const text = begin === '"' ? parsedAnswer(body) : body.toString('utf8')
-  return { ...asItIs, answer: { body: Buffer.from(String(text)), contentType: 'text/plain; charset=utf-8' } }
+  return read(Buffer.from(String(text)))
 }
 
 const usualSeconds = ({ seconds, file }: TranscriptionAsk) => seconds ?? file.size / USUAL_BYTES_PER_SECOND

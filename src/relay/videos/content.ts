@@ -2,7 +2,9 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { Refusal } from '../../domain/errors.ts'
 import type { VideoSource } from '../../formats/media/video.ts'
 import { emptyReading } from '../../formats/openai/stream-meter.ts'
+import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import type { VideoRow } from '../../store/schema.ts'
+import { BYTES_TYPE, mediaType } from '../content-type.ts'
 import { deliver } from '../deliver.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { StreamMeter } from '../operations/operation.ts'
@@ -21,8 +23,15 @@ const PASSED = [
 ] as const
 /** A page or a document in the place of a film says that there is none. */
 const DOCUMENT = /^(?:text\/(?:html|xml)|application\/(?:[\w.+-]*\+)?(?:json|xml))\b/i
-/** What no browser takes for a page of ours: this address is one of the console's own origin. */
-const MEDIA = /^(?:video|audio|image)\/(?!svg)[\w.+-]+(?:;[\x20-\x7e]*)?$/i
+/** How a saved file is called, where its type is a usual one. */
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  'video/mp4': '.mp4',
+  'video/webm': '.webm',
+  'video/quicktime': '.mov',
+  'image/png': '.png',
+  'image/jpeg': '.jpg',
+  'image/webp': '.webp',
+}
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /** Bytes pass as they come; nothing is counted, for the job was paid when it was taken. */
@@ -88,13 +97,16 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     const ranges = rangesOf(request)
     const common = { access, model: row.sent_model, passes: () => true, timeouts: patient(access) }
     if ('call' in source) return vendor.send(source.call, { ...common, headers: ranges })
-    return openAddress(new URL(source.url), source.withKey === true, { access, ranges })
+    const url = URL.parse(source.url)
+    if (!url) throw unreached()
+    return openAddress(url, source.withKey === true, { access, model: row.sent_model, ranges })
   }
 
+  /** Opens an address that the provider named: a private one only where it is the channel's own origin. */
   async function openAddress(
     url: URL,
     isWithKey: boolean,
-    { access, ranges }: { access: Access; ranges: Record<string, string> },
+    { access, model, ranges }: { access: Access; model: string; ranges: Record<string, string> },
   ): Promise<Exchange> {
     if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unreached()
     const keyed = isWithKey ? await vendor.credentials(access) : {}
@@ -105,6 +117,7 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
       timeouts: patient(access),
       isStream: false,
       passes: () => true,
+      author: url.origin === vendor.originOf(access, model) ? 'administrator' : 'provider',
     })
   }
 
@@ -117,16 +130,19 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     if (fetching.response.destroyed) onClose()
     let outcome: Outcome = await exchange.outcome
     let from = 'url' in source ? source.url : access.baseUrl || (access.provider.baseUrl ?? '')
+    const isSentWithKey = 'call' in source || (source as { withKey?: boolean }).withKey === true
+    // Of the first address: a foreign host that redirects to itself is still foreign.
+    const keyedOrigin = isSentWithKey ? URL.parse(from)?.origin : undefined
     for (let turn = 0; turn < MOST_REDIRECTS; turn++) {
       if (outcome.kind === 'failure' || !REDIRECTS.has(outcome.status)) break
       const { location } = outcome.headers
       exchange.abort()
       const next = typeof location === 'string' ? URL.parse(location, from) : null
       if (!next) throw unreached()
-      const isSame = 'call' in source || (source as { withKey?: boolean }).withKey === true
-      const isKeyed = isSame && next.origin === URL.parse(from)?.origin
+      const isKeyed = next.origin === keyedOrigin
       if (fetching.response.destroyed) break
-      exchange = await openAddress(next, isKeyed, { access, ranges: rangesOf(fetching.request) })
+      const ranges = rangesOf(fetching.request)
+      exchange = await openAddress(next, isKeyed, { access, model: fetching.row.sent_model, ranges })
       if (fetching.response.destroyed) onClose()
       outcome = await exchange.outcome
       from = next.href
@@ -137,8 +153,17 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
 
   /** Without a word on what it is, a film is the usual one. */
   function typeOf({ 'content-type': type = 'video/mp4' }: IncomingHttpHeaders): string {
-    return MEDIA.test(type) ? type : 'application/octet-stream'
+    return mediaType(type) ?? BYTES_TYPE
   }
+
+  /** The policy of every answer forbids a browser to play what it has opened, so it is told to save it. */
+  const typeHeaders = (type: string, { request, row }: Fetching): Record<string, string> =>
+    request.headers['sec-fetch-mode'] === 'navigate'
+      ? {
+          'content-type': type,
+          'content-disposition': `attachment; filename="${row.id}${EXTENSIONS[type] ?? ''}"`,
+        }
+      : { 'content-type': type }
 
   const passedHeaders = (given: IncomingHttpHeaders) =>
     Object.fromEntries(
@@ -165,7 +190,7 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     const common = {
       ...headers,
       'cache-control': 'private, max-age=3600',
-      'x-content-type-options': 'nosniff',
+      ...RELAY_SECURITY,
     }
     try {
       const source: VideoSource = dialect.source
@@ -173,10 +198,13 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
         : { url: result.url ?? '' }
       if ('base64' in source) {
         const bytes = Buffer.from(source.base64, 'base64')
-        const told = { 'content-type': source.type }
-        const length = { 'content-type': typeOf(told), 'content-length': String(bytes.length) }
+        const type = typeOf({ 'content-type': source.type })
         fetching.onStart?.()
-        response.writeHead(200, { ...common, ...length })
+        response.writeHead(200, {
+          ...common,
+          ...typeHeaders(type, fetching),
+          'content-length': String(bytes.length),
+        })
         response.end(bytes)
         return
       }
@@ -188,7 +216,10 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
       )
       if (response.destroyed) return exchange.abort()
       const answer = judge(outcome)
-      const told = { 'content-type': typeOf(answer.headers), ...passedHeaders(answer.headers) }
+      const told = {
+        ...typeHeaders(typeOf(answer.headers), fetching),
+        ...passedHeaders(answer.headers),
+      }
       fetching.onStart?.()
       if (answer.kind === 'whole') {
         response.writeHead(answer.status, {

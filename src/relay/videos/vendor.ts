@@ -142,7 +142,11 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     return provider.exchange?.takes(key) === true ? exchanged : (provider.auth?.(key) ?? {})
   }
 
-  return { send, ask, credentials }
+  /** The origin that an administrator chose for the calls of a job. */
+  const originOf = (access: Access, model: string): string | undefined =>
+    addressAt(access, '/', access.key, { model })?.url.origin
+
+  return { send, ask, credentials, originOf }
 }
 
 export type Vendor = ReturnType<typeof createVendor>

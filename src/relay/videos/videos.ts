@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal, wrongMethod } from '../../domain/errors.ts'
+import { NO_TOKEN } from '../../domain/token.ts'
 import type { VideoAsk } from '../../formats/media/video.ts'
 import type { VideoRow } from '../../store/schema.ts'
 import { deleteVideo, findVideo, listOwnVideos } from '../../store/videos.ts'
-import { credentialOf } from '../admit.ts'
+import { assume, credentialOf, isWithoutCredential } from '../admit.ts'
 import { answerJson, commonHeaders } from '../answer.ts'
 import { identify } from '../identify.ts'
 import { badParameter } from '../operations/carry.ts'
+import { credentialOfPerson } from '../playground.ts'
 import { createContent } from './content.ts'
 import type { VideoDeps } from './deps.ts'
 import { createDoubts } from './doubts.ts'
@@ -95,7 +97,14 @@ export function createVideos(deps: VideoDeps) {
     })
   }
 
+  /** A film is opened in the address bar, too, where nothing but the user's own session says who asks. */
+  async function assumeSession(request: IncomingMessage): Promise<void> {
+    const userId = isWithoutCredential(request) ? await deps.sessionUser(request) : undefined
+    if (userId !== undefined) assume(request, credentialOfPerson({ userId, tokenId: NO_TOKEN }))
+  }
+
   const content: Serve = async asked => {
+    await assumeSession(asked.request)
     const row = await poller.refresh(await own(asked))
     const { request, response, requestId } = asked
     await fetchContent({ row, request, response, headers: commonHeaders(requestId) })
