@@ -228,6 +228,8 @@ export const en = {
     key: 'Key',
     key_hint: 'Looks like: {{hint}}',
     key_kept: 'Empty keeps the present one ({{key}}).',
+    key_needed_again:
+      'Needed again when the origin of the address, the proxy or a header with the key changes.',
     key_several: 'Several keys: one to a line.',
     mode: 'Several keys',
     mode_batch: '{{count}} channels, one for each key',

@@ -223,6 +223,7 @@ export const zhCN: Texts = {
     key: '密钥',
     key_hint: '格式：{{hint}}',
     key_kept: '留空则保留现有密钥（{{key}}）。',
+    key_needed_again: '更改地址的来源（协议、主机、端口）、代理或包含密钥的请求头时，须重新填写密钥。',
     key_several: '多个密钥：每行一个。',
     mode: '多个密钥',
     mode_batch: '{{count}} 个渠道，每个密钥一个',
