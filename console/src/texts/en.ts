@@ -50,6 +50,7 @@ export const en = {
       user_add_quota: 'Balance changed',
       access_token_create: 'Access token made',
       access_token_delete: 'Access token revoked',
+      access_token_revoke_all: 'All access tokens revoked',
       access_token_rotate: 'Access token rotated',
       alias_create: 'Alias made',
       alias_delete: 'Alias deleted',

@@ -50,6 +50,7 @@ export const zhCN: Texts = {
       user_add_quota: '余额已变更',
       access_token_create: '创建访问令牌',
       access_token_delete: '撤销访问令牌',
+      access_token_revoke_all: '撤销全部访问令牌',
       access_token_rotate: '轮换访问令牌',
       alias_create: '创建别名',
       alias_delete: '删除别名',
