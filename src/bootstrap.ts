@@ -7,7 +7,7 @@ import { NEVER } from './domain/token.ts'
 import { sealHeaders } from './identity/channel-headers.ts'
 import { createDigest, newPassword } from './identity/credentials.ts'
 import { createKeyring, type Keyring, SealError } from './identity/keyring.ts'
-import type { Passwords } from './identity/passwords.ts'
+import { OPERATOR, type Passwords } from './identity/passwords.ts'
 import { createAccount } from './manage/users.ts'
 import { insertAccessToken } from './store/access-tokens.ts'
 import { appendAudit } from './store/audit.ts'
@@ -67,7 +67,7 @@ type FirstStart = {
 export async function firstStart({ config, db, keyring, passwords, now }: FirstStart) {
   if ((await readMeta(db, 'digest_key')) !== undefined) return undefined
   const password = config.rootPassword ?? newPassword()
-  const passwordHash = await passwords.hash(password)
+  const passwordHash = await passwords.hash(password, OPERATOR)
   const digestKey = randomBytes(32)
   const digest = createDigest(digestKey)
   const time = now()

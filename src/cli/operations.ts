@@ -2,6 +2,7 @@ import { SYSTEM } from '../domain/actor.ts'
 import { mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken, newPassword } from '../identity/credentials.ts'
+import { OPERATOR } from '../identity/passwords.ts'
 import { verifyChain } from '../ledger/verify.ts'
 import { insertAccessToken } from '../store/access-tokens.ts'
 import { accountsWithSums, entriesAfter, entryFields, listAccounts } from '../store/accounts.ts'
@@ -54,7 +55,7 @@ export function createOperations(deps: OperationDeps) {
     const length = [...password].length
     if (length < 8 || length > 128) throw new CommandError('a password has 8 to 128 characters')
     const user = await mustFind(username)
-    const password_hash = await passwords.hash(password)
+    const password_hash = await passwords.hash(password, OPERATOR)
     await transact(db, async trx => {
       // Resetting is how an operator gets back in, so a disabled user is enabled with it.
       await updateUser(trx, user, { password_hash, status: 1 })

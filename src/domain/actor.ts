@@ -9,6 +9,8 @@ export type Actor = {
   readonly via: 'access_token' | 'session' | 'command'
   /** Of the access token or session. */
   readonly credentialId: number
+  /** When the session began, in Unix seconds; undefined for other credentials. */
+  readonly signInTime?: number
 }
 
 /** Entries and the audit log name their author in this form. */

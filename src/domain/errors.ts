@@ -5,6 +5,8 @@ export const MANAGEMENT_STATUS = {
   wrong_credentials: 401,
   forbidden: 403,
   wrong_password: 403,
+  fresh_sign_in_required: 403,
+  cross_site_refused: 403,
   not_found: 404,
   method_not_allowed: 405,
   request_timeout: 408,

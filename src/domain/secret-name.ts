@@ -23,7 +23,8 @@ export const isOnlyPlaceholders = (value: string) => SCHEME.test(value.replace(P
 /** A password inside an address, whatever the address is called. */
 const HAS_PASSWORD = /\/\/[^/\s@]*:[^/\s@]+@/
 
-const isKept = (name: string, value: unknown): value is string =>
+/** Whether a value is masked wherever it is shown. */
+export const isMaskedValue = (name: string, value: unknown): value is string =>
   typeof value === 'string' &&
   ((isSecretName(name) && !isOnlyPlaceholders(value)) || HAS_PASSWORD.test(value))
 
@@ -32,7 +33,7 @@ export function maskSecrets(object: JsonObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(object).map(([name, value]) => {
       if (isObject(value)) return [name, maskSecrets(value)]
-      return [name, isKept(name, value) ? mask(value) : value]
+      return [name, isMaskedValue(name, value) ? mask(value) : value]
     }),
   )
 }
@@ -44,7 +45,7 @@ export function unmaskSecrets(given: JsonObject, stored: unknown): Record<string
     Object.entries(given).map(([name, value]) => {
       const before = Object.hasOwn(known, name) ? known[name] : undefined
       if (isObject(value)) return [name, unmaskSecrets(value, before)]
-      return [name, isKept(name, before) && value === mask(before) ? before : value]
+      return [name, isMaskedValue(name, before) && value === mask(before) ? before : value]
     }),
   )
 }
@@ -55,7 +56,7 @@ export function stillMasked(object: JsonObject, path: string): string | undefine
     const at = `${path}.${name.slice(0, 100)}`
     const found = isObject(value) ? stillMasked(value, at) : undefined
     if (found !== undefined) return found
-    if (typeof value === 'string' && value.includes('…') && isKept(name, value)) return at
+    if (typeof value === 'string' && value.includes('…') && isMaskedValue(name, value)) return at
   }
   return undefined
 }

@@ -98,7 +98,7 @@ export function createIdentify({
       const actor = await actorOf(found.user_id, 'session', found.id)
       if (time - found.last_seen_time >= TOUCH_EVERY_S)
         await touch(`session ${found.id}`, () => store.touchSession(found.id, time))
-      return actor
+      return { ...actor, signInTime: found.created_time }
     },
   }
 }

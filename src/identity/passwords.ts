@@ -1,16 +1,12 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { Refusal } from '../domain/errors.ts'
+import { createHashQueue, type Requester } from './hash-queue.ts'
 
 const hashArgon2 = promisify(argon2)
 
 const MEMORY_KIB = 19_456
 const PASSES = 2
 const TAG_BYTES = 32
-
-/** Each hash takes 19 MiB and a core for some 50 ms: two at a time, a short queue, then 503. */
-const AT_ONCE = 2
-const QUEUE = 40
 
 type Parameters = { memory: number; passes: number }
 
@@ -40,37 +36,17 @@ function decode(stored: string) {
 
 /** argon2id, bounded: passwords are the only work here that an anonymous caller can make expensive. */
 export function createPasswords() {
-  let running = 0
-  const waiting: (() => void)[] = []
+  const bounded = createHashQueue()
 
-  async function bounded<T>(work: () => Promise<T>): Promise<T> {
-    if (running >= AT_ONCE) {
-      if (waiting.length >= QUEUE)
-        throw new Refusal('overloaded', 'too many sign-ins at once; try again in a moment', {
-          retryAfterS: 2,
-        })
-      await new Promise<void>(resolve => waiting.push(resolve))
-    } else {
-      running += 1
-    }
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else running -= 1
-    }
-  }
-
-  const hash = (password: string) =>
-    bounded(async () => {
+  const hash = (password: string, requester: Requester) =>
+    bounded(requester, async () => {
       const nonce = randomBytes(16)
       return encode(nonce, await derive(password, nonce, { memory: MEMORY_KIB, passes: PASSES }))
     })
 
   /** An unknown user costs as much time as a known one: without a stored hash, the work is done all the same. */
-  const verify = (password: string, stored: string | undefined) =>
-    bounded(async () => {
+  const verify = (password: string, stored: string | undefined, requester: Requester) =>
+    bounded(requester, async () => {
       const known = stored === undefined ? undefined : decode(stored)
       const nonce = known?.nonce ?? randomBytes(16)
       const tag = await derive(password, nonce, known?.parameters ?? { memory: MEMORY_KIB, passes: PASSES })
@@ -79,5 +55,13 @@ export function createPasswords() {
 
   return { hash, verify }
 }
+
+/** The first start, and commands. */
+export const OPERATOR: Requester = { name: 'operator', isKnown: true }
+
+export const signedIn = ({ id }: { readonly id: number }): Requester => ({
+  name: `user:${id}`,
+  isKnown: true,
+})
 
 export type Passwords = ReturnType<typeof createPasswords>

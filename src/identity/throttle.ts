@@ -1,6 +1,7 @@
 import { Refusal } from '../domain/errors.ts'
+import { networkOf, siteOf } from './network.ts'
 
-type Bucket = { failures: number; lastMs: number; blockedUntilMs: number }
+type Bucket = { readonly failures: number; readonly lastMs: number; readonly blockedUntilMs: number }
 type Rule = { readonly free: number; readonly forgetMs: number; readonly maxWaitMs: number }
 
 const MINUTE_MS = 60_000
@@ -8,12 +9,13 @@ const MINUTE_MS = 60_000
 /**
  * After `free` failures every further one doubles the wait, up to `maxWaitMs`; quiet for `forgetMs` forgets them.
  * Attacks from many addresses slow an account by seconds only, so its owner is never locked out for long;
- * an address that keeps failing waits much longer.
+ * a network that keeps failing waits much longer.
  */
 const RULES = {
-  accountAndAddress: { free: 5, forgetMs: 5 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
+  accountAndNetwork: { free: 5, forgetMs: 5 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
   account: { free: 20, forgetMs: 5 * MINUTE_MS, maxWaitMs: 15_000 },
-  address: { free: 50, forgetMs: 60 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
+  network: { free: 50, forgetMs: 60 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
+  site: { free: 500, forgetMs: 60 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
 } as const satisfies Record<string, Rule>
 
 const MAX_BUCKETS = 50_000
@@ -22,64 +24,70 @@ const KEPT_BUCKETS = 45_000
 const tooMany = (retryAfterS: number) =>
   new Refusal('rate_limited', `too many failed attempts; try again in ${retryAfterS} s`, { retryAfterS })
 
+const NO_FAILURES: Bucket = { failures: 0, lastMs: 0, blockedUntilMs: 0 }
+
 /**
- * Slows guessing of passwords by account and by address. An attempt counts as a failure until it has succeeded, so
+ * Slows guessing of passwords by account and by network. An attempt counts as a failure until it has succeeded, so
  * that many at once are no way around the wait.
  */
 export function createThrottle(now: () => number) {
   const buckets = new Map<string, Bucket>()
 
-  const keysOf = (account: string, address: string) =>
-    [
-      [`both|${account}|${address}`, RULES.accountAndAddress],
+  function bucketsOf(account: string, address: string) {
+    const network = networkOf(address)
+    const site = siteOf(address)
+    return [
+      [`both|${account}|${network}`, RULES.accountAndNetwork],
       [`account|${account}`, RULES.account],
-      [`address|${address}`, RULES.address],
+      [`network|${network}`, RULES.network],
+      ...(site === network ? [] : ([[`site|${site}`, RULES.site]] as const)),
     ] as const
-
-  function bucketOf(key: string, rule: Rule): Bucket {
-    const found = buckets.get(key)
-    const at = now()
-    if (found && at - found.lastMs <= rule.forgetMs + Math.max(0, found.blockedUntilMs - found.lastMs))
-      return found
-    const fresh = { failures: 0, lastMs: at, blockedUntilMs: 0 }
-    buckets.delete(key)
-    buckets.set(key, fresh)
-    if (buckets.size > MAX_BUCKETS) forgetOldest()
-    return fresh
   }
 
-  /** Memory stays bounded whatever names and addresses are tried. Many at a time, for finding the oldest is a walk. */
-  function forgetOldest(): void {
-    for (const key of buckets.keys()) {
+  /** Looks without writing: an attempt that is refused must not push out what other attempts left. */
+  function bucketOf(key: string, rule: Rule): Bucket {
+    const found = buckets.get(key)
+    if (!found) return NO_FAILURES
+    const keptMs = rule.forgetMs + Math.max(0, found.blockedUntilMs - found.lastMs)
+    return now() - found.lastMs <= keptMs ? found : NO_FAILURES
+  }
+
+  /** The one that changed last goes to the end, so that the oldest are the first to be forgotten. */
+  function write(key: string, bucket: Bucket): void {
+    buckets.delete(key)
+    buckets.set(key, bucket)
+    if (buckets.size <= MAX_BUCKETS) return
+    // Memory stays bounded whatever names and addresses are tried.
+    for (const oldest of buckets.keys()) {
       if (buckets.size <= KEPT_BUCKETS) return
-      buckets.delete(key)
+      buckets.delete(oldest)
     }
   }
 
   return {
-    /** How long this account or address has to wait; 0: it may try, and has. */
+    /** Seconds that this account or address has to wait; 0: it may try, and the attempt is counted. */
     attempt(account: string, address: string): number {
-      const waitMs = Math.max(
-        ...keysOf(account, address).map(([key, rule]) => bucketOf(key, rule).blockedUntilMs - now()),
-      )
+      const counted = bucketsOf(account, address)
+      const at = now()
+      const waitMs = Math.max(...counted.map(([key, rule]) => bucketOf(key, rule).blockedUntilMs - at))
       if (waitMs > 0) return Math.ceil(waitMs / 1000)
-      for (const [key, rule] of keysOf(account, address)) {
-        const bucket = bucketOf(key, rule)
-        bucket.failures += 1
-        bucket.lastMs = now()
-        const over = bucket.failures - rule.free
-        if (over >= 0)
-          bucket.blockedUntilMs = now() + Math.min(rule.maxWaitMs, 1000 * 2 ** Math.min(over, 20))
+      for (const [key, rule] of counted) {
+        const { blockedUntilMs, ...bucket } = bucketOf(key, rule)
+        const failures = bucket.failures + 1
+        const over = failures - rule.free
+        const waitsMs = Math.min(rule.maxWaitMs, 1000 * 2 ** Math.min(over, 20))
+        write(key, { failures, lastMs: at, blockedUntilMs: over >= 0 ? at + waitsMs : blockedUntilMs })
       }
       return 0
     },
     succeed(account: string, address: string): void {
-      buckets.delete(`both|${account}|${address}`)
-      buckets.delete(`account|${account}`)
-      // One right password does not excuse the wrong ones: of the address, only this attempt is taken back.
-      const bucket = bucketOf(`address|${address}`, RULES.address)
-      bucket.failures = Math.max(0, bucket.failures - 1)
-      bucket.blockedUntilMs = 0
+      for (const [key, rule] of bucketsOf(account, address)) {
+        const isOfAccount = rule === RULES.accountAndNetwork || rule === RULES.account
+        // One right password does not excuse the wrong ones: of the network, only this attempt is taken back.
+        const { failures, lastMs } = bucketOf(key, rule)
+        if (isOfAccount || failures <= 1) buckets.delete(key)
+        else write(key, { failures: failures - 1, lastMs, blockedUntilMs: 0 })
+      }
     },
   }
 }

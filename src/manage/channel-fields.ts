@@ -3,7 +3,7 @@ import { HEADER_VALUE } from '../domain/header.ts'
 import { limitsStored } from '../domain/limits.ts'
 import { hasControl } from '../domain/text.ts'
 import { type AddressPolicy, refuseUrl } from '../http/upstream-address.ts'
-import { type ChannelField, type Provider, providerOf, typeEntry } from '../providers/index.ts'
+import { type ChannelField, fieldValues, type Provider, providerOf, typeEntry } from '../providers/index.ts'
 import type { ChannelChange } from '../store/channels.ts'
 import type { ChannelRow } from '../store/schema.ts'
 import { type ObjectField, readChannelObject } from './channel-objects.ts'
@@ -177,7 +177,17 @@ export function checkProviderFields(provider: Provider, channel: WithFields, at:
     )
     if (fault) throw invalidField(path, fault)
   }
+  checkHost(provider, channel, `${at}base_url`)
   checkChatFormats(provider, channel.setting.chat_formats, `${at}setting.chat_formats`)
+}
+
+/** A host is filled in from the fields of the channel alone: `{model}` would let each request choose who gets the key. */
+function checkHost(provider: Provider, { base_url, setting }: WithFields, path: string): void {
+  const host = /^[a-z]+:\/\/[^/]*/i.exec(base_url)?.[0] ?? ''
+  const known = fieldValues(provider, '', setting)
+  for (const [placeholder, name = ''] of host.matchAll(/\{\+?(\w+)\}/g))
+    if (!Object.hasOwn(known, name))
+      throw invalidField(path, `must not have ${placeholder} in its host: it is no field of ${provider.name}`)
 }
 
 /** Which of its vendor's formats a channel speaks; absent, null or empty: all of them. */

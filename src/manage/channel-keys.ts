@@ -63,11 +63,11 @@ export async function changeKeys(
   seals: ChannelSeals,
   channel: Pick<ChannelRow, 'id' | 'is_multi'>,
   given: KeysGiven,
-): Promise<{ isMulti: boolean }> {
+): Promise<{ isMulti: boolean; areReplaced: boolean }> {
   const isMulti = channel.is_multi === 1
   const text = given.text?.trim() ?? ''
   const existing = await listSealedKeys(trx, channel.id)
-  if (text === '' || isSentBack(text, existing)) return { isMulti }
+  if (text === '' || isSentBack(text, existing)) return { isMulti, areReplaced: false }
   const isAppended = given.mode === 'append'
   const keys = isAppended || isMulti ? several(text, 'key') : one(text, 'key')
   if (!isAppended)
@@ -85,7 +85,7 @@ export async function changeKeys(
     trx,
     added.map((key, index) => ({ channelId: channel.id, position: kept.length + index, key })),
   )
-  return { isMulti: isMulti || isAppended }
+  return { isMulti: isMulti || isAppended, areReplaced: !isAppended || existing.length === 0 }
 }
 
 /** As it was told, whole or in part; whole keys among masked ones are a mistake that must not lose any. */

@@ -17,6 +17,7 @@ import {
 import type { Page, Paging } from '../store/page.ts'
 import type { ChannelRow, NewChannel } from '../store/schema.ts'
 import type { Db, Trx } from '../store/store.ts'
+import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SecretsSent } from './channel-destination.ts'
 import { type ChannelTold, tellChannel } from './channel-told.ts'
 import type { Deps } from './deps.ts'
 
@@ -58,6 +59,13 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
   const setHeaders = (trx: Trx, id: number, text: string) =>
     updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
 
+  /** Every change of a stored channel passes here, so that none moves its secrets unseen. */
+  async function mustKeepSecrets(trx: Trx, before: ChannelRow, change: ChannelChange, sent: SecretsSent) {
+    if (DESTINATION_COLUMNS.every(column => change[column] === undefined)) return
+    const hasKeys = async () => ((await listKeys(trx, [before.id])).get(before.id)?.length ?? 0) > 0
+    await mustNotMoveSecrets({ before, after: { ...before, ...change }, sent, hasKeys })
+  }
+
   return {
     lock,
 
@@ -89,18 +97,23 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       return ids
     },
 
-    update: (trx: Trx, current: ChannelRow, change: ChannelChange): Promise<void> => {
+    async update(trx: Trx, current: ChannelRow, change: ChannelChange, sent: SecretsSent): Promise<void> {
+      await mustKeepSecrets(trx, current, change, sent)
       const { header_override: text } = change
       const sealed = text === undefined ? {} : { header_override: sealHeaders(keyring, current.id, text) }
-      return updateChannel(trx, current, { ...change, ...sealed })
+      await updateChannel(trx, current, { ...change, ...sealed })
     },
 
     async updateTogether(
       trx: Trx,
-      ids: readonly number[],
-      { header_override: text, ...change }: Omit<ChannelChange, 'name' | 'base_url'>,
+      rows: readonly ChannelRow[],
+      change: Omit<ChannelChange, 'name' | 'base_url'>,
+      sent: SecretsSent,
     ): Promise<void> {
-      await updateChannels(trx, ids, change)
+      for (const row of rows) await mustKeepSecrets(trx, row, change, sent)
+      const ids = rows.map(row => row.id)
+      const { header_override: text, ...rest } = change
+      await updateChannels(trx, ids, rest)
       if (text !== undefined) for (const id of ids) await setHeaders(trx, id, text)
     },
   }

@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/actor.ts'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { notFound } from '../domain/errors.ts'
 import { type ChannelChange, modelsOfTag, writeModels } from '../store/channels.ts'
@@ -10,15 +11,20 @@ import { difference, tellChannel } from './channel-told.ts'
 import type { channelContract } from './contract/channels.ts'
 import type { Deps } from './deps.ts'
 
+export type ManyChanges = {
+  readonly stored: Pick<ChannelRows, 'updateTogether'>
+  readonly changing: Changing
+  readonly actor: Actor
+}
+
 /** One change to many channels, each of which has its line in the audit log. */
 async function changeTogether(
-  { updateTogether }: Pick<ChannelRows, 'updateTogether'>,
-  { trx, audit }: Changing,
+  { stored, changing: { trx, audit }, actor }: ManyChanges,
   rows: readonly ChannelRow[],
   change: Omit<ChannelChange, 'name' | 'base_url'>,
 ): Promise<void> {
   const ids = rows.map(row => row.id)
-  await updateTogether(trx, ids, change)
+  await stored.updateTogether(trx, rows, change, { actor })
   if (change.models !== undefined) await writeModels(trx, ids, JSON.parse(change.models) as string[])
   const columns = Object.keys(change) as (keyof typeof change)[]
   for (const row of rows) {
@@ -31,13 +37,12 @@ async function changeTogether(
 
 /** Enables or disables; the ones that stood otherwise are counted. */
 export async function setStatus(
-  stored: ChannelRows,
-  changing: Changing,
+  changes: ManyChanges,
   rows: readonly ChannelRow[],
   status: number,
 ): Promise<number> {
   const others = rows.filter(row => row.status !== status)
-  await changeTogether(stored, changing, others, { status, status_reason: '' })
+  await changeTogether(changes, others, { status, status_reason: '' })
   return others.length
 }
 
@@ -57,18 +62,18 @@ export function createChannelTagHandlers(
     return rows
   }
 
-  const setTagStatus = (changing: Changing, tag: string, status: number) =>
+  const setTagStatus = (changing: Changing, actor: Actor, tag: string, status: number) =>
     mustLockTag(changing.trx, tag)
-      .then(rows => setStatus(stored, changing, rows, status))
+      .then(rows => setStatus({ stored, changing, actor }, rows, status))
       .then(() => undefined)
 
   return {
-    enableTag: async ({ body, change }) =>
-      change(changing => setTagStatus(changing, body.tag, CHANNEL_STATUS.enabled)),
-    disableTag: async ({ body, change }) =>
-      change(changing => setTagStatus(changing, body.tag, CHANNEL_STATUS.disabled)),
+    enableTag: async ({ body, actor, change }) =>
+      change(changing => setTagStatus(changing, actor, body.tag, CHANNEL_STATUS.enabled)),
+    disableTag: async ({ body, actor, change }) =>
+      change(changing => setTagStatus(changing, actor, body.tag, CHANNEL_STATUS.disabled)),
 
-    updateTag: async ({ body, change }) => {
+    updateTag: async ({ body, actor, change }) => {
       const { tag, new_tag, groups, models, ...rest } = body
       const fields = readFields(
         // Forms of existing clients send what was not filled in as empty; no tag is meant to lose its models.
@@ -80,15 +85,16 @@ export function createChannelTagHandlers(
         },
       )
       return change(async changing => {
-        await changeTogether(stored, changing, await mustLockTag(changing.trx, tag), fields)
+        const rows = await mustLockTag(changing.trx, tag)
+        await changeTogether({ stored, changing, actor }, rows, fields)
         return undefined
       })
     },
 
-    tagChannels: async ({ body, change }) =>
+    tagChannels: async ({ body, actor, change }) =>
       change(async changing => {
         const rows = await stored.lock(changing.trx, { ids: [...new Set(body.ids)] })
-        await changeTogether(stored, changing, rows, { tag: body.tag || null })
+        await changeTogether({ stored, changing, actor }, rows, { tag: body.tag || null })
         return rows.length
       }),
 

@@ -168,17 +168,18 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
       })
     },
 
-    updateChannel: async ({ body, change }) =>
+    updateChannel: async ({ body, actor, change }) =>
       change(async ({ trx, audit }) => {
         const before = await stored.mustLock(trx, body.id)
         const toldBefore = await tellOne(trx, before)
         const fields = readFields(body, { current: before, at: '', policy })
-        const { isMulti } = await changeKeys(trx, seals, before, {
+        const { isMulti, areReplaced } = await changeKeys(trx, seals, before, {
           text: body.key,
           mode: body.key_mode === 'append' ? 'append' : 'replace',
         })
         const after: ChannelRow = { ...before, ...fields, is_multi: isMulti ? 1 : 0 }
-        await stored.update(trx, before, { ...fields, is_multi: after.is_multi })
+        const changed = { ...fields, is_multi: after.is_multi }
+        await stored.update(trx, before, changed, { actor, areKeysReplaced: areReplaced, objects: body })
         if (after.models !== before.models) await writeModels(trx, [before.id], JSON.parse(after.models))
         const keys = (await listKeys(trx, [before.id])).get(before.id) ?? []
         if (after.type !== before.type) mustHaveKey(readProvider(after.type, 'type'), keys.length, 'key')
@@ -192,7 +193,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         return told
       }),
 
-    editChannels: async ({ body, change }) => {
+    editChannels: async ({ body, actor, change }) => {
       const written = body.ids.length * ((body.fields.models?.length ?? 0) + (body.add_models?.length ?? 0))
       if (written > MAX_BATCH_ROWS)
         throw invalidField(
@@ -209,13 +210,14 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             const given = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }
             const fields = readFields(given, { current: before, at: 'fields.', policy })
             const after: ChannelRow = { ...before, ...fields }
-            await stored.update(trx, before, fields)
+            await stored.update(trx, before, fields, { actor, objects: body.fields })
             if (after.models !== before.models) await writeModels(trx, [id], JSON.parse(after.models))
             const told = await tellOne(trx, after)
             audit({ action: 'channel.update', target: `channel:${id}`, before: toldBefore, after: told })
             results.push({ id, is_changed: true, code: '', message: '' })
           } catch (error) {
-            if (!(error instanceof Refusal)) throw error
+            // What the caller has no right to is refused whole, like any request without the right to it.
+            if (!(error instanceof Refusal) || error.code === 'forbidden') throw error
             results.push({ id, is_changed: false, code: error.code, message: error.message })
           }
         }
@@ -271,16 +273,16 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         return told
       }),
 
-    setChannelStatus: async ({ params, body, change }) =>
+    setChannelStatus: async ({ params, body, actor, change }) =>
       change(async changing => {
         const row = await stored.mustLock(changing.trx, params.id)
-        return (await setStatus(stored, changing, [row], body.status)) > 0
+        return (await setStatus({ stored, changing, actor }, [row], body.status)) > 0
       }),
 
-    setChannelStatuses: async ({ body, change }) =>
+    setChannelStatuses: async ({ body, actor, change }) =>
       change(async changing => {
         const rows = await stored.lock(changing.trx, { ids: [...new Set(body.ids)] })
-        return setStatus(stored, changing, rows, body.status)
+        return setStatus({ stored, changing, actor }, rows, body.status)
       }),
 
     ...createChannelTestHandlers(deps),

@@ -1,17 +1,20 @@
+import type { Actor } from '../domain/actor.ts'
 import { notFound, Refusal } from '../domain/errors.ts'
 import { fold, mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken } from '../identity/credentials.ts'
-import { SESSION_ABSOLUTE_S, SESSION_IDLE_S } from '../identity/identify.ts'
+import { SESSION_ABSOLUTE_S, SESSION_IDLE_S, unauthorized } from '../identity/identify.ts'
+import { signedIn } from '../identity/passwords.ts'
 import { mustBeAllowed } from '../identity/throttle.ts'
 import {
   deleteAccessToken,
   deleteAccessTokensNamed,
   insertAccessToken,
+  isAccessTokenLive,
   listAccessTokens,
 } from '../store/access-tokens.ts'
 import type { UserRow } from '../store/schema.ts'
-import { endSessions, listSessions } from '../store/sessions.ts'
+import { endSessions, isSessionLive, listSessions } from '../store/sessions.ts'
 import type { Trx } from '../store/store.ts'
 import { type UserChange, updateUser } from '../store/users.ts'
 import type { Handlers } from './call.ts'
@@ -20,11 +23,13 @@ import type { Deps } from './deps.ts'
 import { readExpiry } from './expiry.ts'
 import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
+import { endCredentials, mustComeWithPassword } from './password-change.ts'
 import { claimName, deleteAccount, mustFindUser, mustHoldUser, tellUser } from './users.ts'
 
 /** The one that `GET /api/user/token` makes and rotates. */
 const DEFAULT_NAME = 'default'
 const MAX_ACCESS_TOKENS = 1_000
+const FRESH_SIGN_IN_S = 600
 
 /** What everybody may do with their own account (spec 4.3). */
 export function createSelfHandlers({
@@ -35,6 +40,19 @@ export function createSelfHandlers({
   digest,
   ledger,
 }: Deps): Handlers<typeof selfContract> {
+  /**
+   * A request may have been let in just before a change of password ended its credential: what it makes would
+   * outlive the change. The lock makes one of the two wait for the other.
+   */
+  async function mustStillBeSignedIn(trx: Trx, actor: Actor): Promise<void> {
+    await mustHoldUser(trx, actor.id)
+    const isLive =
+      actor.via === 'session'
+        ? await isSessionLive(trx, actor.credentialId)
+        : await isAccessTokenLive(trx, actor.credentialId)
+    if (!isLive) throw unauthorized('the credential has ended; sign in again')
+  }
+
   async function issue(trx: Trx, wanted: { user_id: number; name: string; expired_time: number }) {
     const token = newAccessToken()
     const created_time = now()
@@ -45,7 +63,7 @@ export function createSelfHandlers({
 
   /** Whoever has somebody's session or access token does not get to guess the password with it. */
   async function mustKnowPassword(
-    user: Pick<UserRow, 'username' | 'password_hash'>,
+    user: Pick<UserRow, 'id' | 'username' | 'password_hash'>,
     given: string | undefined,
     address: string,
   ): Promise<void> {
@@ -53,8 +71,17 @@ export function createSelfHandlers({
     if (given === undefined) throw wrong
     const account = fold(user.username)
     await mustBeAllowed(throttle, account, address)
-    if (!(await passwords.verify(given, user.password_hash))) throw wrong
+    if (!(await passwords.verify(given, user.password_hash, signedIn(user)))) throw wrong
     throttle.succeed(account, address)
+  }
+
+  /** A browser that was left open must not be enough for what cannot be undone. */
+  function mustHaveSignedInLately({ signInTime }: Actor): void {
+    if (signInTime === undefined || now() - signInTime < FRESH_SIGN_IN_S) return
+    throw new Refusal(
+      'fresh_sign_in_required',
+      'this needs a sign-in less than 10 minutes old; sign in again with your password, then repeat it',
+    )
   }
 
   return {
@@ -64,9 +91,11 @@ export function createSelfHandlers({
     },
 
     updateSelf: async ({ actor, body, address, change }) => {
+      mustComeWithPassword(body)
       const current = await mustFindUser(db, actor.id)
       if (body.password !== undefined) await mustKnowPassword(current, body.original_password, address)
-      const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
+      const passwordHash =
+        body.password === undefined ? undefined : await passwords.hash(body.password, signedIn(actor))
       return change(async ({ trx, audit }) => {
         const before = await mustHoldUser(trx, actor.id)
         const fields: UserChange = {}
@@ -74,7 +103,8 @@ export function createSelfHandlers({
         if (body.display_name !== undefined) fields.display_name = body.display_name
         if (passwordHash !== undefined) fields.password_hash = passwordHash
         await claimName(updateUser(trx, before, fields))
-        if (passwordHash !== undefined) await endSessions(trx, actor.id, now())
+        if (passwordHash !== undefined)
+          await endCredentials({ trx, audit }, { userId: actor.id, change: body, time: now() })
         const after = tellUser(await mustFindUser(trx, actor.id))
         const action = passwordHash === undefined ? 'user.update' : 'user.password'
         audit({ action, target: `user:${actor.id}`, before: tellUser(before), after })
@@ -82,11 +112,13 @@ export function createSelfHandlers({
       })
     },
 
-    deleteSelf: async ({ actor, change }) =>
-      change(async changing => {
+    deleteSelf: async ({ actor, change }) => {
+      mustHaveSignedInLately(actor)
+      return change(async changing => {
         await deleteAccount(changing, await mustHoldUser(changing.trx, actor.id), now())
         return undefined
-      }),
+      })
+    },
 
     listAccessTokens: async ({ actor, query: { paging } }) =>
       pageTold(await listAccessTokens(db, actor.id, paging), paging, row => ({
@@ -100,6 +132,7 @@ export function createSelfHandlers({
 
     createAccessToken: async ({ actor, body, change }) =>
       change(async ({ trx, audit }) => {
+        await mustStillBeSignedIn(trx, actor)
         const expiry = readExpiry(body.expired_time, now())
         const { total } = await listAccessTokens(trx, actor.id, { page: 1, pageSize: 1 })
         if (total >= MAX_ACCESS_TOKENS)
@@ -123,6 +156,7 @@ export function createSelfHandlers({
 
     rotateAccessToken: async ({ actor, change }) =>
       change(async ({ trx, audit }) => {
+        await mustStillBeSignedIn(trx, actor)
         await deleteAccessTokensNamed(trx, actor.id, DEFAULT_NAME)
         const { id, token } = await issue(trx, {
           user_id: actor.id,

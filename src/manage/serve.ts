@@ -72,6 +72,22 @@ export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): bool
   return URL.canParse(headers.origin) && new URL(headers.origin).host === headers.host
 }
 
+/** What a form of any page can send without the browser asking first. */
+const FORM_TYPE = /^\s*(?:text\/plain|application\/x-www-form-urlencoded|multipart\/form-data)\b/i
+
+async function mustBeOwnPage(request: FastifyRequest): Promise<void> {
+  if (!isSameOrigin(request))
+    throw new Refusal(
+      'cross_site_refused',
+      'pages of other sites cannot sign in here; open the console itself',
+    )
+  if (FORM_TYPE.test(request.headers['content-type'] ?? ''))
+    throw new Refusal(
+      'cross_site_refused',
+      'forms cannot sign in; send JSON as Content-Type: application/json',
+    )
+}
+
 /** Puts every route of a contract on the server: guard, validation, handler, envelope. */
 export function serveContract<C extends Contract>(
   app: FastifyInstance,
@@ -89,6 +105,7 @@ export function serveContract<C extends Contract>(
       url: route.path,
       config: { route },
       onRequest: guard(route),
+      ...(route.refusesOtherSites ? { preHandler: mustBeOwnPage } : {}),
       schema: {
         operationId: name,
         summary: route.summary,

@@ -3,20 +3,26 @@ import { Refusal } from '../domain/errors.ts'
 import { ROLE } from '../domain/role.ts'
 import { fold } from '../domain/text.ts'
 import { newSessionId } from '../identity/credentials.ts'
+import type { Requester } from '../identity/hash-queue.ts'
 import { SESSION_ABSOLUTE_S } from '../identity/identify.ts'
+import { networkOf } from '../identity/network.ts'
+import { signedIn } from '../identity/passwords.ts'
 import { mustBeAllowed } from '../identity/throttle.ts'
-import { endSessions, findSession, insertSession } from '../store/sessions.ts'
+import { endSessions, findSession, insertSession, signInAddresses } from '../store/sessions.ts'
 import { readSettings } from '../store/settings.ts'
 import { findUserByName, touchLogin } from '../store/users.ts'
 import type { Call, Handlers } from './call.ts'
 import type { signInContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
 import { isSameOrigin, SESSION_COOKIE } from './serve.ts'
-import { createAccount, mustFindUser, tellUser } from './users.ts'
+import { createAccount, mustFindUser, mustHoldUser, tellUser } from './users.ts'
 
 const MAX_USER_AGENT = 256
 /** Registrations are throttled as attempts on an account that no name can be: names are trimmed. */
 const REGISTRATION = ' registration'
+
+const wrongCredentials = () =>
+  new Refusal('wrong_credentials', 'the username or password is wrong, or the user is disabled')
 
 /** Signing in, out and up. The only part that anonymous callers can make work hard, so it is throttled. */
 export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract> {
@@ -40,23 +46,36 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
     return undefined
   }
 
+  /** A user who has signed in from this network before does not queue with those who never did. */
+  async function requesterOf(userId: number | undefined, address: string): Promise<Requester> {
+    const network = networkOf(address)
+    // A name that does not exist costs the same query: how long it takes must not tell.
+    const addresses = await signInAddresses(db, userId ?? 0)
+    const isKnown = userId !== undefined && addresses.some(known => networkOf(known) === network)
+    return isKnown ? signedIn({ id: userId }) : { name: network, isKnown: false }
+  }
+
   return {
     login: async ({ body, address, isTls, userAgent, reply, change }) => {
       const account = fold(body.username)
       await mustBeAllowed(throttle, account, address)
       const user = await findUserByName(db, body.username)
-      const isRight = await passwords.verify(body.password, user?.password_hash)
+      const requester = await requesterOf(user?.id, address)
+      const isRight = await passwords.verify(body.password, user?.password_hash, requester)
       if (!user || !isRight || user.status !== 1) {
         await change(async ({ audit }) => {
           // The name tried is not written down: people type passwords into the wrong field.
           audit({ action: 'user.login_failed', target: user ? `user:${user.id}` : 'user:unknown' })
           return undefined as never
         })
-        throw new Refusal('wrong_credentials', 'the username or password is wrong, or the user is disabled')
+        throw wrongCredentials()
       }
       throttle.succeed(account, address)
       const sessionId = newSessionId()
       const told = await change(async ({ trx, audit }) => {
+        // The password may have been changed while this one was hashed: a session must not outlive that.
+        const current = await mustHoldUser(trx, user.id)
+        if (current.password_hash !== user.password_hash || current.status !== 1) throw wrongCredentials()
         await insertSession(trx, {
           user_id: user.id,
           digest: digest(sessionId),
@@ -81,7 +100,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
         )
       // Never a success: one address opens only so many accounts an hour.
       await mustBeAllowed(throttle, REGISTRATION, address)
-      const passwordHash = await passwords.hash(body.password)
+      const passwordHash = await passwords.hash(body.password, { name: networkOf(address), isKnown: false })
       return change(async ({ trx, audit }) => {
         const user = await createAccount(trx, {
           username: body.username,

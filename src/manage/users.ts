@@ -3,6 +3,7 @@ import { invalidField, notFound, Refusal } from '../domain/errors.ts'
 import { limitsStored, limitsTold } from '../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../domain/money.ts'
 import { outranks, ROLE, type Role, roleName } from '../domain/role.ts'
+import { signedIn } from '../identity/passwords.ts'
 import { lockAccount, openAccount, post } from '../store/accounts.ts'
 import type { UserRow } from '../store/schema.ts'
 import { endSessions } from '../store/sessions.ts'
@@ -23,6 +24,7 @@ import type { userContract } from './contract/users.ts'
 import type { Deps } from './deps.ts'
 import { mustBeFresh } from './fresh.ts'
 import { pageTold } from './page.ts'
+import { endCredentials, mustComeWithPassword } from './password-change.ts'
 import { createUserBalance } from './user-balance.ts'
 
 export const tellUser = (row: UserWithAccount) => ({
@@ -181,7 +183,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
     createUser: async ({ actor, body, change }) => {
       const role = body.role ?? ROLE.user
       mustGrant(actor, role)
-      const passwordHash = await passwords.hash(body.password)
+      const passwordHash = await passwords.hash(body.password, signedIn(actor))
       return change(async ({ trx, audit }) => {
         const user = await createAccount(trx, {
           username: body.username,
@@ -205,7 +207,9 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
     updateUser: async ({ actor, body, change }) => {
       mustOutrank(actor, await mustFindUser(db, body.id))
       if (body.role !== undefined) mustGrant(actor, body.role)
-      const passwordHash = body.password === undefined ? undefined : await passwords.hash(body.password)
+      mustComeWithPassword(body)
+      const passwordHash =
+        body.password === undefined ? undefined : await passwords.hash(body.password, signedIn(actor))
       await ledger.surrender({ kind: 'user', ownerId: body.id })
       return change(async ({ trx, audit }) => {
         const before = await mustHoldUser(trx, body.id)
@@ -221,7 +225,9 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
         if (passwordHash !== undefined) fields.password_hash = passwordHash
         if (body.limits !== undefined) fields.limits = limitsStored(body.limits, before.limits)
         await claimName(updateUser(trx, before, fields))
-        if (passwordHash !== undefined || body.status === 2) await endSessions(trx, before.id, now())
+        if (passwordHash !== undefined)
+          await endCredentials({ trx, audit }, { userId: before.id, change: body, time: now() })
+        else if (body.status === 2) await endSessions(trx, before.id, now())
         const leftUnits = unitsLeft(Math.max(0, before.credited - before.posted))
         if (body.quota !== undefined && body.quota !== leftUnits)
           await balance.override(trx, {

@@ -42,6 +42,18 @@ export async function deleteAccessTokensNamed(trx: Trx, userId: number, name: st
   await trx.deleteFrom('access_tokens').where('user_id', '=', userId).where('name', '=', name).execute()
 }
 
+export const isAccessTokenLive = async (db: Db, id: number): Promise<boolean> =>
+  (await db.selectFrom('access_tokens').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+
+/** How many the user had. */
+export async function deleteAccessTokensOf(trx: Trx, userId: number): Promise<number> {
+  const { numDeletedRows } = await trx
+    .deleteFrom('access_tokens')
+    .where('user_id', '=', userId)
+    .executeTakeFirst()
+  return Number(numDeletedRows)
+}
+
 export async function touchAccessToken(db: Db, id: number, time: number): Promise<void> {
   await db.updateTable('access_tokens').set({ last_used_time: time }).where('id', '=', id).execute()
 }

@@ -44,6 +44,26 @@ export const listSessions = (
     .limit(500)
     .execute()
 
+/** Where a user has signed in from lately, the latest first; also where that session has ended. */
+export async function signInAddresses(db: Db, userId: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('sessions')
+    .select('address')
+    .where('user_id', '=', userId)
+    .orderBy('id', 'desc')
+    .limit(50)
+    .execute()
+  return rows.map(({ address }) => address)
+}
+
+export const isSessionLive = async (db: Db, id: number): Promise<boolean> =>
+  (await db
+    .selectFrom('sessions')
+    .select('id')
+    .where('id', '=', id)
+    .where('ended_time', 'is', null)
+    .executeTakeFirst()) !== undefined
+
 export async function touchSession(db: Db, id: number, time: number): Promise<void> {
   await db.updateTable('sessions').set({ last_seen_time: time }).where('id', '=', id).execute()
 }

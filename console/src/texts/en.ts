@@ -50,6 +50,7 @@ export const en = {
       user_add_quota: 'Balance changed',
       access_token_create: 'Access token made',
       access_token_delete: 'Access token revoked',
+      access_token_revoke_all: 'All access tokens revoked',
       access_token_rotate: 'Access token rotated',
       alias_create: 'Alias made',
       alias_delete: 'Alias deleted',
@@ -228,6 +229,8 @@ export const en = {
     key: 'Key',
     key_hint: 'Looks like: {{hint}}',
     key_kept: 'Empty keeps the present one ({{key}}).',
+    key_needed_again:
+      'Needed again when the origin of the address, the proxy or a header with the key changes.',
     key_several: 'Several keys: one to a line.',
     mode: 'Several keys',
     mode_batch: '{{count}} channels, one for each key',

@@ -150,7 +150,8 @@ export const channelContract = {
     method: 'PUT',
     path: '/api/channel/',
     access: 'admin',
-    summary: 'Change the fields given, keep the rest; an absent, empty or masked key keeps the keys',
+    summary:
+      'Change the fields given, keep the rest; an absent, empty or masked key keeps the keys. Where type, origin of base_url, proxy or a header with the key change, an Admin must send the key again',
     body: z.object({
       id,
       ...channelFields,

@@ -23,6 +23,8 @@ export type Route = {
   readonly relayErrors?: boolean
   /** Guarded here and read by the relay: the body stays as it comes, and the answer is the relay's. */
   readonly isRelayed?: boolean
+  /** Signs a browser in, so a page of another site must not be able to send it (login CSRF). */
+  readonly refusesOtherSites?: boolean
   /** A GET that changes something is audited and checked like a write. */
   readonly note?: string
 }

@@ -32,6 +32,10 @@ const password = z
 const emptyAsAbsent = <T extends z.ZodType>(schema: T) =>
   z.preprocess(value => (value === '' || value === null ? undefined : value), schema.optional())
 
+const revokeAccessTokens = optional(z.boolean()).describe(
+  'With a new password: revoke every system access token of the user as well; false by default',
+)
+
 const role = z.union([z.literal(1), z.literal(10), z.literal(100)], {
   error: 'must be 1 (User), 10 (Admin) or 100 (Root)',
 })
@@ -103,12 +107,14 @@ export const selfContract = {
     method: 'PUT',
     path: '/api/user/self',
     access: 'user',
-    summary: 'Change your names or password; a new password ends every session',
+    summary:
+      'Change your names or password; a new password ends every session, and access tokens with revoke_access_tokens',
     body: z.object({
       username: emptyAsAbsent(username),
       display_name: emptyAsAbsent(displayName),
       password: emptyAsAbsent(password),
       original_password: emptyAsAbsent(z.string().max(1024)),
+      revoke_access_tokens: revokeAccessTokens,
     }),
     data: userTold,
   },
@@ -116,7 +122,8 @@ export const selfContract = {
     method: 'DELETE',
     path: '/api/user/self',
     access: 'user',
-    summary: 'Delete your own account; its tokens stop at once',
+    summary:
+      'Delete your own account; its tokens stop at once. A session needs a sign-in less than 10 minutes old (403 fresh_sign_in_required)',
   },
   listAccessTokens: {
     method: 'GET',
@@ -185,7 +192,9 @@ export const signInContract = {
     method: 'POST',
     path: '/api/user/login',
     access: 'public',
-    summary: 'Sign in; sets the session cookie',
+    refusesOtherSites: true,
+    summary:
+      'Sign in; sets the session cookie. Refuses forms, and pages of other sites (403 cross_site_refused)',
     body: z.object({ username: text({ min: 1, max: 256 }), password: z.string().min(1).max(1024) }),
     data: userTold,
   },
@@ -193,6 +202,7 @@ export const signInContract = {
     method: 'POST',
     path: '/api/user/register',
     access: 'public',
+    refusesOtherSites: true,
     summary: 'Open an account, where the setting `registration` allows it',
     body: z.object({
       username,
@@ -265,6 +275,7 @@ export const userContract = {
       display_name: emptyAsAbsent(displayName),
       email: optional(email),
       password: emptyAsAbsent(password),
+      revoke_access_tokens: revokeAccessTokens,
       role: optional(role),
       status: optional(status),
       quota: optional(quota),

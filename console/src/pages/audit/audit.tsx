@@ -56,6 +56,7 @@ const ACTIONS = [
   'access_token.create',
   'access_token.rotate',
   'access_token.delete',
+  'access_token.revoke_all',
   'session.end',
   'session.end_others',
   'channel.create',

@@ -1,6 +1,7 @@
 import type { Path, UseFormReturn } from 'react-hook-form'
 import { useTranslation } from 'react-i18next'
 import type { Channel, ChannelType } from '../../api/contract.ts'
+import { useIsRoot } from '../../api/self.ts'
 import { Field, Radios, Switch, TextArea, TextInput } from '../../look/field.tsx'
 import { LimitFields } from '../../look/limit-fields.tsx'
 import { Said, useSaid } from '../../texts/said.tsx'
@@ -17,6 +18,7 @@ type ConnectionProps = FieldsProps & { readonly type: ChannelType; readonly chan
 export function ConnectionFields({ type, channel, form, errorOf }: ConnectionProps) {
   const { t, i18n } = useTranslation()
   const said = useSaid()
+  const isRoot = useIsRoot()
   /** Ours where we have a word for it, else the gateway's. */
   const nameOf = (name: string, label: string) => {
     const key = `types.field.${name}`
@@ -36,7 +38,8 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         help={
           <>
             {type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : null}{' '}
-            {channel ? t('editor.key_kept', { key: channel.key.split('\n')[0] }) : t('editor.key_several')}
+            {channel ? t('editor.key_kept', { key: channel.key.split('\n')[0] }) : t('editor.key_several')}{' '}
+            {channel && !isRoot ? t('editor.key_needed_again') : null}
           </>
         }
       >

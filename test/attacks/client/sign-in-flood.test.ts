@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createThrottle } from '../../../src/identity/throttle.ts'
+import { type Gateway, startGateway } from '../../support/gateway.ts'
+
+/** Another address of one /64 at every call. */
+const inOneNetwork = (index: number) =>
+  `2001:db8:7:1:${index.toString(16)}::${((index * 7919) % 65_536).toString(16)}`
+
+describe('guessing passwords', () => {
+  const guess = (addressAt: (index: number) => string, tries: number) => {
+    const throttle = createThrottle(() => 1_000_000)
+    const waits = Array.from({ length: tries }, (_, index) =>
+      throttle.attempt(`name-${index}`, addressAt(index)),
+    )
+    return waits.filter(wait => wait === 0).length
+  }
+
+  it('from one IPv6 network is counted as from one IPv4 address', () => {
+    assert.equal(
+      guess(() => '203.0.113.9', 80),
+      50,
+    )
+    assert.equal(guess(inOneNetwork, 80), 50)
+  })
+
+  it('of one account from one IPv6 network ends after the fifth', () => {
+    const throttle = createThrottle(() => 1_000_000)
+    const waits = Array.from({ length: 8 }, (_, index) => throttle.attempt('root', inOneNetwork(index)))
+    assert.equal(waits.filter(wait => wait === 0).length, 5)
+  })
+
+  it('from many networks of one site is bounded as well', () => {
+    assert.equal(
+      guess(index => `2001:db8:7:${index.toString(16)}::1`, 600),
+      500,
+    )
+  })
+
+  it('by one client leaves the neighbours alone', () => {
+    const throttle = createThrottle(() => 1_000_000)
+    for (let index = 0; index < 80; index++) throttle.attempt(`name-${index}`, inOneNetwork(index))
+    assert.equal(throttle.attempt('alice', '2001:db8:7:2::1'), 0)
+    assert.equal(throttle.attempt('alice', '2001:db9::1'), 0)
+  })
+
+  it('counts IPv4 clients behind a translator one by one', () => {
+    const throttle = createThrottle(() => 1_000_000)
+    for (let index = 0; index < 80; index++) throttle.attempt(`name-${index}`, '64:ff9b::cb00:7109')
+    assert.ok(throttle.attempt('alice', '64:ff9b::cb00:7109') > 0)
+    assert.equal(throttle.attempt('alice', '64:ff9b::cb00:710a'), 0)
+  })
+
+  it('is not forgotten because the same client tries many more names', () => {
+    assert.equal(
+      guess(() => '203.0.113.9', 60_000),
+      50,
+    )
+  })
+})
+
+describe('a flood of sign-ins', () => {
+  let gateway: Gateway
+  let alice: Awaited<ReturnType<Gateway['createUser']>>
+  before(async () => {
+    gateway = await startGateway({ engine: 'sqlite', env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
+    alice = await gateway.createUser({ username: 'alice' })
+  })
+  after(() => gateway.close())
+
+  const login = (address: string, username: string, password: string) =>
+    gateway.api(
+      'POST',
+      '/api/user/login',
+      { username, password },
+      { token: null, headers: { 'x-forwarded-for': address } },
+    )
+
+  /** Sends sign-ins from these addresses, many at once, until `work` is done. */
+  async function whileFlooded<T>(addressAt: (index: number) => string, work: () => Promise<T>): Promise<T> {
+    let sent = 0
+    let isOver = false
+    const overloaded = Promise.withResolvers<void>()
+    const senders = Array.from({ length: 60 }, async () => {
+      while (!isOver) {
+        const index = ++sent
+        const { status } = await login(addressAt(index), `stranger-${index}`, 'a wrong password')
+        if (status === 503) overloaded.resolve()
+      }
+    })
+    await overloaded.promise
+    try {
+      return await work()
+    } finally {
+      isOver = true
+      await Promise.all(senders)
+    }
+  }
+
+  it('from one IPv6 network keeps no other address from signing in', async () => {
+    const reply = await whileFlooded(inOneNetwork, () => login('198.51.100.7', 'alice', alice.password))
+    assert.equal(reply.status, 200, reply.text)
+  })
+
+  it('from many addresses keeps out no user who has signed in from there before', async () => {
+    assert.equal((await login('198.51.100.7', 'alice', alice.password)).status, 200)
+    const many = (index: number) => `203.${index & 127}.${index >> 7}.1`
+    const reply = await whileFlooded(many, () => login('198.51.100.7', 'alice', alice.password))
+    assert.equal(reply.status, 200, reply.text)
+  })
+
+  it('from many addresses keeps no signed-in caller from setting a password', async () => {
+    const many = (index: number) => `203.${index & 127}.${128 + (index >> 7)}.2`
+    const reply = await whileFlooded(many, () =>
+      gateway.api('POST', '/api/user/', { username: 'made-in-a-flood', password: 'a good password' }),
+    )
+    assert.equal(reply.status, 200, reply.text)
+  })
+})
