@@ -9,6 +9,7 @@ const SETTINGS = {
   latencyMs: { header: 'x-sim-latency-ms', word: 'latency', most: 60_000 },
   paceMs: { header: 'x-sim-pace-ms', word: 'pace', most: 60_000 },
   words: { header: 'x-sim-words', word: 'words', most: 100_000 },
+  searches: { header: 'x-sim-searches', word: 'searches', most: 1_000 },
 } as const
 
 export type Setting = keyof typeof SETTINGS

@@ -102,6 +102,29 @@ describe('the cost of a request', () => {
     assert.equal(cost(price, used({ input: 600, output: 401 })), 2)
   })
 
+  it('counts the calls of each tool that the provider ran', () => {
+    const tools = { web_search: 0.01, file_search: 0.0025, code_interpreter: 0.03, image_generation: 0.25 }
+    const calls = { searches: 2, fileSearches: 3, codeInterpreterCalls: 1, imageGenerationCalls: 4 }
+    assert.equal(cost(priced({ input: 1, tools }), used(calls)), 1_057_500_000)
+    assert.equal(cost(priced({ input: 1 }), used(calls)), 0)
+  })
+
+  it('takes a kind of search and a service together, each from its own variant', () => {
+    const price = priced({
+      input: 1,
+      per_search: 0.01,
+      variants: [
+        { when: { service_tier: 'priority' }, input: 2 },
+        { when: { web_search: 'preview' }, per_search: 0.025 },
+      ],
+    })
+    const both = priceAt(price, { service_tier: 'priority', web_search: 'preview' })
+    assert.equal(cost(both, used({ input: 1_000_000, searches: 1 })), 2_025_000_000)
+    assert.equal(cost(priceAt(price, {}), used({ input: 1_000_000, searches: 1 })), 1_010_000_000)
+    const held = pricesWithin(price, { web_search: 'preview' }).map(each => each.rates.per_search)
+    assert.deepEqual(held, [25_000_000_000])
+  })
+
   it('counts characters, pictures, searches, seconds and calls', () => {
     assert.equal(cost(priced({ per_character: 0.000015 }), used({ characters: 4_096 })), 61_440_000)
     assert.equal(cost(priced({ image: 0.04 }), used({ images: 3 })), 120_000_000)

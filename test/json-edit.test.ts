@@ -2,10 +2,45 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { JsonError } from '../src/wire/json.ts'
-import { editTopLevel, elements, repeatedKey, topLevel, topLevelKeys } from '../src/wire/json-edit.ts'
+import {
+  editElements,
+  editTopLevel,
+  elements,
+  repeatedKey,
+  topLevel,
+  topLevelKeys,
+} from '../src/wire/json-edit.ts'
 
 const edited = (text: string, edits: Record<string, unknown>) =>
   editTopLevel(Buffer.from(text), edits).toString()
+
+describe('an edit of elements of an array', () => {
+  const list = '[ {"a":1e400 , "b":2},3 , {"c":[4,"]"]} ]'
+  const after = (edits: Parameters<typeof editElements>[2]) =>
+    editElements(Buffer.from(list), 0, edits)?.toString()
+
+  it('removes some and changes members of others, and leaves the rest byte for byte', () => {
+    assert.equal(after(new Map([[1, undefined]])), '[{"a":1e400 , "b":2},{"c":[4,"]"]}]')
+    assert.equal(
+      after(
+        new Map([
+          [0, { b: undefined, d: 5 }],
+          [2, undefined],
+        ]),
+      ),
+      '[{"a":1e400,"d":5},3]',
+    )
+  })
+
+  it('leaves nothing where all are removed', () => {
+    assert.equal(after(new Map([0, 1, 2].map(index => [index, undefined]))), undefined)
+  })
+
+  it('can be set as a member without being parsed', () => {
+    assert.equal(edited('{"tools":[1]}', { tools: Buffer.from('[1e400]') }), '{"tools":[1e400]}')
+    assert.equal(edited('{}', { tools: Buffer.from('[1e400]') }), '{"tools":[1e400]}')
+  })
+})
 
 describe('an edit of a JSON body', () => {
   it('changes the value of a member and not a byte besides', () => {

@@ -18,11 +18,12 @@ import {
   type Fault,
   type Price,
   type PriceInput,
+  presentedPrice,
   priceFields,
   quotaType,
   readPrice,
 } from '../src/domain/price.ts'
-import { MAX_RATE_PICOS, type RateName, TOKEN_RATES, UNIT_RATES } from '../src/domain/rate.ts'
+import { MAX_RATE_PICOS, type RateName, TOKEN_RATES, TOOLS_ALONE, UNIT_RATES } from '../src/domain/rate.ts'
 import { ratios } from '../src/domain/ratio.ts'
 
 const anySafe = fc.integer({ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER })
@@ -270,6 +271,21 @@ describe('a price as the API takes it', () => {
     assert.deepEqual(faultyPaths({ image: 1, variants: [{ when: { size: 'a' } }] }), ['variants.0'])
   })
 
+  it('takes the prices of tools beside tokens or a call, with two names for that of a web search', () => {
+    const rates = { input: 1_000_000, per_search: 10_000_000_000, code_interpreter: 30_000_000_000 }
+    const code_interpreter = 0.03
+    assert.deepEqual(read({ input: 1, tools: { web_search: 0.01, code_interpreter } }), { rates })
+    assert.deepEqual(read({ input: 1, per_search: 0.01, tools: { code_interpreter } }), { rates })
+    assert.deepEqual(read({ input: 1, per_search: 0.01, tools: { web_search: 0.01, code_interpreter } }), {
+      rates,
+    })
+    assert.deepEqual(read({ per_call: 1, tools: { file_search: 0 } }).rates.file_search, 0)
+    assert.deepEqual(faultyPaths({ input: 1, per_search: 0.01, tools: { web_search: 0.02 } }), ['per_search'])
+    assert.deepEqual(faultyPaths({ input: 1, tools: { image_generation: -1 } }), ['tools.image_generation'])
+    const tiers = [{ input_over: 1, input: 2, tools: { file_search: 1 } }]
+    assert.deepEqual(faultyPaths({ input: 1, tiers }), ['tiers.0.tools.file_search'])
+  })
+
   it('is refused with a longest output that is no whole number above 0', () => {
     for (const max_output_tokens of [0, -1, 1.5]) {
       assert.deepEqual(faultyPaths({ input: 1, max_output_tokens }), ['max_output_tokens'])
@@ -283,7 +299,7 @@ const ratesOf = (names: readonly RateName[]) =>
     { requiredKeys: [], noNullPrototype: true },
   )
 const alone: readonly RateName[] = ['per_call', 'per_minute']
-const together = [...TOKEN_RATES, ...UNIT_RATES].filter(name => !alone.includes(name))
+const together = [...TOKEN_RATES, ...UNIT_RATES, ...TOOLS_ALONE].filter(name => !alone.includes(name))
 const stated = (rates: object) => Object.keys(rates).length > 0
 
 const anyWhen = fc.record(
@@ -324,6 +340,15 @@ describe('a price as the API tells it', () => {
   it('is in dollars a million tokens or a unit', () => {
     const input = { input: 0.15, per_search: 0.01, tiers: [{ input_over: 200_000, input: 0.3 }] }
     assert.deepEqual(priceFields(read(input)), input)
+  })
+
+  it('names a web search of a chat under tools as well, and the search unit of a rerank does not', () => {
+    const chat = { input: 1, tools: { web_search: 0.01, file_search: 0.0025 } }
+    assert.deepEqual(presentedPrice(read(chat)), { ...chat, per_search: 0.01 })
+    const variant = { when: { web_search: 'high' }, per_search: 0.02 }
+    const presented = presentedPrice(read({ input: 1, per_search: 0.01, variants: [variant] }))
+    assert.deepEqual(presented.variants, [{ ...variant, tools: { web_search: 0.02 } }])
+    assert.deepEqual(presentedPrice(read({ per_search: 0.002 })), { per_search: 0.002 })
   })
 
   it('is read back as the same price, through JSON too', () => {

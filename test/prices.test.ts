@@ -81,6 +81,31 @@ for (const engine of ENGINES) {
       assert.equal((await put(twice)).body.errors[0].path, 'prices')
     })
 
+    it('of tools come back as they were set, and are changed one by one', async () => {
+      const tools = { web_search: 0.01, code_interpreter: 0.03 }
+      const told = await make({ model: 'tooled', input: 1, output: 2, tools })
+      assert.deepEqual([told.tools, told.per_search], [tools, 0.01])
+      const change = async (fields: object) => {
+        const prices = [{ model: 'tooled', ...fields }]
+        const { body } = await gateway.api('PUT', '/api/price/batch', { prices })
+        assert.equal(body.data[0].code, '', body.data[0].message)
+        return (await inForce('tooled')).tools
+      }
+      assert.deepEqual(await change({ tools: { file_search: 0.0025 } }), { ...tools, file_search: 0.0025 })
+      assert.deepEqual(await change({ tools: { web_search: 0.02, file_search: null } }), {
+        ...tools,
+        web_search: 0.02,
+      })
+      assert.deepEqual(await change({ per_search: 0.05 }), { ...tools, web_search: 0.05 })
+      assert.deepEqual(await change({ tools: { web_search: null } }), { code_interpreter: 0.03 })
+      const wrong = await gateway.api('POST', '/api/price/', {
+        model: 'tooled',
+        input: 1,
+        tools: { web_search: -1 },
+      })
+      assert.deepEqual([wrong.status, wrong.body.errors[0].path], [400, 'tools.web_search'])
+    })
+
     it('are multiplied by a factor to the picodollar, tiers included', async () => {
       await make({ model: 'scaled', input: 0.000003, output: 2, tiers: [{ input_over: 1000, input: 5 }] })
       const multiply = (body: object) => gateway.api('POST', '/api/price/multiply', body)

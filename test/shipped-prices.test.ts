@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { waitForUpdate } from '@pydantic/genai-prices'
+import { priceAt } from '../src/domain/cost.ts'
 import { nanosFromPicos, usdText } from '../src/domain/money.ts'
-import { type Price, type PriceFields, priceFields, readPrice } from '../src/domain/price.ts'
+import { type Price, type PriceFields, presentedPrice, priceFields, readPrice } from '../src/domain/price.ts'
 import type { RateName, Rates } from '../src/domain/rate.ts'
 import { shippedModels, shippedOwner, shippedPrice } from '../src/providers/prices/shipped.ts'
 import { TOKEN_SOURCES } from '../src/providers/prices/token-sources.ts'
@@ -133,6 +134,35 @@ describe('well-known models', () => {
     assert.equal(costOf(priceOf('veo-3.1-lite-generate-preview').rates, { per_second: 4 }), '0.2')
     assert.equal(costOf(priceOf('rerank-v3.5').rates, { per_search: 1 }), '0.002')
     assert.equal(costOf(priceOf('text-embedding-3-small').rates, { input: 1 }), '0.00000002')
+  })
+})
+
+describe('tools that the provider runs', () => {
+  const toolsOf = (model: string) => presentedPrice(priceOf(model)).tools
+  const searchOf = (model: string, web_search: string) =>
+    priceAt(priceOf(model), { web_search }).rates.per_search
+
+  it('have the list prices of their vendors', () => {
+    const openai = { web_search: 0.01, file_search: 0.0025, code_interpreter: 0.03, image_generation: 0.25 }
+    for (const model of ['gpt-5', 'gpt-4.1', 'o3', 'gpt-4o-2024-11-20'])
+      assert.deepEqual(toolsOf(model), openai)
+    assert.deepEqual(toolsOf('claude-sonnet-4-5'), { web_search: 0.01, code_interpreter: 0.004166666667 })
+    assert.deepEqual(toolsOf('gemini-2.5-flash'), { web_search: 0.035, file_search: 0, code_interpreter: 0 })
+    assert.equal(toolsOf('gemini-3-pro-preview')?.web_search, 0.014)
+    assert.deepEqual(toolsOf('grok-4'), { web_search: 0.005, file_search: 0.01, code_interpreter: 0.005 })
+    assert.equal(toolsOf('gpt-4o-search-preview')?.web_search, 0.025)
+    for (const model of ['rerank-v3.5', 'gpt-image-1', 'text-embedding-3-small', 'tts-1'])
+      assert.equal(toolsOf(model), undefined, model)
+  })
+
+  it('cost more where the request asks for a dearer search', () => {
+    assert.equal(searchOf('gpt-4o', 'preview'), 25_000_000_000)
+    assert.equal(searchOf('gpt-5', 'preview'), 10_000_000_000)
+    assert.deepEqual(
+      ['low', 'medium', 'high', 'pro-high'].map(size => searchOf('sonar', size)),
+      [5_000_000_000, 8_000_000_000, 12_000_000_000, 22_000_000_000],
+    )
+    assert.equal(searchOf('sonar-pro', 'low'), 6_000_000_000)
   })
 })
 

@@ -8,6 +8,7 @@ import type { Failure, Format, Frame, Inquiry, Reply } from './format.ts'
 import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
+import { searchesFor, searchUnits } from './searches.ts'
 import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 
 /** Anthropic's Messages, under a path of its own, since the roots of both vendors have the same model list. */
@@ -81,7 +82,9 @@ export function answerMessages(inquiry: Inquiry): Reply {
   const { id, headers, body } = inquiry
   const { request, model } = decodeRequest(body)
   check(request, inquiry)
-  const ask = decodeAsk(request, model, steer('words', headers, model))
+  const searches = searchesFor(request, headers, model)
+  const asked = decodeAsk(request, model, steer('words', headers, model))
+  const ask = { ...asked, promptTokens: asked.promptTokens + searches.tokens }
   const choice = answer(ask, 0)
   const thought =
     objectOf(request.thinking).type === 'enabled' || objectOf(request.thinking).type === 'adaptive'
@@ -90,10 +93,11 @@ export function answerMessages(inquiry: Inquiry): Reply {
     model,
     choice,
     ask,
+    searches: searches.count,
     thought: thought ? splitTokens(thoughtFor(ask)) : [],
   }
   const tokens = choice.tokenCount + said.thought.length
-  const bill = { id: said.id, model, promptTokens: ask.promptTokens }
+  const bill = { id: said.id, model, promptTokens: ask.promptTokens, ...searchUnits(searches) }
   if (request.stream !== true) return { kind: 'whole', body: encodeWhole(said), tokens, bill }
   return { kind: 'stream', contentType: EVENT_STREAM, frames: encodeStream(said), bill }
 }
@@ -150,8 +154,12 @@ function decodeAsk(request: JsonObject, model: string, words: number | undefined
   }
 }
 
+/** Tools that the vendor runs itself: no client is asked to call them. */
+const HOSTED = /^(web_search|web_fetch|code_execution)_/
+
 function decodeTool(tool: unknown): readonly Tool[] {
-  const { name, input_schema: parameters } = objectOf(tool)
+  const { name, type, input_schema: parameters } = objectOf(tool)
+  if (HOSTED.test(String(type))) return []
   return typeof name === 'string' && name !== '' ? [{ name, parameters, isCustom: false }] : []
 }
 
@@ -169,11 +177,12 @@ type Said = {
   readonly model: string
   readonly choice: Choice
   readonly ask: Ask
+  readonly searches: number
   readonly thought: readonly string[]
 }
 
 /** Cached tokens stand beside the input here, not inside of it. */
-function usageOf({ ask, choice, thought }: Said) {
+function usageOf({ ask, choice, thought, searches }: Said) {
   const { cached, written, rest } = cacheShares(ask.promptTokens)
   return {
     input_tokens: rest,
@@ -181,6 +190,7 @@ function usageOf({ ask, choice, thought }: Said) {
     cache_read_input_tokens: cached,
     output_tokens: choice.tokenCount + thought.length,
     service_tier: 'standard',
+    ...(searches > 0 && { server_tool_use: { web_search_requests: searches, web_fetch_requests: 0 } }),
   }
 }
 
@@ -197,10 +207,21 @@ function inputOf(text: string): unknown {
   }
 }
 
+/** What each search is called with, and what it found. */
+const searchBlocks = (said: Said) =>
+  Array.from({ length: said.searches }, (_, at) => {
+    const id = `srvtoolu_${said.id.slice('msg_'.length)}_${at}`
+    return [
+      { type: 'server_tool_use', id, name: 'web_search', input: { query: said.ask.said.text } },
+      { type: 'web_search_tool_result', tool_use_id: id, content: [] },
+    ]
+  }).flat()
+
 function encodeWhole(said: Said): string {
   const { id, model, choice, thought } = said
   const thinking = thought.join('')
   const content = [
+    ...searchBlocks(said),
     ...(thought.length > 0 ? [{ type: 'thinking', thinking, signature: proofOf(thinking) }] : []),
     ...(choice.text.length > 0 ? [{ type: 'text', text: choice.text.join('') }] : []),
     ...choice.calls.map(({ tool, tokens }, at) => ({
@@ -248,6 +269,7 @@ function* encodeStream(said: Said): Generator<Frame> {
     yield eventOf('content_block_stop', { index })
     index += 1
   }
+  for (const searched of searchBlocks(said)) yield* block(searched, [])
   if (thought.length > 0) {
     const signature = proofOf(thought.join(''))
     yield* block({ type: 'thinking', thinking: '', signature: '' }, [

@@ -7,6 +7,7 @@ import type { Frame, Inquiry, Reply } from './format.ts'
 import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
+import { searchesFor, searchUnits } from './searches.ts'
 import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 
 const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
@@ -51,7 +52,9 @@ function check(items: readonly JsonObject[], isThinking: boolean): void {
 
 export function answerResponses({ id, time, headers, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
-  const ask = decodeAsk(request, model, steer('words', headers, model))
+  const searches = searchesFor(request, headers, model)
+  const asked = decodeAsk(request, model, steer('words', headers, model))
+  const ask = { ...asked, promptTokens: asked.promptTokens + searches.tokens }
   const choice = answer(ask, 0)
   const { effort } = objectOf(request.reasoning)
   const isThinking = effort !== undefined && effort !== 'none'
@@ -63,11 +66,12 @@ export function answerResponses({ id, time, headers, body }: Inquiry): Reply {
     choice,
     createdS: Math.floor(time.getTime() / 1000),
     thought: isThinking ? splitTokens(thoughtFor(ask)) : [],
+    searches: searches.count,
     isProofAsked: listOf(request.include).includes('reasoning.encrypted_content'),
     request,
   }
   const tokens = choice.tokenCount + said.thought.length
-  const bill = { id: said.id, model, promptTokens: ask.promptTokens }
+  const bill = { id: said.id, model, promptTokens: ask.promptTokens, ...searchUnits(searches) }
   if (request.stream !== true)
     return { kind: 'whole', body: JSON.stringify(whole(said, itemsOfAnswer(said))), tokens, bill }
   return { kind: 'stream', contentType: EVENT_STREAM, frames: encodeStream(said), bill }
@@ -135,6 +139,7 @@ type Said = {
   readonly choice: Choice
   readonly createdS: number
   readonly thought: readonly string[]
+  readonly searches: number
   readonly isProofAsked: boolean
   readonly request: JsonObject
 }
@@ -182,7 +187,16 @@ function callItem(said: Said, at: number, input: string) {
   }
 }
 
+const searchItems = (said: Said) =>
+  Array.from({ length: said.searches }, (_, at) => ({
+    id: nameFor(said, 'ws', at),
+    type: 'web_search_call',
+    status: 'completed',
+    action: { type: 'search', query: said.ask.said.text },
+  }))
+
 const itemsOfAnswer = (said: Said): readonly object[] => [
+  ...searchItems(said),
   ...(said.thought.length > 0 ? [reasoningItem(said)] : []),
   ...(said.choice.text.length > 0 ? [messageItem(said)] : []),
   ...said.choice.calls.map(({ tokens }, at) => callItem(said, at, tokens.join(''))),
@@ -216,6 +230,11 @@ function* encodeStream(said: Said): Generator<Frame> {
   yield event('response.in_progress', { response: whole(said, [], 'in_progress') })
   let output_index = 0
 
+  for (const item of searchItems(said)) {
+    yield event('response.output_item.added', { output_index, item: { ...item, status: 'in_progress' } })
+    yield event('response.output_item.done', { output_index, item })
+    output_index += 1
+  }
   if (thought.length > 0) {
     const item = reasoningItem(said)
     const at = { item_id: item.id, output_index, summary_index: 0 }

@@ -1,12 +1,20 @@
 import { nanosFromPicos, PICOS_PER_NANO, safe } from './money.ts'
 import { CONDITIONS, type Condition, type Price, type Tier, type Variant, type When } from './price.ts'
-import { isPerToken, type RateName, type Rates, type TokenRate, type UnitRate } from './rate.ts'
+import {
+  isPerToken,
+  type RateName,
+  type Rates,
+  type TokenRate,
+  type ToolRate,
+  type UnitRate,
+} from './rate.ts'
 import { SERVICES } from './service.ts'
 import {
   type Count,
   EMPTY,
   INPUT_COUNTS,
   OUTPUT_COUNTS,
+  type ToolCount,
   totalInput,
   totalOutput,
   type Usage,
@@ -33,8 +41,11 @@ const UNITS = [
   ['images', 'image'],
   ['characters', 'per_character'],
   ['searches', 'per_search'],
+  ['fileSearches', 'file_search'],
+  ['codeInterpreterCalls', 'code_interpreter'],
+  ['imageGenerationCalls', 'image_generation'],
   ['calls', 'per_call'],
-] as const satisfies readonly (readonly [Count, UnitRate])[]
+] as const satisfies readonly (readonly [Count, UnitRate | ToolRate])[]
 
 const SECONDS_PER_MINUTE = 60
 
@@ -69,6 +80,7 @@ function quickCost(price: Price, usage: Usage): number | undefined {
   if (price.tiers !== undefined || usage.seconds > 0) return undefined
   const tariff = tariffOf(price)
   const { image = 0, per_character = 0, per_search = 0, per_call = 0 } = price.rates
+  const { file_search = 0, code_interpreter = 0, image_generation = 0 } = price.rates
   const picos =
     usage.input * tariff.input +
     usage.cachedInput * tariff.cachedInput +
@@ -83,6 +95,9 @@ function quickCost(price: Price, usage: Usage): number | undefined {
     usage.images * image +
     usage.characters * per_character +
     usage.searches * per_search +
+    usage.fileSearches * file_search +
+    usage.codeInterpreterCalls * code_interpreter +
+    usage.imageGenerationCalls * image_generation +
     usage.calls * per_call
   return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : undefined
 }
@@ -106,14 +121,11 @@ export function costLines(price: Price, usage: Usage): readonly CostLine[] {
   return lines
 }
 
-const laidOver = ({ variants: _, ...price }: Price, variant: Variant | undefined): Price =>
-  variant === undefined
-    ? price
-    : {
-        ...price,
-        rates: { ...price.rates, ...variant.rates },
-        ...(price.tiers && hasService(variant) && { tiers: servedTiers(price.rates, price.tiers, variant) }),
-      }
+const laidOver = (price: Price, variant: Variant): Price => ({
+  ...price,
+  rates: { ...price.rates, ...variant.rates },
+  ...(price.tiers && hasService(variant) && { tiers: servedTiers(price.rates, price.tiers, variant) }),
+})
 
 const hasService = ({ when }: Variant): boolean => SERVICES.some(name => when[name] !== undefined)
 
@@ -156,35 +168,82 @@ const spelt = (condition: string): string => condition.trim().toLowerCase().repl
 
 const isSame = (a: string, b: string): boolean => a === b || spelt(a) === spelt(b)
 
-/** The price of what was made: that of the variant with the most conditions, all of them met; else the usual one. */
+/** The price of what was made: that of the variants with the most conditions, all of them met; else the usual one. */
 export function priceAt(price: Price, asked: When): Price {
+  if (isUnconditional(asked)) return usualPrice(price)
   const made = granted(price, asked)
   const met = (price.variants ?? []).filter(({ when }) =>
     CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? '')),
   )
-  const size = ({ when }: Variant) => Object.keys(when).length
-  return laidOver(
-    price,
-    met.reduce<Variant | undefined>(
-      (most, each) => (most === undefined || size(each) > size(most) ? each : most),
-      undefined,
-    ),
+  const [searched, others] = apart(met)
+  return [narrowest(others), narrowest(searched)].reduce<Price>(
+    (laid, variant) => (variant === undefined ? laid : laidOver(laid, variant)),
+    usualPrice(price),
   )
 }
 
-const isService = (name: Condition): boolean => (SERVICES as readonly string[]).includes(name)
+/** How a search is asked for changes the price of searches alone, whatever else the request is priced by. */
+const apart = (variants: readonly Variant[]) => [
+  variants.filter(({ when }) => when.web_search !== undefined),
+  variants.filter(({ when }) => when.web_search === undefined),
+]
+
+/** The variant with the most conditions, the first of several. */
+const narrowest = (variants: readonly Variant[] = []): Variant | undefined => {
+  const size = ({ when }: Variant) => Object.keys(when).length
+  return variants.reduce<Variant | undefined>(
+    (most, each) => (most === undefined || size(each) > size(most) ? each : most),
+    undefined,
+  )
+}
+
+const isUnconditional = (asked: When): boolean => {
+  for (const name in asked) if (asked[name as Condition] !== undefined) return false
+  return true
+}
+
+const usualPrices = new WeakMap<Price, Price>()
+
+/** The price without its variants: most requests ask for none, and a price never changes. */
+function usualPrice(price: Price): Price {
+  const known = usualPrices.get(price)
+  if (known) return known
+  const { variants: _, ...made } = price
+  usualPrices.set(price, made)
+  return made
+}
+
+/** Conditions that an answer meets only where its request asks for it. */
+const isOnlyAsked = (name: Condition): boolean =>
+  name === 'web_search' || (SERVICES as readonly string[]).includes(name)
+
+const NOTHING_ASKED: When = {}
+const openPrices = new WeakMap<Price, readonly Price[]>()
 
 /** Every price that an answer may come to: what the request leaves open is the provider's choice, but for services. */
-export function pricesWithin(price: Price, asked: When = {}): readonly Price[] {
+export function pricesWithin(price: Price, asked: When = NOTHING_ASKED): readonly Price[] {
   if (price.variants === undefined) return [price]
-  const open = price.variants.filter(({ when }) =>
+  if (asked !== NOTHING_ASKED) return openWithin(price, price.variants, asked)
+  const known = openPrices.get(price)
+  if (known) return known
+  const made = openWithin(price, price.variants, asked)
+  openPrices.set(price, made)
+  return made
+}
+
+function openWithin(price: Price, variants: readonly Variant[], asked: When): readonly Price[] {
+  const open = variants.filter(({ when }) =>
     CONDITIONS.every(
       name =>
         when[name] === undefined ||
-        (asked[name] === undefined ? !isService(name) : isSame(when[name], asked[name])),
+        (asked[name] === undefined ? !isOnlyAsked(name) : isSame(when[name], asked[name])),
     ),
   )
-  return [laidOver(price, undefined), ...open.map(variant => laidOver(price, variant))]
+  const [searched, others = []] = apart(open)
+  const search = narrowest(searched)
+  const usual = usualPrice(price)
+  const all = [usual, ...others.map(variant => laidOver(usual, variant))]
+  return search === undefined ? all : all.map(each => laidOver(each, search))
 }
 
 /** At most so many tokens of each direction, and so many of each other unit: 0 where it says nothing. */
@@ -193,7 +252,7 @@ export type Limits = {
   readonly outputTokens: number
   /** Kinds of token that this request cannot come to, whatever the answer is. */
   readonly unreachable?: readonly TokenCount[]
-} & { readonly [unit in 'calls' | 'characters' | 'seconds' | 'images' | 'searches']?: number }
+} & { readonly [unit in 'calls' | 'characters' | 'seconds' | 'images' | ToolCount]?: number }
 
 /** Up to `inputTo` prompt tokens no token of a direction costs more than this. */
 type Ceiling = {

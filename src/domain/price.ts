@@ -7,6 +7,10 @@ import {
   type RateName,
   type Rates,
   rateUsd,
+  TOOL_RATES,
+  TOOLS,
+  TOOLS_ALONE,
+  type ToolName,
   UNIT_RATES,
 } from './rate.ts'
 import { isUsual, SERVICES } from './service.ts'
@@ -14,8 +18,8 @@ import { isUsual, SERVICES } from './service.ts'
 /** Above `inputOver` prompt tokens, cached ones included, every token of the request costs these rates. */
 export type Tier = { readonly inputOver: number; readonly rates: Rates }
 
-/** What a picture or video is asked to be, and how a chat is asked to be served. */
-export const CONDITIONS = ['size', 'quality', 'resolution', ...SERVICES] as const
+/** What a picture or video is asked to be, how a chat is asked to be served, and how it is asked to search the web. */
+export const CONDITIONS = ['size', 'quality', 'resolution', ...SERVICES, 'web_search'] as const
 export type Condition = (typeof CONDITIONS)[number]
 export type When = { readonly [name in Condition]?: string }
 
@@ -24,7 +28,7 @@ export type Variant = { readonly when: When; readonly rates: Rates }
 /**
  * What one model costs. A tier or variant states only what differs: its rates are laid over `rates`, never over one another.
  * `per_second` or `per_minute` beside token rates is for answers that tell their length instead of their tokens; never both.
- * `per_search` is a rerank's search unit, or a search on the web that a chat model makes.
+ * Rates of tools are charged by the call, beside tokens or beside `per_call`.
  */
 export type Price = {
   readonly rates: Rates
@@ -35,8 +39,13 @@ export type Price = {
   readonly unitNote?: string
 }
 
-/** Rates as the API tells them, in USD. */
-export type RateFields = { readonly [name in RateName]?: number }
+/** What a call of each tool costs that the provider runs, in USD. */
+export type ToolFields = { readonly [name in ToolName]?: number }
+
+/** Rates as the API presents them, in USD; `per_search` of a chat is also `tools.web_search`. */
+export type RateFields = { readonly [name in (typeof RATES)[number]]?: number } & {
+  readonly tools?: ToolFields
+}
 
 /** A price as the API tells it. */
 export type PriceFields = RateFields & {
@@ -47,9 +56,15 @@ export type PriceFields = RateFields & {
 }
 
 type Given<Fields> = { readonly [name in keyof Fields]?: Fields[name] | null | undefined }
-export type RateInput = Given<RateFields> & { readonly per_image?: number | null | undefined }
+export type RateInput = Given<Omit<RateFields, 'tools'>> & {
+  readonly per_image?: number | null | undefined
+  readonly tools?: Given<ToolFields> | null | undefined
+}
 
-/** A price as the API takes it: null means not given, and `per_image` is another name of `image`. */
+/**
+ * A price as the API takes it: null means absent, `per_image` is another name of `image`, and `per_search` of
+ * `tools.web_search`.
+ */
 export type PriceInput = RateInput & {
   readonly tiers?: readonly (RateInput & { readonly input_over: number })[] | null | undefined
   readonly variants?: readonly (RateInput & { readonly when: Given<When> })[] | null | undefined
@@ -130,13 +145,34 @@ export function priceFields({ rates, tiers, variants, maxOutputTokens, unitNote 
   }
 }
 
+/**
+ * The same for readers: `tools` also has the web search that `per_search` is the price of. A model that is sold by the
+ * search alone is a reranker, which runs no tools.
+ */
+export function presentedPrice(price: Price): PriceFields {
+  const fields = priceFields(price)
+  if (!isPerToken(price.rates) && price.rates.per_call === undefined) return fields
+  const variants = fields.variants?.map(withWebSearch)
+  return { ...withWebSearch(fields), ...(variants && { variants }) }
+}
+
+const withWebSearch = <Fields extends RateFields>(fields: Fields): Fields =>
+  fields.per_search === undefined
+    ? fields
+    : { ...fields, tools: { web_search: fields.per_search, ...fields.tools } }
+
 function rateFields(rates: Rates): RateFields {
-  const fields: { [name in RateName]?: number } = {}
+  const fields: { -readonly [name in keyof RateFields]: RateFields[name] } = {}
   for (const name of RATES) {
     const picos = rates[name]
     if (picos !== undefined) fields[name] = rateUsd(name, picos)
   }
-  return fields
+  const tools: { [name in ToolName]?: number } = {}
+  for (const name of TOOLS_ALONE) {
+    const picos = rates[name]
+    if (picos !== undefined) tools[name] = rateUsd(name, picos)
+  }
+  return Object.keys(tools).length > 0 ? { ...fields, tools } : fields
 }
 
 type TellFault = (path: string, message: string) => void
@@ -147,12 +183,16 @@ function readRates(input: RateInput, path: string, fault: TellFault): Rates {
   if (input.per_image != null && input.per_image !== image) {
     fault(`${path}per_image`, 'is another name of image and must be the same')
   }
-  for (const name of RATES) {
-    const usd = name === 'image' ? image : input[name]
-    if (usd == null) continue
-    const picos = readRate(name, usd, path, fault)
+  const search = input.tools?.web_search
+  if (search != null && input.per_search != null && input.per_search !== search) {
+    fault(`${path}per_search`, 'is another name of tools.web_search and must be the same')
+  }
+  const read = (name: RateName, field: string, usd: number | null | undefined) => {
+    const picos = usd == null ? undefined : readRate(name, usd, path + field, fault)
     if (picos !== undefined) rates[name] = picos
   }
+  for (const name of RATES) read(name, name, name === 'image' ? image : input[name])
+  for (const name of TOOLS) read(TOOL_RATES[name], `tools.${name}`, input.tools?.[name])
   return rates
 }
 
@@ -160,11 +200,11 @@ function readRate(name: RateName, usd: number, path: string, fault: TellFault): 
   const digits = digitsOf(name)
   const most = MAX_RATE_PICOS / 10 ** digits
   if (!(usd >= 0 && usd <= most)) {
-    fault(path + name, `must be 0 to ${most} USD`)
+    fault(path, `must be 0 to ${most} USD`)
     return undefined
   }
   const picos = scaled(usd, digits)
-  if (picos === undefined) fault(path + name, `has more than ${digits} decimals`)
+  if (picos === undefined) fault(path, `has more than ${digits} decimals`)
   return picos
 }
 
@@ -175,6 +215,10 @@ function readTier(input: RateInput & { readonly input_over: number }, path: stri
   }
   for (const name of UNIT_RATES) {
     if (rates[name] !== undefined) fault(path + name, 'is no price of tokens, so it has no tiers')
+  }
+  for (const name of TOOLS) {
+    if (input.tools?.[name] != null)
+      fault(`${path}tools.${name}`, 'is no price of tokens, so it has no tiers')
   }
   return { inputOver: input.input_over, rates }
 }
@@ -229,8 +273,12 @@ function checkWhole({ rates, tiers = [], variants = [] }: Price, fault: TellFaul
   }
 }
 
+/** The tools of a call may cost extra; everything else is in its price. */
+const isBesideCall = (name: string): boolean =>
+  name === 'per_call' || (Object.values(TOOL_RATES) as readonly string[]).includes(name)
+
 function checkTogether(rates: Rates, path: string, fault: TellFault): void {
-  if (rates.per_call !== undefined && Object.keys(rates).length > 1) {
+  if (rates.per_call !== undefined && Object.keys(rates).some(name => !isBesideCall(name))) {
     fault(`${path}per_call`, 'stands alone: a call has one price')
   }
   if (rates.per_second !== undefined && rates.per_minute !== undefined) {

@@ -24,8 +24,30 @@ export const UNIT_RATES = [
 ] as const
 export type UnitRate = (typeof UNIT_RATES)[number]
 
+/** The rates that the API presents side by side. */
 export const RATES = [...TOKEN_RATES, ...UNIT_RATES] as const
-export type RateName = TokenRate | UnitRate
+
+/** Tools that a provider runs itself, by the names of their prices in the API: `tools: {"web_search": 0.01}`. */
+export const TOOLS = ['web_search', 'file_search', 'code_interpreter', 'image_generation'] as const
+export type ToolName = (typeof TOOLS)[number]
+
+/** The rate of one call of each tool. A web search and a search unit of a rerank share one: no model sells both. */
+export const TOOL_RATES = {
+  web_search: 'per_search',
+  file_search: 'file_search',
+  code_interpreter: 'code_interpreter',
+  image_generation: 'image_generation',
+} as const satisfies Record<ToolName, UnitRate | ToolName>
+export type ToolRate = (typeof TOOL_RATES)[ToolName]
+
+/** Tools whose rate stands in `tools` alone: that of a web search is also `per_search`. */
+export const TOOLS_ALONE = [
+  'file_search',
+  'code_interpreter',
+  'image_generation',
+] as const satisfies readonly ToolName[]
+
+export type RateName = TokenRate | UnitRate | ToolRate
 
 /** Picodollars a token or unit. An absent rate is not stated; a rate of 0 is stated to be free. */
 export type Rates = { readonly [name in RateName]?: number }

@@ -1,3 +1,5 @@
+import type { ToolName } from './rate.ts'
+
 /**
  * What one request used up, in counts that never overlap: a token stands in exactly one of them, so that a cost is a plain
  * sum. Every count is a whole number from 0 on.
@@ -20,7 +22,11 @@ export type Usage = {
   /** Started seconds: a part of one counts whole. */
   readonly seconds: number
   readonly images: number
+  /** Search units of a rerank, or web searches that the provider made for a chat. */
   readonly searches: number
+  readonly fileSearches: number
+  readonly codeInterpreterCalls: number
+  readonly imageGenerationCalls: number
   /** What `per_call` is multiplied by: 1, or the number of pictures or videos asked for. */
   readonly calls: number
 }
@@ -43,8 +49,23 @@ export const EMPTY: Usage = {
   seconds: 0,
   images: 0,
   searches: 0,
+  fileSearches: 0,
+  codeInterpreterCalls: 0,
+  imageGenerationCalls: 0,
   calls: 0,
 }
+
+/** Calls of tools that the provider ran, by the tool. */
+export const TOOL_COUNTS = {
+  web_search: 'searches',
+  file_search: 'fileSearches',
+  code_interpreter: 'codeInterpreterCalls',
+  image_generation: 'imageGenerationCalls',
+} as const satisfies Record<ToolName, Count>
+export type ToolCount = (typeof TOOL_COUNTS)[ToolName]
+
+/** How often tools of the provider were called; what is absent was not. */
+export type ToolCalls = { readonly [count in ToolCount]?: number }
 
 export const INPUT_COUNTS = [
   'input',
@@ -83,6 +104,9 @@ export const withoutTokens = (usage: Usage): Usage => ({
   seconds: usage.seconds,
   images: usage.images,
   searches: usage.searches,
+  fileSearches: usage.fileSearches,
+  codeInterpreterCalls: usage.codeInterpreterCalls,
+  imageGenerationCalls: usage.imageGenerationCalls,
   calls: usage.calls,
 })
 
@@ -95,3 +119,16 @@ export const sumUsage = (usages: readonly Usage[]): Usage => {
 
 /** Started seconds. */
 export const wholeSeconds = (seconds: number): number => Math.max(0, Math.ceil(seconds))
+
+/** A usage with at least these calls of tools: what was told may be silent about them, and never says less than was seen. */
+export function withToolCalls(usage: Usage, calls: ToolCalls | undefined): Usage {
+  if (calls === undefined) return usage
+  const most = (count: ToolCount) => Math.max(usage[count], calls[count] ?? 0)
+  return {
+    ...usage,
+    searches: most('searches'),
+    fileSearches: most('fileSearches'),
+    codeInterpreterCalls: most('codeInterpreterCalls'),
+    imageGenerationCalls: most('imageGenerationCalls'),
+  }
+}

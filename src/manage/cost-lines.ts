@@ -27,6 +27,9 @@ type Kept = {
   readonly seconds?: number
   readonly images?: number
   readonly searches?: number
+  readonly file_searches?: number
+  readonly code_interpreter_calls?: number
+  readonly image_generation_calls?: number
 }
 
 const sumOf = (usage: Usage, kinds: readonly (keyof Usage)[]) =>
@@ -49,6 +52,9 @@ function usageOf({ prompt_tokens, completion_tokens }: LogRow, kept: Kept): Usag
     seconds: kept.seconds ?? 0,
     images: kept.images ?? 0,
     searches: kept.searches ?? 0,
+    fileSearches: kept.file_searches ?? 0,
+    codeInterpreterCalls: kept.code_interpreter_calls ?? 0,
+    imageGenerationCalls: kept.image_generation_calls ?? 0,
     calls: kept.calls ?? 0,
   }
   return {

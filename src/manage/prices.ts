@@ -5,7 +5,9 @@ import {
   FACTOR_DIGITS,
   multiplied,
   type Price,
+  type PriceFields,
   type PriceInput,
+  presentedPrice,
   priceFields,
   quotaType,
   readPrice,
@@ -42,7 +44,7 @@ const tellVersion = (row: PriceVersion) => {
     version: row.version,
     source: 'admin' as const,
     quota_type: quotaType(price),
-    ...priceFields(price),
+    ...presentedPrice(price),
     effective_time: row.effective_time,
     created_time: row.created_time,
     author: row.author_name === null ? null : { id: row.author_id, username: row.author_name },
@@ -55,7 +57,7 @@ const tellShipped = (model: string, price: Price) => ({
   version: 0,
   source: 'shipped' as const,
   quota_type: quotaType(price),
-  ...priceFields(price),
+  ...presentedPrice(price),
   effective_time: 0,
   created_time: 0,
   author: null,
@@ -67,6 +69,20 @@ function readGiven(given: PriceInput): Price {
   const reading = readPrice(given)
   if ('price' in reading) return reading.price
   throw invalid(reading.faults.map(({ path, message }) => ({ path: path || 'body', message })))
+}
+
+/** A price with the fields of a change laid over it; a field that has two names is changed under either. */
+function mergedPrice(before: PriceFields | undefined, change: PriceInput): PriceInput {
+  const renamed = { ...before, ...(change.per_image != null && { image: null }) }
+  if (change.tools == null) return { ...renamed, ...change }
+  const { web_search, ...tools } = change.tools
+  const isBoth = change.per_search != null && web_search != null
+  return {
+    ...renamed,
+    ...change,
+    ...(web_search !== undefined && { per_search: change.per_search ?? web_search }),
+    tools: { ...before?.tools, ...tools, ...(isBoth && { web_search }) },
+  }
 }
 
 /** Nothing is priced backwards: what was admitted under another price stays so. */
@@ -156,10 +172,10 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
   async function changeAll({ actor, change, models, isDry, want }: Batch) {
     async function look(source: Db, model: string) {
       const before = await inForce(source, model)
-      const told = { model, code: '', message: '', before: before ? priceFields(before) : null }
+      const told = { model, code: '', message: '', before: before ? presentedPrice(before) : null }
       try {
         const price = want(model, before)
-        const after = priceFields(price)
+        const after = presentedPrice(price)
         return { price, told: { ...told, is_changed: !isDeepStrictEqual(after, told.before), after } }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
@@ -191,13 +207,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
         models: [...given.keys()],
         isDry: body.dry_run ?? false,
         want(model, before) {
-          const fields = given.get(model)
-          return readGiven({
-            ...(before && priceFields(before)),
-            // Another name of `image`, which then is not what it was.
-            ...(fields?.per_image != null && { image: null }),
-            ...fields,
-          })
+          return readGiven(mergedPrice(before && priceFields(before), given.get(model) ?? {}))
         },
       })
     },

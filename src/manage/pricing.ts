@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Price, priceFields, quotaType } from '../domain/price.ts'
+import { type Price, presentedPrice, quotaType } from '../domain/price.ts'
 import { rateUsd } from '../domain/rate.ts'
 import { type Ratios, ratios } from '../domain/ratio.ts'
 import { shippedOwner, shippedPrice } from '../providers/prices/shipped.ts'
@@ -40,7 +40,7 @@ const tell = (model: Served, price: Price | undefined) => {
     unpriced: price === undefined,
     input_price_per_million: price ? rateUsd('input', price.rates.input ?? 0) : null,
     output_price_per_million: price ? rateUsd('output', price.rates.output ?? 0) : null,
-    ...(price && priceFields(price)),
+    ...(price && presentedPrice(price)),
     ...(price ? ratios(price) : NO_RATIOS),
     enable_groups: [GROUP],
     supported_endpoint_types: endpointTypes(model.name, price),

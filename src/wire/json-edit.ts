@@ -73,6 +73,26 @@ export function repeatedKey(members: readonly Member[]): string | undefined {
   return undefined
 }
 
+/** A value that is set: a buffer is JSON already. */
+const valueBytes = (value: unknown): Buffer =>
+  Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))
+
+/** What becomes of elements of an array, by their index: undefined removes one, an object is laid over its members. */
+export type ElementEdits = ReadonlyMap<number, Readonly<Record<string, unknown>> | undefined>
+
+/** The array that begins there with some elements edited or removed, the others byte for byte; undefined: none is left. */
+export function editElements(bytes: Buffer, start: number, edits: ElementEdits): Buffer | undefined {
+  const kept = elements(bytes, start).flatMap((element, index) => {
+    const edit = edits.get(index)
+    const own = bytes.subarray(element.start, element.end)
+    if (!edits.has(index)) return [own]
+    return edit === undefined ? [] : [editTopLevel(own, edit)]
+  })
+  if (kept.length === 0) return undefined
+  const pieces = kept.flatMap((piece, index) => [Buffer.from(index === 0 ? '[' : ','), piece])
+  return Buffer.concat([...pieces, Buffer.from(']')])
+}
+
 /**
  * Sets members of the outermost object, or removes those set to undefined, and leaves every other byte as it is: numbers no
  * parser can hold, the order of keys, spaces. What is not there yet comes last.
@@ -101,7 +121,7 @@ export function editTopLevel(
     hasKept = true
     if (!isEdited) continue
     keepTo(member.valueStart)
-    pieces.push(Buffer.from(JSON.stringify(edits[member.key])))
+    pieces.push(valueBytes(edits[member.key]))
     from = member.end
   }
   const end = members.at(-1)?.end ?? skipSpace(bytes, 0) + 1
@@ -117,7 +137,7 @@ function addedMembers(edits: Readonly<Record<string, unknown>>, members: readonl
   const present = new Set(members.map(({ key }) => key))
   return Object.keys(edits)
     .filter(key => !present.has(key) && edits[key] !== undefined)
-    .map(key => `${JSON.stringify(key)}:${JSON.stringify(edits[key])}`)
+    .map(key => `${JSON.stringify(key)}:${valueBytes(edits[key])}`)
     .join(',')
 }
 

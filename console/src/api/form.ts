@@ -36,7 +36,7 @@ export function useSavingForm<Values extends FieldValues>({
     let isShown = false
     for (const { path, message } of error instanceof ApiError ? error.errors : []) {
       const field = path.replace(/^channel\./, '').split('.')[0] ?? ''
-      const name = names[field] ?? (field in known ? (field as Path<Values>) : undefined)
+      const name = names[path] ?? names[field] ?? (field in known ? (field as Path<Values>) : undefined)
       if (name === undefined) continue
       form.setError(name, { message }, { shouldFocus: !isShown })
       isShown = true

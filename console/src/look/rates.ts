@@ -1,14 +1,21 @@
 import type { TFunction } from 'i18next'
-import { UNIT_RATES } from '../../../src/manage/contract/constants.ts'
+import { TOOLS_ALONE, UNIT_RATES } from '../../../src/manage/contract/constants.ts'
 import { price } from './format.ts'
 
-type UnitRates = { readonly [rate in (typeof UNIT_RATES)[number]]?: number | undefined }
+type Tool = (typeof TOOLS_ALONE)[number]
+type UnitRates = { readonly [rate in (typeof UNIT_RATES)[number]]?: number | undefined } & {
+  readonly tools?: { readonly [tool in Tool]?: number | undefined } | undefined
+}
 type Rates = UnitRates & { readonly input?: number | undefined; readonly output?: number | undefined }
 
-/** Prices by the call, second, character …: each with its unit. */
-export const unitRates = (t: TFunction, rates: UnitRates): string =>
-  UNIT_RATES.filter(rate => rates[rate] !== undefined)
-    .map(rate => `${price(rates[rate])} ${t(`rate.${rate}`)}`)
+/** Prices by the call, second, character, call of a tool …: each with its unit. */
+export const unitRates = (t: TFunction, { tools, ...rates }: UnitRates): string =>
+  [
+    ...UNIT_RATES.map(rate => [rate, rates[rate]] as const),
+    ...TOOLS_ALONE.map(tool => [tool, tools?.[tool]] as const),
+  ]
+    .filter(([, usd]) => usd !== undefined)
+    .map(([rate, usd]) => `${price(usd)} ${t(`rate.${rate}`)}`)
     .join(' · ')
 
 /** What a model costs, in one line. */

@@ -35,6 +35,7 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
   const outside = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
   const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
   const told = splitCompletion(value, { completion, reasoning, outside })
+  const serverTools = member(value, 'server_tool_use')
   // Written out: laying objects over one another is slow, and this is read of every answer.
   return {
     input,
@@ -50,7 +51,10 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     characters: 0,
     seconds: 0,
     images: 0,
-    searches: count(value, 'num_search_queries') ?? 0,
+    searches: count(value, 'num_search_queries') ?? count(serverTools, 'web_search_requests') ?? 0,
+    fileSearches: 0,
+    codeInterpreterCalls: 0,
+    imageGenerationCalls: 0,
     calls: 1,
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CONDITIONS } from '../../domain/price.ts'
-import { RATES } from '../../domain/rate.ts'
+import { RATES, TOOLS } from '../../domain/rate.ts'
 import { idParams, modelName, optional, paged, pageOf, queryText, text } from './fields.ts'
 import type { Contract } from './route.ts'
 
@@ -13,7 +13,15 @@ const MAX_VARIANTS = 500
 const MAX_TIME = 100_000_000_000
 
 /** Ranges and decimals are judged where prices are known; here only that a price is a number. */
-const ratesGiven = each([...RATES, 'per_image'], z.number().nullish())
+const ratesGiven = {
+  ...each([...RATES, 'per_image'], z.number().nullish()),
+  tools: z
+    .object(each(TOOLS, z.number().nullish()))
+    .nullish()
+    .describe(
+      'USD a call of a tool that the provider runs. A tool without a price is removed from requests; `per_search` is another name of `tools.web_search`',
+    ),
+}
 
 const priceGiven = z.object({
   model: modelName,
@@ -26,7 +34,9 @@ const priceGiven = z.object({
     .array(z.object({ when: z.object(each(CONDITIONS, text({ max: 64 }).nullish())), ...ratesGiven }))
     .max(MAX_VARIANTS)
     .nullish()
-    .describe('What differs for a size, quality or resolution, or for a service that a chat asks for'),
+    .describe(
+      'What differs for a size, quality or resolution, for a service that a chat asks for, or for a kind of web search',
+    ),
   max_output_tokens: z.number().nullish(),
   unit_note: text({ max: 200 }).nullish(),
   effective_time: optional(z.int().min(0).max(MAX_TIME)).describe(
@@ -39,7 +49,13 @@ const MAX_BATCH = 500
 
 const dryRun = optional(z.boolean()).describe('True: nothing is written, it is only told what would be')
 
-const ratesTold = each(RATES, z.number().optional())
+const ratesTold = {
+  ...each(RATES, z.number().optional()),
+  tools: z
+    .object(each(TOOLS, z.number().optional()))
+    .optional()
+    .describe('USD a call of a tool that the provider runs'),
+}
 
 /** USD per million tokens or per unit; a price that is not stated is absent. */
 export const priceFieldsTold = {

@@ -1,5 +1,6 @@
 import { type Price, type PriceFields, readPrice } from '../../domain/price.ts'
 import { type Listing, tokenPrices } from './token-prices.ts'
+import { withToolPrices } from './tools.ts'
 import { vendors } from './vendors.ts'
 
 /**
@@ -46,6 +47,12 @@ function buildTable(): ReadonlyMap<string, Listing> {
     for (const [model, fields] of Object.entries(models)) {
       listings.set(model, { owner, prices: [{ fromMs: 0, price: ownPrice(model, fields) }] })
     }
+  }
+  for (const [model, { owner, prices }] of listings) {
+    listings.set(model, {
+      owner,
+      prices: prices.map(({ fromMs, price }) => ({ fromMs, price: withToolPrices(owner, model, price) })),
+    })
   }
   return listings
 }

@@ -30,6 +30,7 @@ const CARRIED: Readonly<Record<string, Carried>> = {
   input_image_mtok: { rate: 'image_input', per: 6 },
   output_image_mtok: { rate: 'image_output', per: 6 },
   web_searches_kcount: { rate: 'per_search', per: 3 },
+  storage_searches_kcount: { rate: 'file_search', per: 3 },
   // Perplexity's fee for the search that every request makes.
   requests_kcount: { rate: 'per_search', per: 3 },
 }
@@ -42,7 +43,6 @@ const PASSED_OVER: ReadonlySet<string> = new Set([
   'cache_audio_read_mtok',
   'cache_image_read_mtok',
   'input_video_mtok',
-  'storage_searches_kcount',
 ])
 
 /** Every listed model with a price, by exact name. */

@@ -1,6 +1,6 @@
 import type { TFunction } from 'i18next'
 import { useTranslation } from 'react-i18next'
-import { RATES } from '../../../../src/manage/contract/constants.ts'
+import { RATES, TOOLS_ALONE } from '../../../../src/manage/contract/constants.ts'
 import type { AnswerOf } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
 import { price } from '../../look/format.ts'
@@ -13,10 +13,13 @@ function differences(t: TFunction, { before, after }: PriceResult): readonly str
   const rates = RATES.filter(rate => before?.[rate] !== after?.[rate]).map(
     rate => `${t(`rate.${rate}`)} ${price(before?.[rate])} → ${price(after?.[rate])}`,
   )
+  const tools = TOOLS_ALONE.filter(tool => before?.tools?.[tool] !== after?.tools?.[tool]).map(
+    tool => `${t(`rate.${tool}`)} ${price(before?.tools?.[tool])} → ${price(after?.tools?.[tool])}`,
+  )
   const others = (['tiers', 'variants', 'max_output_tokens', 'unit_note'] as const)
     .filter(name => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]))
     .map(name => t(`prices.changed.${name}`))
-  return [...rates, ...others]
+  return [...rates, ...tools, ...others]
 }
 
 /** What would be so, before it is: those that change with their differences, and those that are refused with the reason. */

@@ -14,13 +14,18 @@ export function PriceExample({ given }: { readonly given: PriceInput }) {
   const reading = readPrice(given)
   const isForTexts = given.input !== undefined || given.output !== undefined || given.per_call !== undefined
   if (!isForTexts || 'faults' in reading) return null
+  const amount = moneyOfOne(usdText(cost(reading.price, countedUsage(INPUT, OUTPUT))))
+  const searched = { ...countedUsage(INPUT, OUTPUT), searches: 1 }
   return (
     <p role="status" className="text-label text-ink-2">
       {t('prices.example', {
         input: count(INPUT),
         output: count(OUTPUT),
-        amount: moneyOfOne(usdText(cost(reading.price, countedUsage(INPUT, OUTPUT)))),
+        amount,
       })}
+      {reading.price.rates.per_search === undefined
+        ? null
+        : ` ${t('prices.example_search', { amount: moneyOfOne(usdText(cost(reading.price, searched))) })}`}
     </p>
   )
 }

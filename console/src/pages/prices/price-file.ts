@@ -3,21 +3,26 @@ import type { Input } from '../../api/client.ts'
 import type { Price } from '../../api/contract.ts'
 import { csvText, fileOf, readCsv } from '../../look/csv.ts'
 
-const OBJECTS = ['tiers', 'variants'] as const
+const OBJECTS = ['tools', 'tiers', 'variants'] as const
 const COLUMNS = ['model', ...RATES, 'max_output_tokens', 'unit_note', ...OBJECTS] as const
 type Column = (typeof COLUMNS)[number]
 
 const isObject = (name: Column): name is (typeof OBJECTS)[number] =>
   (OBJECTS as readonly string[]).includes(name)
 
+/** A web search has a column of its own, `per_search`: two cells for one price could contradict each other. */
+function objectText(name: (typeof OBJECTS)[number], price: Price): string | undefined {
+  if (name !== 'tools') return price[name] && JSON.stringify(price[name])
+  const { web_search: _, ...tools } = price.tools ?? {}
+  return Object.keys(tools).length > 0 ? JSON.stringify(tools) : undefined
+}
+
 /** Prices as a table, as it is read again. */
 export const priceFile = (prices: readonly Price[]) =>
   fileOf(
     csvText([
       COLUMNS,
-      ...prices.map(price =>
-        COLUMNS.map(name => (isObject(name) ? price[name] && JSON.stringify(price[name]) : price[name])),
-      ),
+      ...prices.map(price => COLUMNS.map(name => (isObject(name) ? objectText(name, price) : price[name]))),
     ]),
   )
 

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { RATES, TOKEN_RATES } from '../../../../src/manage/contract/constants.ts'
+import { RATES, TOKEN_RATES, TOOLS_ALONE } from '../../../../src/manage/contract/constants.ts'
 import type { Price } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
@@ -15,10 +15,13 @@ import { Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 import { PriceExample } from './price-example.tsx'
 
-type Rate = (typeof RATES)[number]
+type Tool = (typeof TOOLS_ALONE)[number]
+type Rate = (typeof RATES)[number] | Tool
 /** What is in force: rates and a bound to be changed, and what only goes along. */
-type Known = Partial<Record<Rate, number | undefined>> &
-  Pick<Partial<Price>, 'max_output_tokens' | 'tiers' | 'variants' | 'unit_note'>
+type Known = Pick<
+  Partial<Price>,
+  (typeof RATES)[number] | 'tools' | 'max_output_tokens' | 'tiers' | 'variants' | 'unit_note'
+>
 type Values = { model: string; max_output_tokens: string } & Record<Rate, string>
 
 const OFTEN: readonly Rate[] = ['input', 'output', 'cached_input', 'per_call']
@@ -26,12 +29,22 @@ const OFTEN: readonly Rate[] = ['input', 'output', 'cached_input', 'per_call']
 const valuesOf = (model: string, known: Known | undefined): Values => ({
   model,
   max_output_tokens: String(known?.max_output_tokens ?? ''),
-  ...(Object.fromEntries(RATES.map(rate => [rate, String(known?.[rate] ?? '')])) as Record<Rate, string>),
+  ...(Object.fromEntries([
+    ...RATES.map(rate => [rate, String(known?.[rate] ?? '')]),
+    ...TOOLS_ALONE.map(tool => [tool, String(known?.tools?.[tool] ?? '')]),
+  ]) as Record<Rate, string>),
 })
+
+const ratesOf = (rates: readonly Rate[], values: Values) =>
+  Object.fromEntries(rates.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])]))
+
+/** Faults of a tool's price stand under its field. */
+const TOOL_FIELDS = Object.fromEntries(TOOLS_ALONE.map(tool => [`tools.${tool}`, tool]))
 
 /** A new version is a whole one: what the form does not show is in it as it was. */
 const versionOf = (values: Values, known: Known | undefined) => ({
-  ...Object.fromEntries(RATES.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])])),
+  ...ratesOf(RATES, values),
+  tools: ratesOf(TOOLS_ALONE, values),
   ...(values.max_output_tokens === '' ? {} : { max_output_tokens: Number(values.max_output_tokens) }),
   tiers: known?.tiers && [...known.tiers],
   variants: known?.variants && [...known.variants],
@@ -51,6 +64,7 @@ function PriceForm({
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createPrice', Values>({
     route: 'createPrice',
     defaults: valuesOf(model, known),
+    names: TOOL_FIELDS,
     toInput: values => ({ body: { model: values.model, ...versionOf(values, known) } }),
     onDone: saved => {
       toast(t('prices.saved', { model: saved.model }))
@@ -96,6 +110,7 @@ function PriceForm({
           <summary className="font-medium">{t('prices.more')}</summary>
           <div className="grid grid-cols-2 gap-3 pt-3">
             {RATES.filter(rate => !OFTEN.includes(rate)).map(rateField)}
+            {TOOLS_ALONE.map(rateField)}
             <Field label={t('prices.max_output')} error={errorOf('max_output_tokens')}>
               {wiring => (
                 <TextInput {...wiring} {...form.register('max_output_tokens')} type="number" min={1} />
@@ -134,8 +149,12 @@ function History({ model }: { readonly model: string }) {
               <Moment at={row.effective_time} />
               <span className="text-ink-2">{row.author?.username}</span>
               <span>
-                {RATES.filter(rate => row[rate] !== undefined)
-                  .map(rate => `${t(`rate.${rate}`)} ${priceWords(row[rate])}`)
+                {[
+                  ...RATES.map(rate => [rate, row[rate]] as const),
+                  ...TOOLS_ALONE.map(tool => [tool, row.tools?.[tool]] as const),
+                ]
+                  .filter(([, usd]) => usd !== undefined)
+                  .map(([rate, usd]) => `${t(`rate.${rate}`)} ${priceWords(usd)}`)
                   .join(' · ')}
               </span>
               {row.ended_time === null ? null : <span className="text-ink-3">{t('prices.ended')}</span>}
