@@ -17,7 +17,7 @@ const SOURCES: readonly Source[] = [
     const rows = await db
       .selectFrom('meta')
       .selectAll()
-      .where('key', '=', 'digest_key')
+      .where('key', 'in', ['digest_key', 'chain_key'])
       .where('value', 'not like', `${prefix}%`)
       .limit(limit)
       .execute()
