@@ -8,7 +8,12 @@ import type { JournalReport } from './journal-thread.ts'
 
 /** Places of a chain whose anchors an operator has given up, after a restore that lost them. */
 export type AcceptedPlaces = { readonly chain: string; readonly from: number; readonly to: number }
-export type Acceptance = { readonly time: number; readonly places: readonly AcceptedPlaces[] }
+export type Acceptance = {
+  readonly time: number
+  readonly places: readonly AcceptedPlaces[]
+  /** Accounts that the restore lost and that the journals had entries of. */
+  readonly accounts: readonly string[]
+}
 
 export type AnchorSources = {
   readonly key: ChainKey

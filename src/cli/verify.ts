@@ -14,7 +14,6 @@ import type { JournalJob, JournalReport } from './journal-thread.ts'
 import { runThread } from './thread.ts'
 import {
   type Acceptance,
-  type AcceptedPlaces,
   describeLost,
   type GatheredAnchors,
   gatherAnchors,
@@ -78,8 +77,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
       if (row.action === CHAIN_KEYED && row.after !== null)
         for (const name of (JSON.parse(row.after) as { chains: string[] }).chains) chains.add(name)
       if (row.action === ACCEPT_RESTORE && row.after !== null) {
-        const { places } = JSON.parse(row.after) as { places: AcceptedPlaces[] }
-        acceptances.push({ time: row.time, places })
+        acceptances.push({ time: row.time, ...(JSON.parse(row.after) as Omit<Acceptance, 'time'>) })
       }
     }
     return { goOn: () => walk(take), states, chains, acceptances }
@@ -175,7 +173,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     const anchorFaults = [...anchors.faults, ...describeLost(lost, chain => links.get(chain))]
     if (!ledger) {
       say(anchorFaults)
-      return { lines, faults, lost }
+      return { lines, faults, lost, orphans: [] }
     }
 
     for (const { ok, line } of journals.reports) {
@@ -195,25 +193,28 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
         `rows: ${rows.rows} users, tokens, channels, aliases, prices and settings are as the audit log left them`,
       )
     }
-    const { accounts, drifts } = ledger
+    const accepted = new Set(reading.acceptances.flatMap(acceptance => acceptance.accounts))
+    const orphans = ledger.orphans.filter(name => !accepted.has(name))
+    const { accounts } = ledger
+    const drifts = [...ledger.drifts, ...orphans.map(name => `${name}: it has entries, and no account`)]
     if (drifts.length === 0) lines.push(`balances: ${accounts} accounts, exact`)
     else {
       lines.push(`balances: ${drifts.length} do not match`)
       say(drifts)
     }
-    return { lines, faults, lost }
+    return { lines, faults, lost, orphans }
   }
 
   async function accept(reason: string, options: VerifyOptions): Promise<string> {
     if (reason.trim() === '' || reason.length > MAX_REASON)
       throw new CommandError(`--accept-restore needs a reason of 1 to ${MAX_REASON} characters`)
-    const { lost } = await examine(options)
-    if (lost.length === 0)
+    const { lost, orphans: accounts } = await examine(options)
+    if (lost.length === 0 && accounts.length === 0)
       throw new CommandError('there is nothing to accept: every anchored record is there')
     const places = placesOf(lost)
-    await transact(db, trx => record(trx, ACCEPT_RESTORE, 'books', { reason, places }))
-    const chains = places.map(({ chain, from, to }) => `${chain} ${from} to ${to}`).join(', ')
-    return `accepted: anchors of records that a restore lost (${chains}); the audit log says so`
+    await transact(db, trx => record(trx, ACCEPT_RESTORE, 'books', { reason, places, accounts }))
+    const given = [...places.map(({ chain, from, to }) => `${chain} ${from} to ${to}`), ...accounts]
+    return `accepted: what a restore lost (${given.join(', ')}); the audit log says so`
   }
 
   return async function verify({ acceptRestore, ...options }: VerifyOptions): Promise<Report> {

@@ -27,14 +27,16 @@ export type ChainHead = {
   readonly hash: string
   /** How far the journal of the chain's node has been applied; 0 for chains without a journal. */
   readonly position: number
+  /** Where in that journal the oldest request began that had not ended by then; 0 likewise. */
+  readonly oldestOpen: number
 }
 
 /**
  * Proves which link is the last one. The link itself cannot: whoever cuts off the end of a chain finds a valid link
  * before the cut. The first word keeps these digests apart from those of links, which begin with 64 hex digits.
  */
-export const headMac = (key: ChainKey, { name, seq, hash, position }: ChainHead) =>
-  mac(key, `head ${JSON.stringify([name, seq, hash, position])}`)
+export const headMac = (key: ChainKey, { name, seq, hash, position, oldestOpen }: ChainHead) =>
+  mac(key, `head ${JSON.stringify([name, seq, hash, position, oldestOpen])}`)
 
 /** A keyed digest of a row, by which an audit record says how its change left the row. */
 export const rowMac = (key: ChainKey, name: string, fields: Fields) =>

@@ -76,7 +76,14 @@ export function* applying(
     key,
   })
   yield insert('entries', ENTRY_COLUMNS, entries)
-  const mac = headMac(key, { name: chain, seq: head.seq, hash, position: position.lastLsn })
+  const { lastLsn, oldestOpenLsn } = position
+  const mac = headMac(key, {
+    name: chain,
+    seq: head.seq,
+    hash,
+    position: lastLsn,
+    oldestOpen: oldestOpenLsn,
+  })
   yield linkChain(chain, hash, mac)
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)

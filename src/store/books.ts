@@ -4,7 +4,7 @@ import { applying, type Change, chainOf, type Met, type Position } from './apply
 import { APPLY_SETTLED } from './apply-sqlite.ts'
 import { appendSystemAudit } from './audit.ts'
 import { chainKeyOf } from './chain-key.ts'
-import { startChain } from './chains.ts'
+import { EMPTY_JOURNAL, startChain } from './chains.ts'
 import { chunksOf } from './chunks.ts'
 import { LOG_TYPE } from './logs.ts'
 import type { AccountKind, Engine } from './schema.ts'
@@ -128,10 +128,16 @@ export function createBooks(db: Db, engine: Engine) {
     async openNode(nodeId: string, time: number) {
       return transact(db, async trx => {
         const chain = chainOf(nodeId)
-        if (await startChain(trx, chain)) await recordChain(trx, chain, time)
+        if (await startChain(trx, chain, EMPTY_JOURNAL)) await recordChain(trx, chain, time)
         const row = await trx
           .insertInto('nodes')
-          .values({ id: nodeId, epoch: 1, applied_lsn: 0, oldest_open_lsn: 1, started_time: time })
+          .values({
+            id: nodeId,
+            epoch: 1,
+            applied_lsn: EMPTY_JOURNAL.position,
+            oldest_open_lsn: EMPTY_JOURNAL.oldestOpen,
+            started_time: time,
+          })
           .onConflict(conflict =>
             conflict.column('id').doUpdateSet({ epoch: sql<number>`nodes.epoch + 1`, started_time: time }),
           )

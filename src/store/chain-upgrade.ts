@@ -31,8 +31,8 @@ async function closeChain(trx: Trx, key: ChainKey, head: StoredHead, time: numbe
     .insertInto('entries')
     .values({ ...entry, hash })
     .execute()
-  const { name, position } = head
-  const mac = headMac(key, { name, seq: entry.seq, hash, position })
+  const { name } = head
+  const mac = headMac(key, { ...head, seq: entry.seq, hash })
   await trx.updateTable('chains').set({ seq: entry.seq, hash, mac }).where('name', '=', name).execute()
 }
 

@@ -7,12 +7,21 @@ import type { Db, Trx } from './store.ts'
 export const STORE_CHAIN = 'store'
 export const AUDIT_CHAIN = 'audit'
 
+/** Of a chain that follows no journal. */
+const NO_JOURNAL = { position: 0, oldestOpen: 0 } as const
+/** Of a node whose journal has no record yet. */
+export const EMPTY_JOURNAL = { position: 0, oldestOpen: 1 } as const
+
 /** False where the chain was there already. */
-export async function startChain(trx: Trx, name: string): Promise<boolean> {
+export async function startChain(
+  trx: Trx,
+  name: string,
+  journal: Pick<ChainHead, 'position' | 'oldestOpen'> = NO_JOURNAL,
+): Promise<boolean> {
   const head = { name, seq: 0, hash: GENESIS }
   const { numInsertedOrUpdatedRows } = await trx
     .insertInto('chains')
-    .values({ ...head, mac: headMac(chainKeyOf(trx), { ...head, position: 0 }) })
+    .values({ ...head, mac: headMac(chainKeyOf(trx), { ...head, ...journal }) })
     .onConflict(conflict => conflict.column('name').doNothing())
     .executeTakeFirst()
   return numInsertedOrUpdatedRows === 1n
@@ -39,7 +48,7 @@ export async function appendLink(
   const hash = link(key, head.hash, await fieldsOf(seq))
   await trx
     .updateTable('chains')
-    .set({ hash, mac: headMac(key, { name, seq, hash, position: 0 }) })
+    .set({ hash, mac: headMac(key, { name, seq, hash, ...NO_JOURNAL }) })
     .where('name', '=', name)
     .execute()
   return { seq, hash }
@@ -53,7 +62,10 @@ const heads = (db: Db) =>
     .selectFrom('chains')
     .leftJoin('nodes', join => join.on(sql<boolean>`chains.name = 'node:' || nodes.id`))
     .select(['chains.name', 'chains.seq', 'chains.hash', 'chains.mac'])
-    .select(({ fn, val }) => fn.coalesce('nodes.applied_lsn', val(0)).as('position'))
+    .select(({ fn, val }) => [
+      fn.coalesce('nodes.applied_lsn', val(0)).as('position'),
+      fn.coalesce('nodes.oldest_open_lsn', val(0)).as('oldestOpen'),
+    ])
 
 export const listChains = (db: Db): Promise<StoredHead[]> => heads(db).orderBy('chains.name').execute()
 

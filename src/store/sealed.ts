@@ -19,6 +19,8 @@ const SOURCES: readonly Source[] = [
       .selectAll()
       .where('key', 'in', ['digest_key', 'chain_key'])
       .where('value', 'not like', `${prefix}%`)
+      // The digest key first: a start proves the master secret by it.
+      .orderBy('key', 'desc')
       .limit(limit)
       .execute()
     return rows.map(row => ({

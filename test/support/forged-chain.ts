@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { sql } from 'kysely'
+import { GENESIS } from '../../src/domain/chain.ts'
 import { entryFields } from '../../src/store/entry.ts'
 import type { Db } from '../../src/store/store.ts'
 
@@ -8,7 +9,7 @@ import type { Db } from '../../src/store/store.ts'
 /** Recomputes every link of a chain of entries the way chains without a key were linked, and sets its head. */
 export async function relink(db: Db, chain: string): Promise<void> {
   const rows = await db.selectFrom('entries').selectAll().where('chain', '=', chain).orderBy('seq').execute()
-  let previous = '0'.repeat(64)
+  let previous = GENESIS
   for (const { hash: _old, ...row } of rows) {
     previous = hash('sha256', previous + JSON.stringify(entryFields(row)), 'hex')
     await db
@@ -21,12 +22,41 @@ export async function relink(db: Db, chain: string): Promise<void> {
   await db.updateTable('chains').set({ seq: rows.length, hash: previous }).where('name', '=', chain).execute()
 }
 
+const OLD_AUDIT_FIELDS = [
+  'seq',
+  'time',
+  'actor_id',
+  'actor_name',
+  'via',
+  'address',
+  'request_id',
+  'action',
+  'target',
+  'before',
+  'after',
+] as const
+
+/** Rewrites the whole store as a version from before chains had a key would have left it. */
+export async function removeKeys(db: Db): Promise<void> {
+  await db.deleteFrom('meta').where('key', '=', 'chain_key').execute()
+  for (const { name } of await db.selectFrom('chains').select('name').where('name', '<>', 'audit').execute())
+    await relink(db, name)
+  const rows = await db.selectFrom('audit').selectAll().orderBy('seq').execute()
+  let previous = GENESIS
+  for (const row of rows) {
+    previous = hash('sha256', previous + JSON.stringify(OLD_AUDIT_FIELDS.map(field => row[field])), 'hex')
+    await db.updateTable('audit').set({ hash: previous, state: null }).where('seq', '=', row.seq).execute()
+  }
+  await fitHead(db, 'audit')
+  await db.updateTable('chains').set({ mac: '' }).execute()
+}
+
 /** Sets a chain's head to whatever record is its last now. */
 export async function fitHead(db: Db, chain: string): Promise<void> {
   const table = chain === 'audit' ? sql`audit` : sql`(select * from entries where chain = ${chain}) as own`
   const { rows } = await sql<{ seq: number; hash: string }>`
     select seq, hash from ${table} order by seq desc limit 1`.execute(db)
-  const head = rows[0] ?? { seq: 0, hash: '0'.repeat(64) }
+  const head = rows[0] ?? { seq: 0, hash: GENESIS }
   await db.updateTable('chains').set({ seq: head.seq, hash: head.hash }).where('name', '=', chain).execute()
 }
 

@@ -72,8 +72,10 @@ export type TamperOptions = {
   /** Which state of the store is tampered with; the files beside it are always those of the end. */
   readonly from?: 'end' | 'middle'
   readonly verify?: Parameters<ReturnType<typeof operationsOf>['verify']>[0]
-  /** Done between tampering and verifying: the gateway is opened anew, or serves for a moment. */
-  readonly between?: 'reopened' | 'restarted'
+  /** Done between tampering and verifying: the store is opened anew, a gateway starts and stops, or serves requests. */
+  readonly between?: 'reopened' | 'restarted' | 'served'
+  /** Tampers once more after that. */
+  readonly thenTamper?: Tampering
 }
 
 const USERS = 3
@@ -109,7 +111,7 @@ export async function createStoppedBooks(engine: EngineName) {
   await whileRunning(end, running => serveSome(running, 'early'))
   const middle = await newPlace(engine, end)
   await whileRunning(end, running => serveSome(running, 'late'))
-  await simulator.close()
+  const spare = newDataDir()
 
   /** The store of one moment beside the files of the end. */
   async function copyOf(from: 'end' | 'middle'): Promise<Place> {
@@ -122,28 +124,38 @@ export async function createStoppedBooks(engine: EngineName) {
 
   return {
     engine,
+    /** A directory for what a test keeps elsewhere. */
+    spare,
     /** What verify says of a copy that was tampered with. */
     async verifyAfter(tamper: Tampering, options: TamperOptions = {}): Promise<Report> {
-      const { from = 'end', verify = {}, between } = options
+      const { from = 'end', verify = {}, between, thenTamper } = options
       const copy = await copyOf(from)
-      const tamperWith = ({ store: { db } }: Ground) => tamper({ db, dataDir: copy.dataDir })
+      const by = (tampering: Tampering) => async (ground: Ground) => {
+        await tampering({ db: ground.store.db, dataDir: copy.dataDir })
+      }
       const examine = (ground: Ground) => operationsOf(configOf(copy), ground).verify(verify)
       try {
         if (between === undefined)
           return await whileOpen(copy, async ground => {
-            await tamperWith(ground)
+            await by(tamper)(ground)
             return examine(ground)
           })
-        await whileOpen(copy, tamperWith)
+        await whileOpen(copy, by(tamper))
         if (between === 'restarted') await whileRunning(copy, async () => {})
-        return await whileOpen(copy, examine)
+        if (between === 'served') await whileRunning(copy, running => serveSome(running, 'again'))
+        return await whileOpen(copy, async ground => {
+          if (thenTamper) await by(thenTamper)(ground)
+          return examine(ground)
+        })
       } finally {
         await copy.remove()
       }
     },
     async close(): Promise<void> {
+      await simulator.close()
       await end.remove()
       await middle.remove()
+      rmSync(spare, { recursive: true, force: true })
     },
   }
 }

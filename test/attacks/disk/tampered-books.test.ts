@@ -107,6 +107,10 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
         .execute(),
     says: /^node:\S+: BROKEN.*position was moved/,
   },
+  'the oldest open request of a node’s journal moved on': {
+    tamper: ({ db }) => db.updateTable('nodes').set({ oldest_open_lsn: 1_000_000 }).execute(),
+    says: /^node:\S+: BROKEN.*position was moved/,
+  },
   'a user made unlimited': {
     tamper: ({ db }) =>
       db
