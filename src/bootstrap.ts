@@ -11,7 +11,9 @@ import { OPERATOR, type Passwords } from './identity/passwords.ts'
 import { createAccount } from './manage/users.ts'
 import { insertAccessToken } from './store/access-tokens.ts'
 import { appendAudit } from './store/audit.ts'
-import { AUDIT_CHAIN, STORE_CHAIN, startChain } from './store/chains.ts'
+import { setChainKey } from './store/chain-key.ts'
+import { closeUnkeyedChains } from './store/chain-upgrade.ts'
+import { AUDIT_CHAIN, listChains, STORE_CHAIN, startChain } from './store/chains.ts'
 import { claimMeta, readMeta } from './store/meta.ts'
 import { listPlainHeaders, replaceHeaders } from './store/sealed.ts'
 import { type Db, transact } from './store/store.ts'
@@ -31,6 +33,32 @@ export async function openDigest(db: Db, keyring: Keyring, source: string) {
     if (error instanceof SealError) throw new SettingError(source, WRONG_SECRET)
     throw error
   }
+}
+
+const CHAIN_KEY_PLACE = { table: 'meta', row: 'chain_key', field: 'value' } as const
+const LOST_CHAIN_KEY =
+  'the store has lost its chain key (meta, chain_key), and its chains were written under one. Restore a backup'
+
+/**
+ * Opens the key of the chains, for this store and all its transactions. A store from before there was one is given
+ * one here, and its chains are closed under it in the same transaction.
+ */
+export async function openChainKey(db: Db, keyring: Keyring, now: () => number): Promise<void> {
+  const open = (sealed: string) => Buffer.from(keyring.open(sealed, CHAIN_KEY_PLACE), 'base64')
+  const sealed = await readMeta(db, 'chain_key')
+  if (sealed !== undefined) return setChainKey(db, open(sealed))
+  const key = randomBytes(32)
+  const isFirst = await transact(db, async trx => {
+    const value = keyring.seal(key.toString('base64'), CHAIN_KEY_PLACE)
+    if (!(await claimMeta(trx, 'chain_key', value))) return false
+    // A key that went missing must not be replaced: the next one would vouch for whatever stands there now.
+    if ((await listChains(trx)).some(({ mac }) => mac !== '')) throw new Error(LOST_CHAIN_KEY)
+    setChainKey(db, key)
+    await closeUnkeyedChains(trx, key, now())
+    return true
+  })
+  // Another process was first.
+  if (!isFirst) await openChainKey(db, keyring, now)
 }
 
 const HEADERS_AT_ONCE = 200

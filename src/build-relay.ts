@@ -3,12 +3,14 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Config } from './config.ts'
+import { type Config, SettingError } from './config.ts'
 import { UnreachableError } from './domain/errors.ts'
 import type { ClientAddress } from './http/address.ts'
 import type { AddressGuard } from './http/address-guard.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
+import { createAnchorFile } from './ledger/anchor-file.ts'
+import { type AnchorSink, createAnchors } from './ledger/anchors.ts'
 import type { AccountName } from './ledger/books.ts'
 import { openLedger } from './ledger/ledger.ts'
 import { patience } from './ledger/patience.ts'
@@ -40,6 +42,8 @@ import { createRecovery } from './routing/recovery.ts'
 import { createSharedRates, type Told } from './routing/shared-rates.ts'
 import { NO_KEY, type RoutedKey } from './routing/table.ts'
 import { createBooks } from './store/books.ts'
+import { chainKeyOf } from './store/chain-key.ts'
+import { listChains } from './store/chains.ts'
 import { decideStatus, recordTest } from './store/channel-status.ts'
 import { activateDuePrices } from './store/prices.ts'
 import type { Store } from './store/store.ts'
@@ -114,6 +118,27 @@ function soon<T>(asked: Promise<T>): Promise<T> {
   return Promise.race([asked, late.promise]).finally(stop)
 }
 
+/** The file of anchors, or the log; whatever its level, because these lines were asked for. */
+function anchorSinkOf({ anchor }: Config, log: Logger): AnchorSink {
+  if (anchor !== 'log') {
+    try {
+      return createAnchorFile(anchor.file)
+    } catch (error) {
+      throw new SettingError(
+        'SLUICE_ANCHOR',
+        `${anchor.file} cannot be written (${(error as Error).message})`,
+      )
+    }
+  }
+  const lines = log.child({}, { level: 'info' })
+  return {
+    isFile: false,
+    append: sealed => lines.info({ anchor: sealed }, 'anchor'),
+    isEmpty: () => false,
+    last: () => undefined,
+  }
+}
+
 /** The relay with its books, and how news from the management side reaches it. */
 export async function buildRelay({
   config,
@@ -166,6 +191,18 @@ export async function buildRelay({
   })
   await dropUnsent(db, nodeId)
   await endLeases(db, nodeId)
+  const anchors = createAnchors({
+    nodeId,
+    key: chainKeyOf(db),
+    // One worker writes for the machine; the journals are each worker's own.
+    sink: slot === 0 ? anchorSinkOf(config, log) : undefined,
+    heads: async () => (await listChains(db)).map(({ name, seq, hash }) => ({ chain: name, seq, hash })),
+    journal: (anchor, isFiled) => void node.journal.append({ kind: 'anchor', anchor, isFiled }),
+    now: () => Math.floor(Date.now() / 1000),
+    onFailure: error =>
+      log.error({ err: error }, 'the heads of the chains could not be anchored; the next minute tries again'),
+  })
+  await anchors.run()
   // Built on first use, which must not be somebody's request.
   shippedModels()
   const findInStore = findCaller({ db, digest })
@@ -428,6 +465,8 @@ export async function buildRelay({
       lag.close()
       await videos.close(upstream.close)
       await counter.close()
+      // The last anchor names the last entries. What keeps the ledger from applying them is told by its own close.
+      await ledger.barrier().then(anchors.close, anchors.close)
       await ledger.close()
       node.release()
     },

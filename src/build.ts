@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { firstStart, keyringOf, openDigest, sealPlainHeaders } from './bootstrap.ts'
+import { firstStart, keyringOf, openChainKey, openDigest, sealPlainHeaders } from './bootstrap.ts'
 import { buildRelay } from './build-relay.ts'
 import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
@@ -94,6 +94,7 @@ export async function openGround(config: Config, { mustExist = false, isLocked =
     else if (config.keyring === undefined && kept === undefined) writeSecretFile(config.dataDir, secrets)
 
     await store.migrate()
+    await openChainKey(store.db, keyring, now)
     const passwords = createPasswords()
     const printed = await firstStart({ config, db: store.db, keyring, passwords, now })
     const digest = await openDigest(store.db, keyring, source)
@@ -131,6 +132,7 @@ export const operationsOf = (
     passwords,
     now,
     dataDir: config.dataDir,
+    anchorFile: config.anchor === 'log' ? undefined : config.anchor.file,
     isSecretKept: config.keyring === undefined,
   })
 

@@ -1,4 +1,4 @@
-import { isAbsolute, resolve } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import { isAddressOrRange } from './http/address.ts'
 
 /** A setting that cannot be used. The start ends with this one sentence and exit 78. */
@@ -105,13 +105,22 @@ function host(env: Env): string {
   return text
 }
 
+/** Where anchors go: into a file, or as lines of the log. */
+function anchor(env: Env, dataDir: string): { readonly file: string } | 'log' {
+  const text = env.SLUICE_ANCHOR?.trim()
+  if (text === 'log') return 'log'
+  return { file: text ? resolve(text) : join(dataDir, 'anchors.log') }
+}
+
 /** Every setting of the contract's section 1, checked. Nothing else of the program reads the environment. */
 export function readConfig(env: Env) {
   const dataText = env.SLUICE_DATA?.trim() || './data'
+  const dataDir = isAbsolute(dataText) ? dataText : resolve(dataText)
   return {
     host: host(env),
     port: whole(env, 'PORT', 3000, [0, 65_535]),
-    dataDir: isAbsolute(dataText) ? dataText : resolve(dataText),
+    dataDir,
+    anchor: anchor(env, dataDir),
     databaseUrl: databaseUrl(env),
     /** Undefined: the secret is kept in the data directory. */
     keyring: env.SLUICE_SECRET ? readKeyring(env.SLUICE_SECRET, 'SLUICE_SECRET') : undefined,

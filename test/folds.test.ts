@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { createBooks } from '../src/store/books.ts'
+import { setChainKey } from '../src/store/chain-key.ts'
+import { AUDIT_CHAIN, startChain } from '../src/store/chains.ts'
 import { createFolding } from '../src/store/folds.ts'
 import {
   groupRollups,
@@ -52,6 +54,8 @@ for (const engine of ENGINES) {
         drop = async () => rmSync(folder, { recursive: true, force: true })
       }
       await store.migrate()
+      setChainKey(store.db, Buffer.alloc(32, 7))
+      await store.db.transaction().execute(trx => startChain(trx, AUDIT_CHAIN))
       const chance = createChance(7)
       const rows = new Map<string, Parameters<typeof rowOf>>()
       for (let n = 0; n < 900; n++) {

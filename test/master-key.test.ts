@@ -151,6 +151,7 @@ async function opening<T>(
 const operationsOn = (opened: Ground, { dataDir, databaseUrl = '' }: ServerOptions, isSecretKept: boolean) =>
   createOperations({
     ...opened,
+    anchorFile: undefined,
     db: opened.store.db,
     engine: opened.store.engine,
     storeOptions: { engine: 'postgres', url: databaseUrl },

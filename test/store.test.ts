@@ -13,8 +13,10 @@ import { MAX_UNITS, nanosOf } from '../src/domain/money.ts'
 import type { Settled } from '../src/domain/settled.ts'
 import { verifyChain } from '../src/ledger/verify.ts'
 import { entriesAfter, entryFields, findAccount, openAccount, post } from '../src/store/accounts.ts'
-import { appendAudit, auditAfter, auditFields } from '../src/store/audit.ts'
+import { appendAudit, auditAfter, auditFields, unkeyedAuditFields } from '../src/store/audit.ts'
 import { createBooks } from '../src/store/books.ts'
+import { setChainKey } from '../src/store/chain-key.ts'
+import { CHAIN_KEYED } from '../src/store/chain-upgrade.ts'
 import { AUDIT_CHAIN, findChain, STORE_CHAIN, startChain } from '../src/store/chains.ts'
 import { insertLog } from '../src/store/logs.ts'
 import { tokenNames } from '../src/store/migrations/0005-token-names.ts'
@@ -34,6 +36,8 @@ import { ENGINES, type EngineName } from './support/gateway.ts'
 import { createDatabase, stopOwnPostgres } from './support/postgres.ts'
 import { USAGE } from './support/usage.ts'
 
+const CHAIN_KEY = Buffer.alloc(32, 7)
+
 /** A place for a store that nobody else uses, and stores opened on it. */
 async function createPlace(engine: EngineName) {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-store-'))
@@ -45,6 +49,7 @@ async function createPlace(engine: EngineName) {
   return {
     open(): Store {
       const store = openStore(options)
+      setChainKey(store.db, CHAIN_KEY)
       opened.push(store)
       return store
     },
@@ -118,20 +123,30 @@ async function furnish({ db, migrate }: Store): Promise<number> {
 }
 
 const verifyEntries = ({ db }: Store) =>
-  verifyChain<EntryRow>({
-    name: STORE_CHAIN,
-    head: () => findChain(db, STORE_CHAIN),
-    after: (seq, limit) => entriesAfter(db, STORE_CHAIN, seq, limit),
-    fieldsOf: entryFields,
-  })
+  verifyChain<EntryRow>(
+    {
+      name: STORE_CHAIN,
+      head: () => findChain(db, STORE_CHAIN),
+      after: (seq, limit) => entriesAfter(db, STORE_CHAIN, seq, limit),
+      fieldsOf: entryFields,
+      unkeyedFieldsOf: entryFields,
+      isFirstKeyed: ({ kind }) => kind === 'keyed',
+    },
+    CHAIN_KEY,
+  )
 
 const verifyAudit = ({ db }: Store) =>
-  verifyChain<AuditRow>({
-    name: AUDIT_CHAIN,
-    head: () => findChain(db, AUDIT_CHAIN),
-    after: (seq, limit) => auditAfter(db, seq, limit),
-    fieldsOf: auditFields,
-  })
+  verifyChain<AuditRow>(
+    {
+      name: AUDIT_CHAIN,
+      head: () => findChain(db, AUDIT_CHAIN),
+      after: (seq, limit) => auditAfter(db, seq, limit),
+      fieldsOf: auditFields,
+      unkeyedFieldsOf: unkeyedAuditFields,
+      isFirstKeyed: ({ action }) => action === CHAIN_KEYED,
+    },
+    CHAIN_KEY,
+  )
 
 after(stopOwnPostgres)
 

@@ -122,17 +122,34 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       tell(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
   },
   verify: {
-    summary: 'recompute the hash chains and every balance, and read the journals',
-    usage: 'sluice verify [--audit] [--data DIR]',
-    options: { audit: { type: 'boolean' }, ...DATA },
+    summary: 'recompute chains and balances, and compare journals, anchors and rows with them',
+    usage: 'sluice verify [--audit] [--anchor FILE] [--accept-restore REASON] [--data DIR]',
+    options: {
+      audit: { type: 'boolean' },
+      anchor: { type: 'string' },
+      'accept-restore': { type: 'string' },
+      ...DATA,
+    },
     help: [
       '--audit         the audit log only',
+      '--anchor FILE   compare a copy of the anchors too: an anchor file, or a log with anchors in it',
+      '--accept-restore REASON',
+      '                after a restore: give up anchored records that it lost, with an audit record (docs/backup.md)',
       DATA_HELP,
       'Exit 0: everything holds. Exit 65: something does not, and it says what.',
     ],
     positionals: 0,
-    run: async (deps, values) =>
-      tell(deps, await deps.operate('verify', { auditOnly: values.audit === true }, text(values.data))),
+    run: async (deps, values) => {
+      const anchor = text(values.anchor)
+      const reason = text(values['accept-restore'])
+      const options = {
+        auditOnly: values.audit === true,
+        // The server stands in another directory.
+        ...(anchor !== undefined && { anchorFile: resolve(anchor) }),
+        ...(reason !== undefined && { acceptRestore: reason }),
+      }
+      return tell(deps, await deps.operate('verify', options, text(values.data)))
+    },
   },
   backup: {
     summary: 'copy store and journals into one file, while the server runs or without one',

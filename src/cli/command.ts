@@ -24,8 +24,15 @@ export type OperationDeps = {
   /** Tells a running relay what was changed, as audit records name it. */
   readonly announce: (targets: readonly string[]) => Promise<void>
   readonly dataDir: string
+  /** Where this gateway writes its anchors; undefined when they go to the log. */
+  readonly anchorFile: string | undefined
   /** The secret lives in the data directory, not in the environment. */
   readonly isSecretKept: boolean
 }
 
-export type Report = { readonly ok: boolean; readonly lines: readonly string[] }
+export type Report = {
+  readonly ok: boolean
+  readonly lines: readonly string[]
+  /** Those of the lines that say what does not hold. */
+  readonly faults?: readonly string[]
+}

@@ -1,4 +1,14 @@
-import { type Gap, missingFollower, readSegments, sayGap, segmentsOf } from '../ledger/segments.ts'
+import type { Anchor } from '../ledger/anchor.ts'
+import type { AnchorRecord, SettleRecord } from '../ledger/record.ts'
+import {
+  type Gap,
+  missingFollower,
+  readSegments,
+  type StoredRecord,
+  sayGap,
+  segmentsOf,
+} from '../ledger/segments.ts'
+import { digestSettlement } from '../ledger/settlement.ts'
 import { nodeDirectories, openToRead } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
@@ -8,19 +18,71 @@ export type JournalJob = {
   /** How far each node's journal was in the store when the reading began. */
   readonly applied: Readonly<Record<string, number>>
 }
-export type JournalReport = { readonly ok: boolean; readonly line: string }
+export type JournalReport = {
+  readonly node: string
+  readonly ok: boolean
+  readonly line: string
+  readonly anchors: readonly { readonly anchor: Anchor; readonly isFiled: boolean }[]
+  /** Digests of the last settlements that are in the store, one behind the other, without a gap. */
+  readonly settled: Uint8Array
+}
+
+const SETTLE = '{"kind":"settle"'
+const ANCHOR = '{"kind":"anchor"'
+
+/** What the records of a journal prove about the store. */
+function createEvidence(applied: number) {
+  const anchors: { anchor: Anchor; isFiled: boolean }[] = []
+  let digests: Buffer[] = []
+  return {
+    anchors,
+    take({ lsn, body }: StoredRecord): void {
+      if (body.startsWith(ANCHOR)) {
+        const { anchor, isFiled } = JSON.parse(body) as AnchorRecord
+        anchors.push({ anchor, isFiled })
+      } else if (lsn <= applied && body.startsWith(SETTLE)) {
+        const { rid, timeMs, userId, tokenId, channelId, cost } = JSON.parse(body) as SettleRecord
+        const time = Math.floor(timeMs / 1000)
+        digests.push(
+          digestSettlement({ rid, time, userId, tokenId: tokenId === 0 ? null : tokenId, channelId, cost }),
+        )
+      }
+    },
+    /** Settlements may be among what is missing: only those behind it are surely the last ones. */
+    forget(): void {
+      digests = []
+    },
+    settled: () => Buffer.concat(digests),
+  }
+}
 
 function check(node: string, dir: string, applied: number): JournalReport {
-  const said = (ok: boolean, what: string) => ({ ok, line: `journal of ${node}: ${what}` })
+  const evidence = createEvidence(applied)
+  const said = (ok: boolean, what: string): JournalReport => ({
+    node,
+    ok,
+    line: `journal of ${node}: ${what}`,
+    anchors: evidence.anchors,
+    settled: ok ? evidence.settled() : new Uint8Array(),
+  })
   const segments = segmentsOf(dir)
   const gaps: Gap[] = []
   let records = 0
+  let last = 0
   try {
     const after = (segments[0]?.first ?? 1) - 1
     // What the oldest file begins after has been applied and taken away, or it is missing.
     if (after > applied) gaps.push({ from: applied + 1, to: after, where: `in ${dir}` })
-    for (const _proven of readSegments({ segments, after, open: openToRead, onGap: gap => gaps.push(gap) }))
+    const onGap = (gap: Gap) => {
+      gaps.push(gap)
+      evidence.forget()
+    }
+    for (const record of readSegments({ segments, after, open: openToRead, onGap })) {
+      evidence.take(record)
       records += 1
+      last = record.lsn
+    }
+    if (last < applied) evidence.forget()
     const missing = missingFollower(dir, openToRead)
     if (missing !== undefined) return said(false, `BROKEN: ${missing}`)
   } catch (error) {

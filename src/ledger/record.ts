@@ -1,4 +1,5 @@
 import type { Settled } from '../domain/settled.ts'
+import type { Anchor } from './anchor.ts'
 
 /** What the journal keeps of a request, in the order it happens: open, attempt*, progress*, then settle. */
 
@@ -38,5 +39,19 @@ export type SettleRecord = { readonly kind: 'settle' } & Settled
 /** Nothing was sent: the hold is given back and leaves no entry. */
 export type ReleaseRecord = { readonly kind: 'release'; readonly rid: string }
 
-export type JournalRecord = OpenRecord | AttemptRecord | ProgressRecord | SettleRecord | ReleaseRecord
+/** Where the chains ended at that moment. It belongs to no request, and recovery passes over it. */
+export type AnchorRecord = {
+  readonly kind: 'anchor'
+  readonly anchor: Anchor
+  /** It is in the anchor file too. */
+  readonly isFiled: boolean
+}
+
+export type JournalRecord =
+  | AnchorRecord
+  | OpenRecord
+  | AttemptRecord
+  | ProgressRecord
+  | SettleRecord
+  | ReleaseRecord
 export type Numbered<R extends JournalRecord = JournalRecord> = { readonly lsn: number; readonly record: R }

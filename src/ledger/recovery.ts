@@ -112,6 +112,7 @@ export async function recover({
   }
 
   for (const { lsn, record } of journal.readAfter(after)) {
+    if (record.kind === 'anchor') continue
     if (record.kind === 'open')
       unfinished.set(record.rid, { lsn, open: record, attempts: [], progress: undefined })
     else if (record.kind === 'attempt') unfinished.get(record.rid)?.attempts.push(record)

@@ -36,7 +36,7 @@ export function createAuditHandlers({ db }: Deps): Handlers<typeof auditContract
   return {
     listAudit: async ({ query: { paging, actor_id, start_timestamp, end_timestamp, ...named } }) => {
       const filter = { ...named, actorId: actor_id, from: start_timestamp, to: end_timestamp }
-      return pageTold(await listAudit(db, filter, paging), paging, row => ({
+      return pageTold(await listAudit(db, filter, paging), paging, ({ state: _state, ...row }) => ({
         ...row,
         before: parsed(row.before),
         after: parsed(row.after),

@@ -56,10 +56,10 @@ export type Deps = {
   }
   /** Tells the relay what was changed, by the targets of audit records; done before the change answers 200. */
   readonly announce: (targets: readonly string[]) => Promise<void>
-  /** Recomputes chains and balances. */
+  /** Recomputes chains, balances and whatever else can be proven. */
   readonly verify: (options: {
     readonly auditOnly?: boolean
-  }) => Promise<{ ok: boolean; lines: readonly string[] }>
+  }) => Promise<{ ok: boolean; lines: readonly string[]; faults?: readonly string[] }>
   /** How a request would go, without sending it. */
   readonly routes: { explain(model: string, operation: Operation): Explained }
   /** Channels as the relay uses them. */

@@ -45,8 +45,8 @@ export function createLedgerHandlers({
   return {
     verifyLedger: async ({ reply }) => {
       await mustBeFresh(reply, ledger.catchUp())
-      const { ok, lines } = await verify({})
-      return { ok, lines: [...lines] }
+      const { ok, lines, faults = [] } = await verify({})
+      return { ok, lines: [...lines], faults: [...faults] }
     },
 
     listEntries: async ({ actor, query: { paging, user_id, token_id } }) => {

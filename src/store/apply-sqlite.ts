@@ -2,7 +2,7 @@ import type { Settled } from '../domain/settled.ts'
 import { applying, type Change, type Met, type Position } from './apply.ts'
 import type { SQLInputValue, StatementSync } from './sqlite-open.ts'
 
-/** Called like a statement, with the position and the settled requests, both as JSON. */
+/** Called like a statement, with the position and the settled requests, both as JSON, and the chain key. */
 export const APPLY_SETTLED = 'call apply_settled'
 
 type Prepare = (sql: string) => StatementSync
@@ -43,10 +43,14 @@ function run(prepare: Prepare, change: Change): Met {
 
 /** A batch in one transaction, from its first statement to its commit in one go. */
 export function applySettled(prepare: Prepare, parameters: readonly unknown[]): void {
-  const [position, settled] = parameters.map(json => JSON.parse(json as string)) as [Position, Settled[]]
+  const [position, settled, key] = parameters as [position: string, settled: string, key: string]
   prepare('BEGIN IMMEDIATE').run()
   try {
-    const changes = applying(position, settled)
+    const changes = applying(
+      JSON.parse(position) as Position,
+      JSON.parse(settled) as Settled[],
+      Buffer.from(key, 'base64'),
+    )
     for (let step = changes.next(); !step.done; ) step = changes.next(run(prepare, step.value))
     prepare('COMMIT').run()
   } catch (error) {

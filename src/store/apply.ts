@@ -1,4 +1,4 @@
-import { link } from '../domain/chain.ts'
+import { type ChainKey, headMac, link } from '../domain/chain.ts'
 import { LOG_TYPE } from '../domain/log.ts'
 import type { Settled, UsageLog } from '../domain/settled.ts'
 import { entryFields } from './entry.ts'
@@ -49,7 +49,11 @@ export type Position = {
  * A batch of settled requests with the journal's position, as the changes of one transaction. Whoever runs them answers
  * each with what the store said.
  */
-export function* applying(position: Position, settled: readonly Settled[]): Generator<Change, void, Met> {
+export function* applying(
+  position: Position,
+  settled: readonly Settled[],
+  key: ChainKey,
+): Generator<Change, void, Met> {
   const moved = yield movePosition(position)
   if (moved.count === 0) {
     const [node] = (yield readPosition(position)).rows as { at: number }[]
@@ -65,9 +69,22 @@ export function* applying(position: Position, settled: readonly Settled[]): Gene
   const chain = chainOf(position.nodeId)
   const [head] = (yield growChain(chain, settled.length)).rows as { seq: number; hash: string }[]
   if (!head) throw new Error(`there is no chain "${chain}"`)
-  const entries = entriesOf(chain, { seq: head.seq - settled.length, hash: head.hash }, settled)
+  const { entries, hash } = entriesOf({
+    chain,
+    head: { seq: head.seq - settled.length, hash: head.hash },
+    settled,
+    key,
+  })
   yield insert('entries', ENTRY_COLUMNS, entries)
-  yield linkChain(chain, entries.at(-1)?.at(-1) ?? head.hash)
+  const { lastLsn, oldestOpenLsn } = position
+  const mac = headMac(key, {
+    name: chain,
+    seq: head.seq,
+    hash,
+    position: lastLsn,
+    oldestOpen: oldestOpenLsn,
+  })
+  yield linkChain(chain, hash, mac)
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)
   // After the rollups: who sums them up waits for whoever has begun to write them (`folds.ts`).
@@ -195,11 +212,11 @@ const growChain = (chain: string, links: number): Change => ({
   rows: [[chain, links]],
 })
 
-const linkChain = (chain: string, hash: Value): Change => ({
+const linkChain = (chain: string, hash: string, mac: string): Change => ({
   statement: given =>
-    `update chains set hash = given.hash from ${given.table} where chains.name = given.name`,
-  columns: [text('name'), text('hash')],
-  rows: [[chain, hash]],
+    `update chains set hash = given.hash, mac = given.mac from ${given.table} where chains.name = given.name`,
+  columns: [text('name'), text('hash'), text('mac')],
+  rows: [[chain, hash, mac]],
 })
 
 const ENTRY_COLUMNS = [
@@ -217,17 +234,21 @@ const ENTRY_COLUMNS = [
   text('hash'),
 ]
 
+type NewLinks = {
+  readonly chain: string
+  /** The link that they follow. */
+  readonly head: { readonly seq: number; readonly hash: string }
+  readonly settled: readonly Settled[]
+  readonly key: ChainKey
+}
+
 /** Links of the node's chain, one for each settled request; the columns are the fields that the chain digests. */
-function entriesOf(
-  chain: string,
-  { seq: headSeq, hash: headHash }: { seq: number; hash: string },
-  settled: readonly Settled[],
-): Value[][] {
-  let hash = headHash
-  return settled.map((record, index) => {
+function entriesOf({ chain, head, settled, key }: NewLinks): { entries: Value[][]; hash: string } {
+  let { hash } = head
+  const entries = settled.map((record, index) => {
     const entry: Omit<EntryRow, 'hash'> = {
       chain,
-      seq: headSeq + index + 1,
+      seq: head.seq + index + 1,
       time: Math.floor(record.timeMs / 1000),
       kind: 'settle',
       user_id: record.userId,
@@ -239,9 +260,10 @@ function entriesOf(
       request_id: record.rid,
     }
     const fields = entryFields(entry)
-    hash = link(hash, fields)
+    hash = link(key, hash, fields)
     return [...fields, hash]
   })
+  return { entries, hash }
 }
 
 const LOG_COLUMNS = [

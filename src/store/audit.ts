@@ -1,12 +1,15 @@
+import { SYSTEM } from '../domain/actor.ts'
+import { chainKeyOf } from './chain-key.ts'
 import { AUDIT_CHAIN, appendLink } from './chains.ts'
 import { boundedCount, type Page, type Paging, pageOf } from './page.ts'
+import { type RowState, stateOfTarget } from './row-states.ts'
 import type { AuditRow } from './schema.ts'
 import type { Db, Trx } from './store.ts'
 
-export type AuditRecord = Omit<AuditRow, 'seq' | 'hash'>
+export type AuditRecord = Omit<AuditRow, 'seq' | 'hash' | 'state'>
 
-/** Every field of a record, in the order the chain digests them. */
-export const auditFields = (row: Omit<AuditRow, 'hash'>) => [
+/** Every field of a record from before chains had a key, in the order the chain digests them. */
+export const unkeyedAuditFields = (row: Omit<AuditRow, 'hash' | 'state'>) => [
   row.seq,
   row.time,
   row.actor_id,
@@ -20,13 +23,51 @@ export const auditFields = (row: Omit<AuditRow, 'hash'>) => [
   row.after,
 ]
 
-export async function appendAudit(trx: Trx, record: AuditRecord): Promise<void> {
-  const { seq, hash } = await appendLink(trx, AUDIT_CHAIN, next => auditFields({ ...record, seq: next }))
+/** Every field of a record, in the order the chain digests them. */
+export const auditFields = (row: Omit<AuditRow, 'hash'>) => [...unkeyedAuditFields(row), row.state]
+
+const json = (states: readonly RowState[]) => (states.length === 0 ? null : JSON.stringify(states))
+
+/** Says how the row that it is about stands now, or how the given rows do. */
+export async function appendAudit(
+  trx: Trx,
+  record: AuditRecord,
+  states?: readonly RowState[],
+): Promise<void> {
+  let state: string | null = null
+  const { seq, hash } = await appendLink(trx, AUDIT_CHAIN, async next => {
+    // Under the chain's lock: of two changes of one row the later record has the later state.
+    state = json(states ?? (await stateOfTarget(trx, chainKeyOf(trx), record.target)))
+    return auditFields({ ...record, seq: next, state })
+  })
   await trx
     .insertInto('audit')
-    .values({ ...record, seq, hash })
+    .values({ ...record, seq, hash, state })
     .execute()
 }
+
+type SystemRecord = Pick<AuditRecord, 'time' | 'action' | 'target'> & { readonly after?: unknown }
+
+/** What the gateway itself did. */
+export const appendSystemAudit = (
+  trx: Trx,
+  { after, ...record }: SystemRecord,
+  states?: readonly RowState[],
+): Promise<void> =>
+  appendAudit(
+    trx,
+    {
+      ...record,
+      actor_id: 0,
+      actor_name: SYSTEM,
+      via: 'gateway',
+      address: '',
+      request_id: '',
+      before: null,
+      after: after === undefined ? null : JSON.stringify(after),
+    },
+    states,
+  )
 
 export type AuditFilter = {
   actorId?: number | undefined

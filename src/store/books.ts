@@ -2,7 +2,9 @@ import { CompiledQuery, sql } from 'kysely'
 import type { Settled } from '../domain/settled.ts'
 import { applying, type Change, chainOf, type Met, type Position } from './apply.ts'
 import { APPLY_SETTLED } from './apply-sqlite.ts'
-import { startChain } from './chains.ts'
+import { appendSystemAudit } from './audit.ts'
+import { chainKeyOf } from './chain-key.ts'
+import { EMPTY_JOURNAL, startChain } from './chains.ts'
 import { chunksOf } from './chunks.ts'
 import { LOG_TYPE } from './logs.ts'
 import type { AccountKind, Engine } from './schema.ts'
@@ -39,7 +41,7 @@ async function runOnPostgres(trx: Trx, { statement, columns, rows, shared }: Cha
 async function applyOnPostgres(db: Db, position: Position, json: string): Promise<void> {
   const settled = JSON.parse(json) as Settled[]
   await transact(db, async trx => {
-    const changes = applying(position, settled)
+    const changes = applying(position, settled, chainKeyOf(db))
     for (let step = changes.next(); !step.done; ) step = changes.next(await runOnPostgres(trx, step.value))
   })
 }
@@ -114,15 +116,28 @@ const leaseInSteps = (db: Db, name: LeaseName, want: number): Promise<number> =>
     return granted
   })
 
+export const CHAIN_START = 'chain.start'
+
+/** The audit log names every chain of a node, so that a chain cannot be removed as a whole. */
+const recordChain = (trx: Trx, chain: string, time: number) =>
+  appendSystemAudit(trx, { time, action: CHAIN_START, target: `chain:${chain}` })
+
 /** The store's side of the books; each function is one transaction. */
 export function createBooks(db: Db, engine: Engine) {
   return {
     async openNode(nodeId: string, time: number) {
       return transact(db, async trx => {
-        await startChain(trx, chainOf(nodeId))
+        const chain = chainOf(nodeId)
+        if (await startChain(trx, chain, EMPTY_JOURNAL)) await recordChain(trx, chain, time)
         const row = await trx
           .insertInto('nodes')
-          .values({ id: nodeId, epoch: 1, applied_lsn: 0, oldest_open_lsn: 1, started_time: time })
+          .values({
+            id: nodeId,
+            epoch: 1,
+            applied_lsn: EMPTY_JOURNAL.position,
+            oldest_open_lsn: EMPTY_JOURNAL.oldestOpen,
+            started_time: time,
+          })
           .onConflict(conflict =>
             conflict.column('id').doUpdateSet({ epoch: sql<number>`nodes.epoch + 1`, started_time: time }),
           )
@@ -217,7 +232,8 @@ export function createBooks(db: Db, engine: Engine) {
       const json = `[${settled.join(',')}]`
       if (engine === 'postgres') return applyOnPostgres(db, position, json)
       // In SQLite's own thread: a statement's way there and back would cost more than the statement.
-      await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, [JSON.stringify(position), json]))
+      const parameters = [JSON.stringify(position), json, chainKeyOf(db).toString('base64')]
+      await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, parameters))
     },
   }
 }

@@ -1,5 +1,4 @@
-import { SYSTEM } from '../domain/actor.ts'
-import { appendAudit } from './audit.ts'
+import { appendSystemAudit } from './audit.ts'
 import { type Db, transact } from './store.ts'
 
 /** What the gateway itself decided about a channel or one of its keys. */
@@ -31,17 +30,11 @@ export async function decideStatus(db: Db, decision: GatewayDecision): Promise<b
             .where('status', '=', status === 3 ? 1 : 3)
     const { numUpdatedRows } = await update.executeTakeFirst()
     if (numUpdatedRows === 0n) return false
-    await appendAudit(trx, {
+    await appendSystemAudit(trx, {
       time,
-      actor_id: 0,
-      actor_name: SYSTEM,
-      via: 'gateway',
-      address: '',
-      request_id: '',
       action: status === 3 ? 'channel.disable' : 'channel.recover',
       target: `channel:${channelId}`,
-      before: null,
-      after: JSON.stringify({ status, reason, ...(keyPosition === undefined ? {} : { key: keyPosition }) }),
+      after: { status, reason, ...(keyPosition === undefined ? {} : { key: keyPosition }) },
     })
     return true
   })

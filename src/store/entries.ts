@@ -17,6 +17,17 @@ export function listEntries(
   return pageOf(ordered, boundedCount(db, query.select('seq')), paging)
 }
 
+/** How many entries bear the name of each chain, whether or not there is such a chain. */
+export async function countEntries(db: Db): Promise<{ chain: string; entries: number }[]> {
+  const rows = await db
+    .selectFrom('entries')
+    .select(['chain', sql<number>`count(*)`.as('entries')])
+    .groupBy('chain')
+    .orderBy('chain')
+    .execute()
+  return rows.map(({ chain, entries }) => ({ chain, entries: Number(entries) }))
+}
+
 /** How far the clock of an entry may be from that of the usage row beside it. */
 const NEAR_S = 3600
 

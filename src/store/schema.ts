@@ -85,11 +85,14 @@ type EntriesTable = {
   request_id: string | null
   hash: string
 }
-/** grant and limit move `credited` of a user or a token; settle and refund move `posted` of both. */
-export type EntryKind = 'grant' | 'limit' | 'settle' | 'refund'
+/**
+ * grant and limit move `credited` of a user or a token; settle and refund move `posted` of both; keyed moves nothing and
+ * is the first link under the chain key in a chain that began without one.
+ */
+export type EntryKind = 'grant' | 'limit' | 'settle' | 'refund' | 'keyed'
 
-/** The last link of every chain. */
-type ChainsTable = { name: string; seq: number; hash: string }
+/** The last link of every chain, and the keyed digest that proves it to be the last. */
+type ChainsTable = { name: string; seq: number; hash: string; mac: string }
 
 type TokensTable = {
   id: Generated<number>
@@ -258,6 +261,8 @@ type AuditTable = {
   before: string | null
   after: string | null
   hash: string
+  /** JSON: [name, digest][]. How the change left the rows that the record is about (`row-states.ts`). */
+  state: string | null
 }
 
 type IdempotencyTable = {

@@ -17,8 +17,10 @@ const SOURCES: readonly Source[] = [
     const rows = await db
       .selectFrom('meta')
       .selectAll()
-      .where('key', '=', 'digest_key')
+      .where('key', 'in', ['digest_key', 'chain_key'])
       .where('value', 'not like', `${prefix}%`)
+      // The digest key first: a start proves the master secret by it.
+      .orderBy('key', 'desc')
       .limit(limit)
       .execute()
     return rows.map(row => ({

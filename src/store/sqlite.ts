@@ -6,11 +6,11 @@ import {
   type Dialect,
   type Driver,
   type QueryResult,
-  SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
 import { UnreachableError } from '../domain/errors.ts'
+import { KeyedSqliteAdapter } from './chain-key.ts'
 import { programFile } from './program-file.ts'
 import type { Outcome, Statement, ThreadOptions } from './sqlite-thread.ts'
 
@@ -233,7 +233,7 @@ export function createSqliteDialect({
 }
 
 /** Migrations run inside BEGIN IMMEDIATE, which is the lock: SQLite's DDL is transactional. */
-class TransactionalAdapter extends SqliteAdapter {
+class TransactionalAdapter extends KeyedSqliteAdapter {
   // Otherwise Kysely would let one query at a time through, and every read would wait for open transactions.
   override get supportsMultipleConnections(): boolean {
     return true

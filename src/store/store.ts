@@ -1,11 +1,13 @@
 import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
+import { KeyedPostgresAdapter } from './chain-key.ts'
 import { foundation } from './migrations/0001-foundation.ts'
 import { books } from './migrations/0002-books.ts'
 import { videos } from './migrations/0003-videos.ts'
 import { folds } from './migrations/0004-folds.ts'
 import { tokenNames } from './migrations/0005-token-names.ts'
 import { leaseNumbers } from './migrations/0006-lease-numbers.ts'
+import { keyedChains } from './migrations/0007-keyed-chains.ts'
 import { priceActivations } from './migrations/0009-price-activations.ts'
 import { createPing, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
@@ -37,13 +39,20 @@ const MIGRATIONS = {
   '0004-folds': folds,
   '0005-token-names': tokenNames,
   '0006-lease-numbers': leaseNumbers,
+  '0007-keyed-chains': keyedChains,
   '0009-price-activations': priceActivations,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 const PING_TIMEOUT_MS = 3_000
 
+class KeyedPostgresDialect extends PostgresDialect {
+  override createAdapter() {
+    return new KeyedPostgresAdapter()
+  }
+}
+
 const openPostgres = (url: string, maxConnections: number) =>
-  new Kysely<Database>({ dialect: new PostgresDialect({ pool: () => openPool(url, maxConnections) }) })
+  new Kysely<Database>({ dialect: new KeyedPostgresDialect({ pool: () => openPool(url, maxConnections) }) })
 
 const openSqlite = (path: string, fullSync: boolean) =>
   new Kysely<Database>({ dialect: createSqliteDialect({ path, fullSync }) })

@@ -73,8 +73,8 @@ export async function stopOwnPostgres(): Promise<void> {
 
 let count = 0
 
-/** A database that nobody else uses. */
-export async function createDatabase() {
+/** A database that nobody else uses: an empty one, or a copy of one that nobody uses at the moment. */
+export async function createDatabase(templateUrl?: string) {
   const url = new URL(await serverUrl())
   const name = `test_${process.pid}_${++count}_${Date.now().toString(36)}`
   const run = async (statement: string) => {
@@ -86,7 +86,8 @@ export async function createDatabase() {
       await client.end()
     }
   }
-  await run(`create database ${name}`)
+  const template = templateUrl === undefined ? '' : ` template ${new URL(templateUrl).pathname.slice(1)}`
+  await run(`create database ${name}${template}`)
   const databaseUrl = new URL(url)
   databaseUrl.pathname = `/${name}`
   return { url: databaseUrl.href, drop: () => run(`drop database if exists ${name} with (force)`) }

@@ -333,7 +333,7 @@ export const en = {
     entries: 'Entries',
     health: 'What the books hold open',
     how: 'How',
-    kind: { grant: 'grant', limit: 'limit', refund: 'refund', settle: 'settled' },
+    kind: { grant: 'grant', keyed: 'chain key', limit: 'limit', refund: 'refund', settle: 'settled' },
     leased: 'Leased to nodes',
     node: 'Node',
     no_entries: 'No entries yet',

@@ -326,7 +326,7 @@ export const zhCN: Texts = {
     entries: '分录',
     health: '账上未结事项',
     how: '处理方式',
-    kind: { grant: '发放', limit: '额度', refund: '退款', settle: '结算' },
+    kind: { grant: '发放', keyed: '链密钥', limit: '额度', refund: '退款', settle: '结算' },
     leased: '节点已租用',
     node: '节点',
     no_entries: '还没有分录',

@@ -39,7 +39,7 @@ export const entryTold = z
     chain: z.string(),
     seq: z.int(),
     time: z.int(),
-    kind: z.enum(['grant', 'limit', 'settle', 'refund']),
+    kind: z.enum(['grant', 'limit', 'settle', 'refund', 'keyed']),
     user_id: z.int(),
     token_id: z.int().nullable(),
     channel_id: z.int().nullable(),
@@ -57,8 +57,12 @@ export const ledgerContract = {
     method: 'GET',
     path: '/api/ledger/verify',
     access: 'admin',
-    summary: 'Recompute every hash chain and every balance',
-    data: z.object({ ok: z.boolean(), lines: z.array(z.string()) }),
+    summary: 'Recompute every hash chain and every balance, and compare anchors, journals and rows with them',
+    data: z.object({
+      ok: z.boolean(),
+      lines: z.array(z.string()),
+      faults: z.array(z.string()).describe('Those of the lines that say what does not hold'),
+    }),
   },
   listEntries: {
     method: 'GET',

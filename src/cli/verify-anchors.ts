@@ -1,0 +1,122 @@
+import { existsSync } from 'node:fs'
+import { basename } from 'node:path'
+import type { ChainKey } from '../domain/chain.ts'
+import { isGenuine } from '../ledger/anchor.ts'
+import { olderAnchorFile, readAnchorFile } from '../ledger/anchor-file.ts'
+import { type AnchoredHead, createAnchorIndex } from '../ledger/anchor-index.ts'
+import type { JournalReport } from './journal-thread.ts'
+
+/** Places of a chain whose anchors an operator has given up, after a restore that lost them. */
+export type AcceptedPlaces = { readonly chain: string; readonly from: number; readonly to: number }
+export type Acceptance = {
+  readonly time: number
+  readonly places: readonly AcceptedPlaces[]
+  /** Accounts that the restore lost and that the journals had entries of. */
+  readonly accounts: readonly string[]
+}
+
+export type AnchorSources = {
+  readonly key: ChainKey
+  /** The gateway's own file, unless anchors go to the log. */
+  readonly ownFile: string | undefined
+  /** A copy that was kept elsewhere. */
+  readonly shippedFile: string | undefined
+  readonly journals: readonly JournalReport[]
+}
+
+const at = (time: number) => new Date(time * 1000).toISOString()
+
+/** Gathers every anchor there is, and what is wrong with the places they are kept in. */
+export async function gatherAnchors({ key, ownFile, shippedFile, journals }: AnchorSources) {
+  const index = createAnchorIndex()
+  const faults: string[] = []
+  const filed = new Set<string>()
+  const places: string[] = []
+
+  /** Lines of one node follow each other; a file may begin anywhere, because others rotate it. */
+  async function takeFile(path: string): Promise<void> {
+    const name = basename(path)
+    const last = new Map<string, string>()
+    let lines = 0
+    for await (const { line, anchor } of readAnchorFile(path)) {
+      if (!isGenuine(key, anchor)) {
+        faults.push(`anchors: line ${line} of ${name} was changed, or is not from this gateway`)
+        continue
+      }
+      const before = last.get(anchor.node)
+      if (before !== undefined && before !== anchor.previous)
+        faults.push(`anchors: lines are missing before line ${line} of ${name}`)
+      last.set(anchor.node, anchor.mac)
+      filed.add(anchor.mac)
+      index.add(anchor, `line ${line} of ${name}`)
+      lines += 1
+    }
+    places.push(`${lines} lines of ${name}`)
+  }
+
+  function takeJournal({ node, anchors }: JournalReport): void {
+    let isInFile = false
+    for (const { anchor, isFiled } of anchors) {
+      if (!isGenuine(key, anchor)) {
+        faults.push(`anchors: the journal of ${node} has an anchor that was changed`)
+        continue
+      }
+      index.add(anchor, `the journal of ${node}`)
+      // From the first anchor on that is in the file, all of them are.
+      if (filed.has(anchor.mac)) isInFile = true
+      else if (isFiled && isInFile)
+        faults.push(
+          `anchors: ${ownFile} lacks the line of ${at(anchor.time)}, which the journal of ${node} has`,
+        )
+    }
+    if (anchors.length > 0) places.push(`${anchors.length} records of the journal of ${node}`)
+  }
+
+  const older = ownFile && olderAnchorFile(ownFile)
+  for (const path of [older, ownFile, shippedFile])
+    if (path !== undefined && existsSync(path)) await takeFile(path)
+  const isOwnMissing = ownFile !== undefined && !existsSync(ownFile)
+  for (const journal of journals) takeJournal(journal)
+  if (isOwnMissing) places.push(`there is no ${ownFile}`)
+  return { index, faults, places }
+}
+
+export type GatheredAnchors = Awaited<ReturnType<typeof gatherAnchors>>
+
+/** Heads that were anchored and are not in the store, without those that were accepted since. */
+export function lostHeads(
+  { index }: GatheredAnchors,
+  isWalked: (chain: string) => boolean,
+  acceptances: readonly Acceptance[],
+): AnchoredHead[] {
+  const isAccepted = ({ chain, seq, time }: AnchoredHead) =>
+    acceptances.some(
+      accepted =>
+        time <= accepted.time &&
+        accepted.places.some(place => place.chain === chain && place.from <= seq && seq <= place.to),
+    )
+  const missing = index.chains().filter(isWalked).flatMap(index.unmet)
+  return [...index.different(), ...missing].filter(head => !isAccepted(head))
+}
+
+export const placesOf = (heads: readonly AnchoredHead[]): AcceptedPlaces[] =>
+  [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => ({
+    chain,
+    from: lost.reduce((least, { seq }) => Math.min(least, seq), Number.MAX_SAFE_INTEGER),
+    to: lost.reduce((most, { seq }) => Math.max(most, seq), 0),
+  }))
+
+/** One sentence for each chain: where it first differs, or how much is gone from its end. */
+export function describeLost(heads: readonly AnchoredHead[], endOf: (chain: string) => number | undefined) {
+  return [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => {
+    const end = endOf(chain)
+    const first = lost.reduce((least, head) => (head.seq < least.seq ? head : least))
+    const furthest = lost.reduce((most, head) => (head.seq > most.seq ? head : most))
+    const where = ({ time, from }: AnchoredHead) => `anchored at ${at(time)} (${from})`
+    if (end === undefined)
+      return `anchors: ${chain}: the chain is missing; record ${furthest.seq} was ${where(furthest)}`
+    return first.seq <= end
+      ? `anchors: ${chain}: record ${first.seq} is not the one that was ${where(first)}`
+      : `anchors: ${chain}: ${furthest.seq - end} records are missing at its end; record ${furthest.seq} was ${where(furthest)}`
+  })
+}

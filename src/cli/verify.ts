@@ -1,0 +1,229 @@
+import { type ChainReport, createChainWalk, verifyChain } from '../ledger/verify.ts'
+import { entriesAfter, entryFields } from '../store/accounts.ts'
+import { auditAfter, auditFields, unkeyedAuditFields } from '../store/audit.ts'
+import { CHAIN_START } from '../store/books.ts'
+import { chainKeyOf } from '../store/chain-key.ts'
+import { CHAIN_KEYED } from '../store/chain-upgrade.ts'
+import { AUDIT_CHAIN, findChain, listChains, STORE_CHAIN } from '../store/chains.ts'
+import { countEntries } from '../store/entries.ts'
+import type { RowState } from '../store/row-states.ts'
+import type { AuditRow, EntryRow } from '../store/schema.ts'
+import { type Trx, transact } from '../store/store.ts'
+import { CommandError, type OperationDeps, type Report } from './command.ts'
+import type { JournalJob, JournalReport } from './journal-thread.ts'
+import { runThread } from './thread.ts'
+import {
+  type Acceptance,
+  describeLost,
+  type GatheredAnchors,
+  gatherAnchors,
+  lostHeads,
+  placesOf,
+} from './verify-anchors.ts'
+import { createBalances } from './verify-entries.ts'
+import { createSettlementTail, type SettlementTail } from './verify-journals.ts'
+import { verifyHeld, verifyRows } from './verify-rows.ts'
+
+export type VerifyOptions = {
+  readonly auditOnly?: boolean
+  /** A copy of the anchors that was kept elsewhere. */
+  readonly anchorFile?: string
+  /** Why anchored records that a restore lost are given up. */
+  readonly acceptRestore?: string
+}
+
+const ACCEPT_RESTORE = 'books.accept_restore'
+const MAX_REASON = 500
+const NODE_CHAIN = 'node:'
+/** So many of each kind are listed; the count is always told. */
+const MOST_LISTED = 20
+
+const sentenceOf = ({ chain, links, unkeyed, fault }: ChainReport) => {
+  if (fault !== undefined) return `${chain}: BROKEN after ${links} records: ${fault}`
+  const whole = `${chain}: ${links} records, unbroken`
+  return unkeyed === 0
+    ? whole
+    : `${whole}; the first ${unkeyed} are from before the upgrade and were checked without a key`
+}
+
+const listed = (faults: readonly string[]) =>
+  faults.length <= MOST_LISTED
+    ? faults
+    : [...faults.slice(0, MOST_LISTED), `and ${faults.length - MOST_LISTED} more like these`]
+
+/** Recomputes everything that can be, and says which of it holds. */
+export function createVerify({ db, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
+  /** What the audit log says of chains, rows and restores, as far as it is proven. */
+  function createAuditReading(anchors: GatheredAnchors) {
+    const states = new Map<string, string>()
+    const chains = new Set<string>()
+    const acceptances: Acceptance[] = []
+    const source = {
+      name: AUDIT_CHAIN,
+      head: () => findChain(db, AUDIT_CHAIN),
+      after: (seq: number, limit: number) => auditAfter(db, seq, limit),
+      fieldsOf: auditFields,
+      unkeyedFieldsOf: unkeyedAuditFields,
+      isFirstKeyed: ({ action }: AuditRow) => action === CHAIN_KEYED,
+    }
+    const walk = createChainWalk<AuditRow>(source, chainKeyOf(db))
+
+    function take(row: AuditRow, isKeyed: boolean): void {
+      anchors.index.meet(AUDIT_CHAIN, row)
+      if (!isKeyed) return
+      if (row.state !== null)
+        for (const [name, digest] of JSON.parse(row.state) as RowState[]) states.set(name, digest)
+      if (row.action === CHAIN_START) chains.add(row.target.slice('chain:'.length))
+      if (row.action === CHAIN_KEYED && row.after !== null)
+        for (const name of (JSON.parse(row.after) as { chains: string[] }).chains) chains.add(name)
+      if (row.action === ACCEPT_RESTORE && row.after !== null) {
+        acceptances.push({ time: row.time, ...(JSON.parse(row.after) as Omit<Acceptance, 'time'>) })
+      }
+    }
+    return { goOn: () => walk(take), states, chains, acceptances }
+  }
+
+  /** The files of the nodes of this machine; those of other machines are verified there. */
+  async function readJournals() {
+    const heads = (await listChains(db)).filter(({ name }) => name.startsWith(NODE_CHAIN))
+    const applied = Object.fromEntries(
+      heads.map(({ name, position }) => [name.slice(NODE_CHAIN.length), position]),
+    )
+    const job: JournalJob = { dataDir, applied }
+    const reports = await runThread<JournalReport[]>('journal-thread', job)
+    const seqs = new Map(heads.map(({ name, seq }) => [name, seq]))
+    const tails = new Map<string, SettlementTail>()
+    for (const { node, settled } of reports) {
+      const chain = NODE_CHAIN + node
+      tails.set(chain, createSettlementTail(settled, seqs.get(chain) ?? 0))
+    }
+    return { reports, tails }
+  }
+
+  const walkEntries = (name: string, each: (entry: EntryRow) => void) =>
+    verifyChain<EntryRow>(
+      {
+        name,
+        head: () => findChain(db, name),
+        after: (seq, limit) => entriesAfter(db, name, seq, limit),
+        fieldsOf: entryFields,
+        unkeyedFieldsOf: entryFields,
+        isFirstKeyed: ({ kind }) => kind === 'keyed',
+      },
+      chainKeyOf(db),
+      each,
+    )
+
+  /** Every chain of entries, and every entry of no chain. */
+  async function verifyEntries(
+    anchors: GatheredAnchors,
+    tails: ReadonlyMap<string, SettlementTail>,
+    recorded: ReadonlySet<string>,
+  ) {
+    const balances = createBalances(db)
+    const faults: string[] = []
+    // Entries first: a chain that a node starts meanwhile is then among the chains.
+    const counts = await countEntries(db)
+    const names = (await listChains(db)).map(({ name }) => name).filter(name => name !== AUDIT_CHAIN)
+    for (const { chain, entries } of counts)
+      if (!names.includes(chain))
+        faults.push(`entries: ${entries} of chain "${chain}", which is not in the books`)
+    for (const name of new Set([STORE_CHAIN, ...recorded]))
+      if (!names.includes(name)) faults.push(`${name}: the whole chain is missing`)
+    const reports: ChainReport[] = []
+    for (const name of names) {
+      const tail = tails.get(name)
+      const report = await walkEntries(name, entry => {
+        balances.add(entry)
+        anchors.index.meet(name, entry)
+        tail?.meet(entry)
+      })
+      const lost = report.fault === undefined ? tail?.fault() : undefined
+      if (lost !== undefined) faults.push(`${name}: ${lost}`)
+      reports.push(report)
+    }
+    return { reports, faults, ...(await balances.verify()) }
+  }
+
+  async function examine({ auditOnly = false, anchorFile: shippedFile }: VerifyOptions) {
+    const journals = auditOnly
+      ? { reports: [], tails: new Map<string, SettlementTail>() }
+      : await readJournals()
+    const anchors = await gatherAnchors({
+      key: chainKeyOf(db),
+      ownFile,
+      shippedFile,
+      journals: journals.reports,
+    })
+    const reading = createAuditReading(anchors)
+    const audit = await reading.goOn()
+    const ledger = auditOnly ? undefined : await verifyEntries(anchors, journals.tails, reading.chains)
+    const reports = [audit, ...(ledger?.reports ?? [])]
+    const lines = reports.map(sentenceOf)
+    const faults = lines.filter((_line, index) => reports[index]?.fault !== undefined)
+    const say = (found: readonly string[], otherwise?: string) => {
+      faults.push(...found)
+      lines.push(...(found.length === 0 && otherwise !== undefined ? [otherwise] : listed(found)))
+    }
+
+    const links = new Map(reports.map(({ chain, links }) => [chain, links]))
+    const isBroken = new Set(reports.filter(({ fault }) => fault !== undefined).map(({ chain }) => chain))
+    const isWalked = (chain: string) => (auditOnly ? chain === AUDIT_CHAIN : true) && !isBroken.has(chain)
+    const lost = lostHeads(anchors, isWalked, reading.acceptances)
+    const anchorFaults = [...anchors.faults, ...describeLost(lost, chain => links.get(chain))]
+    if (!ledger) {
+      say(anchorFaults)
+      return { lines, faults, lost, orphans: [] }
+    }
+
+    for (const { ok, line } of journals.reports) {
+      lines.push(line)
+      if (!ok) faults.push(line)
+    }
+    say(ledger.faults)
+    const { index, places } = anchors
+    say(anchorFaults, `anchors: ${index.count()} heads met (${places.join(', ') || 'there are none yet'})`)
+    say(await verifyHeld(db), 'held: every account has held what its leases sum up to')
+    if (audit.fault !== undefined) lines.push('rows: not compared, because the audit log is broken')
+    else {
+      const refresh = async () => void (await reading.goOn())
+      const rows = await verifyRows({ db, key: chainKeyOf(db), states: reading.states, refresh })
+      say(
+        rows.faults,
+        `rows: ${rows.rows} users, tokens, channels, aliases, prices and settings are as the audit log left them`,
+      )
+    }
+    const accepted = new Set(reading.acceptances.flatMap(acceptance => acceptance.accounts))
+    const orphans = ledger.orphans.filter(name => !accepted.has(name))
+    const { accounts } = ledger
+    const drifts = [...ledger.drifts, ...orphans.map(name => `${name}: it has entries, and no account`)]
+    if (drifts.length === 0) lines.push(`balances: ${accounts} accounts, exact`)
+    else {
+      lines.push(`balances: ${drifts.length} do not match`)
+      say(drifts)
+    }
+    return { lines, faults, lost, orphans }
+  }
+
+  async function accept(reason: string, options: VerifyOptions): Promise<string> {
+    if (reason.trim() === '' || reason.length > MAX_REASON)
+      throw new CommandError(`--accept-restore needs a reason of 1 to ${MAX_REASON} characters`)
+    const { lost, orphans: accounts } = await examine(options)
+    if (lost.length === 0 && accounts.length === 0)
+      throw new CommandError('there is nothing to accept: every anchored record is there')
+    const places = placesOf(lost)
+    await transact(db, trx => record(trx, ACCEPT_RESTORE, 'books', { reason, places, accounts }))
+    const given = [...places.map(({ chain, from, to }) => `${chain} ${from} to ${to}`), ...accounts]
+    return `accepted: what a restore lost (${given.join(', ')}); the audit log says so`
+  }
+
+  return async function verify({ acceptRestore, ...options }: VerifyOptions): Promise<Report> {
+    const accepted = acceptRestore === undefined ? [] : [await accept(acceptRestore, options)]
+    const { lines, faults } = await examine(options)
+    return { ok: faults.length === 0, lines: [...accepted, ...lines], faults }
+  }
+}
+
+type VerifyDeps = Pick<OperationDeps, 'db' | 'dataDir' | 'anchorFile'> & {
+  record(trx: Trx, action: string, target: string, after?: unknown): Promise<void>
+}

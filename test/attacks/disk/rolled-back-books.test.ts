@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { ENGINES } from '../../support/gateway.ts'
+import { createStoppedBooks, type StoppedBooks, type Tampering } from '../../support/stopped-books.ts'
+
+const anchorsOf = (dataDir: string) => join(dataDir, 'anchors.log')
+const untouched: Tampering = async () => {}
+
+const withoutLine = (index: number): Tampering =>
+  async function removeLine({ dataDir }) {
+    const lines = readFileSync(anchorsOf(dataDir), 'utf8').split('\n')
+    writeFileSync(anchorsOf(dataDir), lines.toSpliced(index, 1).join('\n'))
+  }
+
+for (const engine of ENGINES)
+  describe(`a ${engine} store put back as it was earlier, with every digest in it right`, () => {
+    let books: StoppedBooks
+    const missing = (lines: readonly string[], chain: string) =>
+      lines.find(line => new RegExp(`^anchors: ${chain}: \\d+ records are missing at its end`).test(line))
+    before(async () => {
+      books = await createStoppedBooks(engine)
+    })
+    after(() => books.close())
+
+    it('is behind the anchors, which say how many records are missing', async () => {
+      const { ok, lines } = await books.verifyAfter(untouched, { from: 'middle' })
+      assert.equal(ok, false)
+      for (const chain of ['audit', 'store', 'node:\\S+'])
+        assert.ok(missing(lines, chain), `${chain}\n${lines.join('\n')}`)
+    })
+
+    it('is behind the anchors in the journals where the file of anchors was removed', async () => {
+      const { ok, lines } = await books.verifyAfter(async ({ dataDir }) => rmSync(anchorsOf(dataDir)), {
+        from: 'middle',
+      })
+      assert.equal(ok, false)
+      assert.match(missing(lines, 'store') ?? '', /the journal of/)
+    })
+
+    it('is behind a copy of the anchors that was kept elsewhere, where all else was removed', async () => {
+      const kept = join(books.spare, 'kept.log')
+      await books.verifyAfter(async ({ dataDir }) => copyFileSync(anchorsOf(dataDir), kept))
+      const removeEvidence: Tampering = async ({ dataDir }) => {
+        rmSync(anchorsOf(dataDir))
+        rmSync(join(dataDir, 'nodes'), { recursive: true })
+      }
+      const blind = await books.verifyAfter(removeEvidence, { from: 'middle' })
+      const seeing = await books.verifyAfter(removeEvidence, { from: 'middle', verify: { anchorFile: kept } })
+      assert.equal(blind.ok, true, blind.lines.join('\n'))
+      assert.equal(seeing.ok, false)
+      assert.match(missing(seeing.lines, 'store') ?? '', /kept\.log/)
+    })
+
+    it('is still seen after the gateway has gone on with it: lost records have others in their place', async () => {
+      const { ok, lines } = await books.verifyAfter(untouched, { from: 'middle', between: 'served' })
+      assert.equal(ok, false)
+      assert.ok(
+        lines.some(line => /^anchors: store: record \d+ is not the one that was anchored/.test(line)),
+        lines.join('\n'),
+      )
+      // The journal brought back what the node had settled, under the same links.
+      assert.ok(!lines.some(line => line.startsWith('anchors: node:')), lines.join('\n'))
+    })
+
+    it('is accepted as a restore with a reason, in the audit log, and later anchors count again', async () => {
+      const verify = { acceptRestore: 'restored last night’s backup' }
+      const { ok, lines } = await books.verifyAfter(untouched, {
+        from: 'middle',
+        between: 'restarted',
+        verify,
+      })
+      assert.ok(ok, lines.join('\n'))
+      assert.match(lines[0] ?? '', /^accepted: .*store/)
+      await assert.rejects(books.verifyAfter(untouched, { verify }), /nothing to accept/)
+    })
+  })
+
+for (const engine of ENGINES)
+  describe(`the file of anchors beside a ${engine} store`, () => {
+    let books: StoppedBooks
+    before(async () => {
+      books = await createStoppedBooks(engine)
+    })
+    after(() => books.close())
+
+    const says = async (tamper: Tampering, expected: RegExp) => {
+      const { ok, lines } = await books.verifyAfter(tamper)
+      assert.equal(ok, false, lines.join('\n'))
+      assert.ok(
+        lines.some(line => expected.test(line)),
+        lines.join('\n'),
+      )
+    }
+
+    it('shows a line that was removed from its middle', () =>
+      says(withoutLine(1), /^anchors: lines are missing before line 2 of anchors\.log/))
+
+    it('lacks a line that was removed from its end, which the journal has', () =>
+      says(withoutLine(3), /^anchors: \S+anchors\.log lacks the line of .* which the journal of/))
+
+    it('shows a line that was changed', () =>
+      says(async ({ dataDir }) => {
+        const text = readFileSync(anchorsOf(dataDir), 'utf8')
+        writeFileSync(anchorsOf(dataDir), text.replace(/"seq":\d+/, '"seq":1'))
+      }, /^anchors: line 1 of anchors\.log was changed/))
+
+    it('may be moved away, as log rotation does', async () => {
+      const { ok, lines } = await books.verifyAfter(
+        async ({ dataDir }) => renameSync(anchorsOf(dataDir), join(dataDir, 'rotated')),
+        { between: 'restarted' },
+      )
+      assert.ok(ok, lines.join('\n'))
+    })
+
+    it('may end in half a line, as a power cut leaves it', async () => {
+      const { ok, lines } = await books.verifyAfter(
+        async ({ dataDir }) => {
+          const text = readFileSync(anchorsOf(dataDir), 'utf8')
+          writeFileSync(anchorsOf(dataDir), `${text}{"time":1700000000,"node":"x","heads":[{"chain"`)
+        },
+        { between: 'restarted' },
+      )
+      assert.ok(ok, lines.join('\n'))
+    })
+  })
