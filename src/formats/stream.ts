@@ -1,3 +1,4 @@
+import { parseBounded } from '../wire/json-bounds.ts'
 import { createSseScanner, dataText, type Frame } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
 import { chatError, TRUNCATED } from './error.ts'
@@ -89,7 +90,7 @@ function jsonFrames(frame: Frame): readonly JsonFrame[] {
   if (text.trim() === '') return NONE
   if (text.startsWith(DONE)) return [{ event, text: DONE, data: undefined }]
   try {
-    return [{ event, text, data: JSON.parse(text) }]
+    return [{ event, text, data: parseBounded(text) }]
   } catch (error) {
     // Cut in the middle: whoever asks whether the stream was whole will hear that it was not.
     if (!frame.isWhole) return []
@@ -102,7 +103,7 @@ function jsonFrames(frame: Frame): readonly JsonFrame[] {
 function jsonLine(event: string, text: string): JsonFrame {
   if (text.startsWith(DONE)) return { event, text: DONE, data: undefined }
   try {
-    return { event, text, data: JSON.parse(text) }
+    return { event, text, data: parseBounded(text) }
   } catch (error) {
     throw notJson(error)
   }

@@ -174,7 +174,8 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           early,
         }
       }
-      const judged = judge(errand, step, outcome)
+      const judging = judge(errand, step, outcome)
+      const judged = judging instanceof Promise ? await judging : judging
       if ('reading' in judged) {
         note(judged.answer.status)
         early.close()
@@ -308,12 +309,14 @@ async function cover({ hold, priced }: Errand, channel: RelayChannel, { changed 
     throw new Refusal('insufficient_quota', 'the quota does not cover what this request may cost')
 }
 
-/** A good answer, or what is wrong with it. */
+type Judged = { readonly answer: Whole; readonly reading: WholeReading } | AttemptFailure
+
+/** A good answer, or what is wrong with it; at once where the answer is small. */
 function judge(
   { deps, spec, work }: Errand,
   { channel, sentModel: sent }: Step<RelayChannel>,
   outcome: Exclude<Outcome, Streamed>,
-): { readonly answer: Whole; readonly reading: WholeReading } | AttemptFailure {
+): Judged | Promise<Judged> {
   if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
   if (outcome.status < 200 || outcome.status >= 300)
     return statusFailure(channel, outcome, {
@@ -321,6 +324,8 @@ function judge(
       format: formatOn(channel, spec, sent),
     })
   if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
+  const judged = (reading: WholeReading): Judged =>
+    reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
   const reading = work.readWhole(outcome.body, channel, { answer: outcome, sent })
-  return reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
+  return reading instanceof Promise ? reading.then(judged) : judged(reading)
 }

@@ -175,8 +175,10 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   answered.health.end({ kind: 'ok' })
   answered.ticket.end(totalInput(usage) + totalOutput(usage))
   ticket.end(totalInput(usage) + totalOutput(usage))
-  const written = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
-  const body = written?.body ?? work.undress?.(answer.body) ?? answer.body
+  const writing = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
+  const written = writing instanceof Promise ? await writing : writing
+  const restored = written?.body ?? work.undress?.(answer.body) ?? answer.body
+  const body = restored instanceof Promise ? await restored : restored
   const contentType = written?.contentType ?? String(answer.headers['content-type'] ?? 'application/json')
   await errand.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(errand, {

@@ -3,6 +3,7 @@ import type { ChatError } from '../formats/hub.ts'
 import { outboundOf } from '../formats/index.ts'
 import type { Told } from '../formats/override/edit.ts'
 import type { Outcome as HealthOutcome } from '../routing/health.ts'
+import { parsedOrNothing } from '../wire/json-bounds.ts'
 import type { RelayChannel } from './catalog.ts'
 import type { Failure, Whole } from './upstream.ts'
 
@@ -71,13 +72,7 @@ function connectionHealth(reason: Failure['reason'], message: string): HealthOut
 export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFailure =>
   connectionFailure(channel, { kind: 'failure', reason: 'invalid', message, wasSent: true })
 
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
+const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /** An error in the words of the format that was asked in; undefined where nothing is known of that one's errors. */
 export function errorIn(

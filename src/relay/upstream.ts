@@ -81,7 +81,7 @@ export type Flow = {
 
 export type Exchange = { readonly outcome: Promise<Outcome>; abort(): void }
 
-const MAX_WHOLE_BYTES = 32 * 1024 * 1024
+export const MAX_WHOLE_BYTES = 32 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 const MAX_PRELUDE_BYTES = 64 * 1024
 const MAX_HEADER_BYTES = 16 * 1024

@@ -1,3 +1,4 @@
+import { parseBounded } from '../../wire/json-bounds.ts'
 import type { Stage } from '../../wire/stage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { chatError } from '../error.ts'
@@ -190,7 +191,7 @@ const indexOf = (data: JsonObject): number => (typeof data.index === 'number' ? 
 function withInput(value: JsonObject, json: string): JsonObject {
   if (json === '') return value
   try {
-    return { ...value, input: JSON.parse(json) }
+    return { ...value, input: parseBounded(json) }
   } catch {
     // Half of an input is none; the block itself still tells that the tool was called.
     return value

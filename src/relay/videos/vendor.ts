@@ -2,6 +2,7 @@ import type { VideoCall, VideoDialect } from '../../formats/media/video.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
+import { MAX_PARSED_LENGTH, parsedOrNothing } from '../../wire/json-bounds.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel, signing } from '../catalog.ts'
 import type { KeyExchange } from '../key-exchange.ts'
@@ -69,13 +70,8 @@ type Sending = {
 /** Short: a look at a job holds its lease. */
 const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
-export const parsedBody = ({ body }: Whole): unknown => {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
+/** Undefined for what is no JSON, or more than any answer about a job has. */
+export const parsedBody = ({ body }: Whole): unknown => parsedOrNothing(body.toString('utf8'))
 
 function bodyOf({ json, parts }: VideoCall) {
   if (json)
@@ -117,6 +113,7 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
       ...(address.sign && signing(address, { nowMs, keys })),
       timeouts,
       isStream: false,
+      maxAnswerBytes: MAX_PARSED_LENGTH,
       ...(passes && { passes }),
     })
   }
