@@ -5,7 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { UnreachableError } from './domain/errors.ts'
+import { BUDGET_SHORTAGES, type Shortage } from './domain/shortage.ts'
 import type { ClientAddress } from './http/address.ts'
+import { createBudget } from './http/budget.ts'
 import { createGuardedLookup, refuseUrl } from './http/upstream-address.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
@@ -13,6 +15,7 @@ import type { AccountName } from './ledger/books.ts'
 import { openLedger } from './ledger/ledger.ts'
 import { patience } from './ledger/patience.ts'
 import { recover } from './ledger/recovery.ts'
+import { hasDescriptors, type ProcessLimits } from './machine.ts'
 import { endpointTypes } from './manage/endpoint-types.ts'
 import { openNode } from './nodes.ts'
 import { providerOf } from './providers/index.ts'
@@ -38,6 +41,7 @@ import { createRates, type Rates } from './routing/rates.ts'
 import { createRecovery } from './routing/recovery.ts'
 import { createSharedRates, type Told } from './routing/shared-rates.ts'
 import { NO_KEY, type RoutedKey } from './routing/table.ts'
+import { createShortageLog } from './shortage-log.ts'
 import { createBooks } from './store/books.ts'
 import { decideStatus, recordTest } from './store/channel-status.ts'
 import type { Store } from './store/store.ts'
@@ -64,6 +68,7 @@ type Deps = {
   readonly clientAddress: ClientAddress
   readonly manage: RequestListener
   readonly peers: Peers
+  readonly limits: ProcessLimits
   isStopping(): boolean
   /** Whether a request came over one connection too many. */
   isBeyond(request: IncomingMessage): boolean
@@ -120,6 +125,7 @@ export async function buildRelay({
   clientAddress,
   manage,
   peers,
+  limits,
   isStopping,
   isBeyond,
 }: Deps) {
@@ -195,9 +201,16 @@ export async function buildRelay({
   })
   const rates = ratesOf(peers)
   const policy = { allowPrivate: config.privateUpstreams === 'allow' }
+  const onShortage = createShortageLog(log, Date.now)
+  const budgetOf = (shortage: Shortage, maxBytes: number) =>
+    createBudget({ maxBytes, onShort: () => onShortage(shortage) })
+  const memory = budgetOf(BUDGET_SHORTAGES.memory, limits.memoryBytes)
   const upstream = createUpstream({
     lookup: createGuardedLookup(policy),
-    connections: config.maxConnections,
+    connections: limits.connections,
+    memory,
+    hasDescriptors,
+    onShortage,
   })
   const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: url => refuseUrl(url, policy) })
   const counter = createTokenCounter({
@@ -236,7 +249,9 @@ export async function buildRelay({
     counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
-    forms: openForms(config.dataDir),
+    memory,
+    onShortage,
+    forms: openForms(config.dataDir, budgetOf(BUDGET_SHORTAGES.tmp, limits.tmpBytes)),
     repeats: createRepeats({
       db,
       keyring,
@@ -393,6 +408,7 @@ export async function buildRelay({
 
   return {
     listener,
+    memory,
     relayFor: createPlayground(listener),
     videos,
     ledger: { catchUp, surrender },

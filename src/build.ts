@@ -16,6 +16,7 @@ import { createIdentify, SESSION_ABSOLUTE_S } from './identity/identify.ts'
 import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
 import { createThrottle, type Throttle } from './identity/throttle.ts'
+import { processLimits, readMachine } from './machine.ts'
 import { createManageApp } from './manage/app.ts'
 import { assignNodes } from './nodes.ts'
 import { findAccessToken, touchAccessToken } from './store/access-tokens.ts'
@@ -179,7 +180,8 @@ export async function buildServer(
   let isStopping = false
   const manage: RequestListener = (request, response) => app.routing(request, response)
   const clientAddress = createClientAddress(config.trustedProxies)
-  const crowd = createCrowd(config.maxConnections)
+  const limits = processLimits(config, readMachine(config.dataDir))
+  const crowd = createCrowd(limits.connections)
   const relay = await buildRelay({
     config,
     log,
@@ -189,6 +191,7 @@ export async function buildServer(
     clientAddress,
     manage,
     peers,
+    limits,
     isStopping: () => isStopping,
     isBeyond: crowd.isBeyond,
   })
@@ -243,6 +246,7 @@ export async function buildServer(
       version,
       startTime: now(),
       allowPrivateUpstreams,
+      memory: relay.memory,
       now,
     },
     log,

@@ -4,6 +4,7 @@ import { lookup } from 'node:dns'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { createBudget } from '../src/http/budget.ts'
 import { fieldValues, fill, headersOf, providers, signerOf } from '../src/providers/index.ts'
 import { createUpstream } from '../src/relay/upstream.ts'
 
@@ -83,7 +84,13 @@ describe('a signed request on its way', () => {
     heard.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
     response.end('{}')
   })
-  const upstream = createUpstream({ lookup, connections: 16 })
+  const upstream = createUpstream({
+    lookup,
+    connections: 16,
+    memory: createBudget({ maxBytes: 1_048_576, onShort: () => {} }),
+    hasDescriptors: () => true,
+    onShortage: () => {},
+  })
   const timeouts = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 }
   const ask = () => ({
     url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/model/a%3A0/converse`),

@@ -1,5 +1,6 @@
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
 import type { ChatError } from '../formats/hub.ts'
 import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
@@ -313,7 +314,7 @@ type Judged = { readonly answer: Whole; readonly reading: WholeReading } | Attem
 
 /** A good answer, or what is wrong with it; at once where the answer is small. */
 function judge(
-  { deps, spec, work }: Errand,
+  { deps, spec, work, share }: Errand,
   { channel, sentModel: sent }: Step<RelayChannel>,
   outcome: Exclude<Outcome, Streamed>,
 ): Judged | Promise<Judged> {
@@ -323,6 +324,18 @@ function judge(
       nowMs: deps.nowMs(),
       format: formatOn(channel, spec, sent),
     })
+  // It is kept until the client has it.
+  if (!share.take(outcome.body.length)) {
+    const shortage = BUDGET_SHORTAGES.memory
+    const failure = {
+      kind: 'failure',
+      reason: 'local',
+      message: shortage.code,
+      wasSent: true,
+      shortage,
+    } as const
+    return connectionFailure(channel, failure)
+  }
   if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
   const judged = (reading: WholeReading): Judged =>
     reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)

@@ -11,9 +11,9 @@ export const SCAN_LIMITS: ScanLimits = {
 
 export type ScanLimits = { readonly names: number; readonly texts: number; readonly values: number }
 
-/** For whoever looks at the counts before anything is parsed: only the depth is bounded, and the number of members. */
-export const NO_SCAN_LIMITS: ScanLimits = {
-  names: Number.POSITIVE_INFINITY,
+/** For a document that is looked at and not parsed whole: the names and the depth are bounded. */
+export const NAMES_ONLY: ScanLimits = {
+  names: SCAN_LIMITS.names,
   texts: Number.POSITIVE_INFINITY,
   values: Number.POSITIVE_INFINITY,
 }
@@ -193,7 +193,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     if (isName) {
       next = NEXT.colon
       if (depth === 1) member = { start: textStart, nameEnd: place + 1, valueStart: 0 }
-      if (names.size <= SCAN_LIMITS.names) names.add(hash)
+      names.add(hash)
       if (names.size > limits.names)
         throw new JsonError(`has members of more than ${limits.names} different names`)
       return
@@ -321,8 +321,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       if (isInText) throw malformed()
       if (wordState !== 0) endWord()
       if (depth > 0 || next !== NEXT.commaOrClose) throw malformed()
-      const { names: mostNames, texts: mostTexts, values: mostValues } = SCAN_LIMITS
-      const isParsable = names.size <= mostNames && texts <= mostTexts && values <= mostValues
+      const isParsable = texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values
       return { cuts, places, isParsable }
     },
   }

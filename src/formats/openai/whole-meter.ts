@@ -1,8 +1,8 @@
 import type { Usage } from '../../domain/usage.ts'
 import { JsonError } from '../../wire/json.ts'
-import { parseBounded, parsedOrNothing } from '../../wire/json-bounds.ts'
+import { parseBounded } from '../../wire/json-bounds.ts'
 import { keyOf } from '../../wire/json-edit.ts'
-import { type Cut, NO_SCAN_LIMITS, type Scan } from '../../wire/json-scan.ts'
+import { type Cut, NAMES_ONLY, type Scan } from '../../wire/json-scan.ts'
 import { parseSkeleton, scanInSlices } from '../../wire/json-slices.ts'
 import { glimpse, glimpseInSlices } from './glimpse.ts'
 import type { TextSample } from './text-sample.ts'
@@ -43,7 +43,12 @@ type Facts = Exclude<WholeReading, WholeAnswer> | Pick<WholeAnswer, 'kind' | 'us
 /** Reads an answer of up to 64 KiB in one go. */
 export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): WholeReading {
   if (body.length === 0) return { kind: 'invalid', reason: 'the answer is empty' }
-  const facts = readFacts(parsedOrNothing(body.toString()), options)
+  let facts: Facts
+  try {
+    facts = readFacts(parseBounded(body.toString()), options)
+  } catch (error) {
+    return invalidFor(error)
+  }
   if (facts.kind !== 'answer') return facts
   // Counting is for answers that tell no usage: the walk over a long one is not free.
   if (facts.usage !== undefined) return { ...facts, textBytes: 0, reasoningBytes: 0 }
@@ -56,17 +61,21 @@ export async function meterLarge(body: Buffer, options: WholeMeterOptions = {}):
   let facts: Facts
   let cuts: readonly Cut[]
   try {
-    const scan = await scanInSlices(body, { limits: NO_SCAN_LIMITS, cutsNumbers: true })
+    const scan = await scanInSlices(body, { limits: NAMES_ONLY, cutsNumbers: true })
     cuts = scan.cuts
     facts = readFacts(await skim(body, scan, options), options)
   } catch (error) {
-    if (error instanceof JsonError) return { kind: 'invalid', reason: `the answer ${error.message}` }
-    throw error
+    return invalidFor(error)
   }
   if (facts.kind !== 'answer') return facts
   if (facts.usage !== undefined) return { ...facts, textBytes: 0, reasoningBytes: 0 }
   const { textBytes, reasoningBytes } = await glimpseInSlices(body, cuts, 'message', options.sample)
   return { ...facts, textBytes, reasoningBytes }
+}
+
+function invalidFor(error: unknown): WholeReading {
+  if (error instanceof JsonError) return { kind: 'invalid', reason: `the answer ${error.message}` }
+  throw error
 }
 
 /** The answer without its long texts; of one with more values than are parsed, its short members and the length of its list. */
@@ -84,7 +93,6 @@ async function skim(body: Buffer, scan: Scan, { list = 'choices' }: WholeMeterOp
 }
 
 function readFacts(answer: unknown, { list = 'choices', least = 0, usageOptions }: WholeMeterOptions): Facts {
-  if (answer === undefined) return { kind: 'invalid', reason: 'the answer is not JSON' }
   if (!isObject(answer)) return { kind: 'invalid', reason: 'the answer is not a JSON object' }
   const error = member(answer, 'error')
   if (error) return { kind: 'error', error }

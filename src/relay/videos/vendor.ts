@@ -2,7 +2,9 @@ import type { VideoCall, VideoDialect } from '../../formats/media/video.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
-import { MAX_PARSED_LENGTH, parsedOrNothing } from '../../wire/json-bounds.ts'
+import { JsonError } from '../../wire/json.ts'
+import { parsedOrNothing } from '../../wire/json-bounds.ts'
+import { parseInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel, signing } from '../catalog.ts'
 import type { KeyExchange } from '../key-exchange.ts'
@@ -113,7 +115,6 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
       ...(address.sign && signing(address, { nowMs, keys })),
       timeouts,
       isStream: false,
-      maxAnswerBytes: MAX_PARSED_LENGTH,
       ...(passes && { passes }),
     })
   }
@@ -128,9 +129,12 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     }
     if (outcome.status < 200 || outcome.status >= 300)
       throw new VendorError(`the provider answered ${outcome.status}`, outcome.status)
-    const parsed = parsedBody(outcome)
-    if (parsed === undefined) throw new VendorError('the answer is not JSON', outcome.status)
-    return parsed
+    // It may hold a film.
+    return parseInSlices(outcome.body).catch(error => {
+      throw error instanceof JsonError
+        ? new VendorError(`the answer ${error.message}`, outcome.status)
+        : error
+    })
   }
 
   /** The headers that carry a job's key, for an address of the vendor's that is no path of ours. */
