@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { ROOT_TOKEN } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
 import { openRelay, type Relay } from '../../support/relay.ts'
 
@@ -170,50 +171,43 @@ describe('bodies that take all the memory there is for them', () => {
   })
   after(() => relay.gateway.close())
 
-  it('leave the next ones a 503 overloaded, and give back what they took when their clients leave', async () => {
-    const first = await openSocket(relay.gateway.url)
-    first.head({ ...json(key), 'content-length': 20 * MB })
-    await writeAll(first.socket, 6 * MB)
-    const content = 'a'.repeat(4 * MB)
-    const body = { model, messages: [{ role: 'user', content }] }
-    // The first bytes may still be on their way, and until then there is room.
-    const refused = await until('a refusal', async () => {
-      const reply = await relay.gateway.api('POST', PATH, body, { token: key })
-      return reply.status === 503 ? reply : undefined
-    })
-    assert.equal(refused.body.error.code, 'overloaded')
-    assert.equal(refused.headers.get('retry-after'), '1')
-    assert.equal(
-      (
-        await relay.gateway.api(
-          'POST',
-          PATH,
-          { ...body, messages: [{ role: 'user', content: 'Hi' }] },
-          { token: key },
-        )
-      ).status,
-      200,
-    )
-    first.close()
+  const question = (content: string) => ({ model, messages: [{ role: 'user', content }] })
+
+  /** Unfinished bodies that are more than there is room for, and the answer that one of them gets. */
+  async function fill() {
+    const sockets = await Promise.all([1, 2, 3].map(() => openSocket(relay.gateway.url)))
+    for (const { head, socket } of sockets) {
+      head({ ...json(key), 'content-length': 20 * MB })
+      void writeAll(socket, 6 * MB)
+    }
+    const refused = await Promise.any(sockets.map(({ answer }) => answer()))
+    return { sockets, refused }
+  }
+
+  it('leave one of them a 503 overloaded, and give back what they took when their clients leave', async () => {
+    const { sockets, refused } = await fill()
+    assert.match(refused, /^HTTP\/1\.1 503 [\s\S]*"code":"overloaded"/)
+    assert.match(refused, /\r\nretry-after: 1\r\n/i)
+    assert.match(refused, /\r\nconnection: close\r\n/i)
+    const small = await relay.gateway.api('POST', PATH, question('Hi'), { token: key })
+    assert.equal(small.status, 200, small.text)
+    for (const { close } of sockets) close()
     const served = await until('room', async () => {
-      const reply = await relay.gateway.api('POST', PATH, body, { token: key })
-      return reply.status === 200 ? reply : undefined
+      const reply = await relay.gateway.api('POST', PATH, question('a'.repeat(4 * MB)), { token: key })
+      return reply.status === 503 ? undefined : reply
     })
-    assert.equal(served.status, 200)
+    assert.equal(served.status, 200, served.text)
   })
 
   it('are counted on the management API too', async () => {
-    const first = await openSocket(relay.gateway.url)
-    first.head({ ...json(key), 'content-length': 20 * MB })
-    await writeAll(first.socket, 6 * MB)
-    const refused = await until('a refusal', async () => {
-      const reply = await relay.gateway.api('POST', '/api/token/', {
-        name: 'x',
-        remark: 'a'.repeat(3.5 * MB),
-      })
-      return reply.status === 503 ? reply : undefined
-    })
-    assert.equal(refused.body.code, 'overloaded')
-    first.close()
+    const body = JSON.stringify({ name: 'x', remark: 'a'.repeat(3.5 * MB) })
+    const sockets = await Promise.all([1, 2, 3].map(() => openSocket(relay.gateway.url)))
+    for (const { head, socket } of sockets) {
+      head({ authorization: `Bearer ${ROOT_TOKEN}`, 'content-length': body.length + 1 }, '/api/token/')
+      socket.write(body)
+    }
+    const refused = await Promise.any(sockets.map(({ answer }) => answer()))
+    assert.match(refused, /^HTTP\/1\.1 503 [\s\S]*"code":"overloaded"/)
+    for (const { close } of sockets) close()
   })
 })

@@ -47,18 +47,17 @@ describe('uploads that take all the disk there is for them', () => {
       headers: { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': body.length },
     })
     sending.on('error', () => {})
+    const status = new Promise<number | undefined>(resolve =>
+      sending.once('response', response => resolve(response.statusCode)),
+    )
     if (!sending.write(body.subarray(0, -100))) await once(sending, 'drain')
-    return () => sending.destroy()
+    return { status, end: () => sending.destroy() }
   }
 
-  it('leave the next ones a 503 overloaded, and give back what they took when their clients leave', async () => {
-    const end = await begin(7 * MB)
-    const refused = await until('a refusal', async () => {
-      const reply = await upload(7 * MB)
-      return reply.status === 503 ? reply : undefined
-    })
-    assert.equal(refused.code, 'overloaded')
-    end()
+  it('leave one of them a 503 overloaded, and give back what they took when their clients leave', async () => {
+    const begun = await Promise.all([7 * MB, 7 * MB, 7 * MB].map(begin))
+    assert.equal(await Promise.any(begun.map(({ status }) => status)), 503)
+    for (const { end } of begun) end()
     // The bytes are no sound, which is found out once all of them are there.
     await until('room', async () => ((await upload(7 * MB)).status === 503 ? undefined : true))
   })
