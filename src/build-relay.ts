@@ -5,8 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Config, SettingError } from './config.ts'
 import { UnreachableError } from './domain/errors.ts'
+import { BUDGET_SHORTAGES, type Shortage } from './domain/shortage.ts'
 import type { ClientAddress } from './http/address.ts'
 import type { AddressGuard } from './http/address-guard.ts'
+import { createBudget } from './http/budget.ts'
 import type { Digest } from './identity/credentials.ts'
 import type { Keyring } from './identity/keyring.ts'
 import { createAnchorFile } from './ledger/anchor-file.ts'
@@ -15,6 +17,7 @@ import type { AccountName } from './ledger/books.ts'
 import { openLedger } from './ledger/ledger.ts'
 import { patience } from './ledger/patience.ts'
 import { recover } from './ledger/recovery.ts'
+import { hasDescriptors, type ProcessLimits } from './machine.ts'
 import { endpointTypes } from './manage/endpoint-types.ts'
 import { openNode } from './nodes.ts'
 import { providerOf } from './providers/index.ts'
@@ -41,6 +44,7 @@ import { createRates, type Rates } from './routing/rates.ts'
 import { createRecovery } from './routing/recovery.ts'
 import { createSharedRates, type Told } from './routing/shared-rates.ts'
 import { NO_KEY, type RoutedKey } from './routing/table.ts'
+import { createShortageLog } from './shortage-log.ts'
 import { createBooks } from './store/books.ts'
 import { chainKeyOf } from './store/chain-key.ts'
 import { listChains } from './store/chains.ts'
@@ -72,6 +76,7 @@ type Deps = {
   readonly manage: RequestListener
   readonly peers: Peers
   sessionUser: RelayDeps['sessionUser']
+  readonly limits: ProcessLimits
   isStopping(): boolean
   /** Whether a request came over one connection too many. */
   isBeyond(request: IncomingMessage): boolean
@@ -151,6 +156,7 @@ export async function buildRelay({
   manage,
   peers,
   sessionUser,
+  limits,
   isStopping,
   isBeyond,
 }: Deps) {
@@ -237,7 +243,17 @@ export async function buildRelay({
     onRecover: ({ channelId, key }) => decide(channelId, key, 1, ''),
   })
   const rates = ratesOf(peers)
-  const upstream = createUpstream({ connector: guard.connector, connections: config.maxConnections })
+  const onShortage = createShortageLog(log, Date.now)
+  const budgetOf = (shortage: Shortage, maxBytes: number) =>
+    createBudget({ maxBytes, onShort: () => onShortage(shortage) })
+  const memory = budgetOf(BUDGET_SHORTAGES.memory, limits.memoryBytes)
+  const upstream = createUpstream({
+    connector: guard.connector,
+    connections: limits.connections,
+    memory,
+    hasDescriptors,
+    onShortage,
+  })
   const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
@@ -275,7 +291,9 @@ export async function buildRelay({
     counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,
-    forms: openForms(config.dataDir),
+    memory,
+    onShortage,
+    forms: openForms(config.dataDir, budgetOf(BUDGET_SHORTAGES.tmp, limits.tmpBytes)),
     repeats: createRepeats({
       db,
       keyring,
@@ -434,6 +452,7 @@ export async function buildRelay({
 
   return {
     listener,
+    memory,
     relayFor: createPlayground(listener),
     videos,
     ledger: { catchUp, surrender },

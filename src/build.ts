@@ -17,6 +17,7 @@ import { createIdentify, SESSION_ABSOLUTE_S } from './identity/identify.ts'
 import { createPasswords } from './identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from './identity/secret-file.ts'
 import { createThrottle, type Throttle } from './identity/throttle.ts'
+import { processLimits, readMachine } from './machine.ts'
 import { createManageApp } from './manage/app.ts'
 import { createSessionUser } from './manage/session-user.ts'
 import { assignNodes } from './nodes.ts'
@@ -183,7 +184,8 @@ export async function buildServer(
   let isStopping = false
   const manage: RequestListener = (request, response) => app.routing(request, response)
   const clientAddress = createClientAddress(config.trustedProxies)
-  const crowd = createCrowd(config.maxConnections)
+  const limits = processLimits(config, readMachine(config.dataDir))
+  const crowd = createCrowd(limits.connections)
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const guard = createAddressGuard({
     policy: { allowPrivate: allowPrivateUpstreams },
@@ -200,6 +202,7 @@ export async function buildServer(
     manage,
     peers,
     sessionUser: createSessionUser(identify),
+    limits,
     isStopping: () => isStopping,
     isBeyond: crowd.isBeyond,
   })
@@ -253,6 +256,7 @@ export async function buildServer(
       version,
       startTime: now(),
       allowPrivateUpstreams,
+      memory: relay.memory,
       now,
     },
     log,

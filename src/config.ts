@@ -25,6 +25,9 @@ function whole(env: Env, name: string, fallback: number, [min, max]: readonly [n
   return value
 }
 
+const wholeIfSet = (env: Env, name: string, range: readonly [number, number]): number | undefined =>
+  env[name]?.trim() ? whole(env, name, 0, range) : undefined
+
 function oneOf<const T extends string>(env: Env, name: string, choices: readonly T[], fallback: T): T {
   const text = env[name]?.trim()
   if (!text) return fallback
@@ -138,6 +141,9 @@ export function readConfig(env: Env) {
     videoDoubtS: whole(env, 'SLUICE_VIDEO_DOUBT_S', 900, [1, 86_400]),
     videoDeadlineS: whole(env, 'SLUICE_VIDEO_DEADLINE_S', 86_400, [1, 604_800]),
     maxBodyMb: whole(env, 'SLUICE_MAX_BODY_MB', 64, [1, 1024]),
+    /** Undefined: they follow from the machine (machine.ts). */
+    maxMemoryMb: wholeIfSet(env, 'SLUICE_MAX_MEMORY_MB', [1, 16_777_216]),
+    maxTmpMb: wholeIfSet(env, 'SLUICE_MAX_TMP_MB', [1, 1_073_741_824]),
   } as const
 }
 

@@ -7,6 +7,7 @@ import { createConsoleFiles } from './console-files.ts'
 import { createDemo } from './demo.ts'
 import { claimPort } from './http/server.ts'
 import { createLog, endLog } from './log.ts'
+import { mismatches, readMachine } from './machine.ts'
 import { startWorkers } from './supervise.ts'
 import { version } from './version.ts'
 
@@ -81,6 +82,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
     await demo.furnish({ address, operations, rootPassword, store, announce, print })
   }
   log.info({ address, version, engine: ground.store.engine, workers: config.workers }, 'sluice is ready')
+  for (const mismatch of mismatches(config, readMachine(config.dataDir))) log.warn(mismatch)
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')
 

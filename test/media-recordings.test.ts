@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { EMPTY } from '../src/domain/usage.ts'
-import { glanceAtImages } from '../src/formats/media/image.ts'
+import { readImages } from '../src/formats/media/image.ts'
 import { readCommonModeration } from '../src/formats/media/moderation.ts'
 import { readCommonRanking } from '../src/formats/media/rerank.ts'
 import type { TranscriptionAsk } from '../src/formats/media/transcript.ts'
@@ -123,15 +123,14 @@ describe('recorded answers of vendors beside chat', {
   })
 
   it('are pictures', () => {
-    const bytes = (path: string) => Buffer.from(JSON.stringify(recorded(path)))
-    const inside = glanceAtImages(
-      bytes('openai-images/image_basic_functionality_openai_gpt-image-1_can_paint_images.cassette.json'),
+    const inside = readImages(
+      recorded('openai-images/image_basic_functionality_openai_gpt-image-1_can_paint_images.cassette.json'),
     )
     assert.equal(inside.count, 1)
     assert.ok((inside.usage?.imageOutput ?? 0) > 0)
     assert.equal(typeof inside.made.quality, 'string')
-    const address = glanceAtImages(
-      bytes(
+    const address = readImages(
+      recorded(
         'openai-images/images_generate_A_springer_spaniel_cooking_pasta_wearing_a_hat_of_some_sort.cassette.json',
       ),
     )

@@ -3,9 +3,8 @@ import { createHash, createHmac } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { createAddressGuard } from '../src/http/address-guard.ts'
 import { fieldValues, fill, headersOf, providers, signerOf } from '../src/providers/index.ts'
-import { createUpstream } from '../src/relay/upstream.ts'
+import { openUpstream } from './support/upstream.ts'
 
 const bedrock = providers.find(({ type }) => type === 33)
 assert.ok(bedrock)
@@ -83,8 +82,7 @@ describe('a signed request on its way', () => {
     heard.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
     response.end('{}')
   })
-  const guard = createAddressGuard({ policy: { allowPrivate: true }, onRefused: assert.fail })
-  const upstream = createUpstream({ connector: guard.connector, connections: 16 })
+  const upstream = openUpstream(16)
   const timeouts = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 }
   const ask = () => ({
     url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/model/a%3A0/converse`),

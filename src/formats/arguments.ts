@@ -1,3 +1,4 @@
+import { parseBounded } from '../wire/json-bounds.ts'
 import { isObject, type JsonObject } from './openai/value.ts'
 
 /** The member that holds the free text of a call, where a format knows objects only. */
@@ -9,7 +10,7 @@ const WRITTEN = 'arguments'
 export function parseArguments(text: string, lost: (field: string, message: string) => void): JsonObject {
   if (text.trim() === '') return {}
   try {
-    const input: unknown = JSON.parse(text)
+    const input: unknown = parseBounded(text)
     if (isObject(input)) return input
   } catch {
     // What the model wrote is no JSON; it is passed on as a text below, and the client is told.

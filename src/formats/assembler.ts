@@ -1,3 +1,4 @@
+import { createJsonProgress, type JsonProgress } from '../wire/json-progress.ts'
 import { openPart } from './answer.ts'
 import type { Delta, Part, ToolCallPart } from './hub.ts'
 import type { Emit } from './stream.ts'
@@ -25,7 +26,13 @@ export type Assembler = {
   readonly isText: boolean
 }
 
-type Open = { readonly content: Part; text: string; isSealed: boolean }
+type Open = {
+  readonly content: Part
+  text: string
+  isSealed: boolean
+  /** Of the arguments of a call: whether they are a whole JSON value yet. */
+  readonly progress: JsonProgress
+}
 
 export function createAssembler(choice: number, emit: Emit): Assembler {
   const open = new Map<number, Open>()
@@ -57,7 +64,10 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       current = part
       if (content.type === 'toolCall') hasToolCalls = true
       for (const event of openPart(choice, part, content)) emit(event)
-      open.set(part, { content, text: textOf(content), isSealed: false })
+      const text = textOf(content)
+      const progress = createJsonProgress()
+      progress.push(text)
+      open.set(part, { content, text, isSealed: false, progress })
       return part
     },
     add(part, delta) {
@@ -65,6 +75,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       if (opened === undefined) return
       if (opened.content.type === 'toolCall' || opened.content.type === 'reasoning')
         opened.text += delta.text ?? ''
+      if (isCall(opened.content)) opened.progress.push(delta.text ?? '')
       if (opened.content.type === 'reasoning' && (delta.signature ?? delta.encrypted)) opened.isSealed = true
       emit({ type: 'delta', choice, part, ...delta })
     },
@@ -101,8 +112,8 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
    * several calls at a time, piece by piece.
    */
   function closeSettled(): void {
-    for (const [part, { content, text }] of [...open]) {
-      if (!isCall(content) || content.isCustom || isJson(text)) assembler.close(part)
+    for (const [part, { content, progress }] of [...open]) {
+      if (!isCall(content) || content.isCustom || progress.isWhole()) assembler.close(part)
     }
   }
 }
@@ -113,13 +124,3 @@ function textOf(part: Part): string {
 }
 
 const isCall = (part: Part): part is ToolCallPart => part.type === 'toolCall'
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    // Not yet: this is the question, not a fault.
-    return false
-  }
-}

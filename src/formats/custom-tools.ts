@@ -1,3 +1,4 @@
+import { parseBounded } from '../wire/json-bounds.ts'
 import type { Stage } from '../wire/stage.ts'
 import { FREE_TEXT as FIELD } from './arguments.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, FunctionTool, Part, Tool, ToolCallPart } from './hub.ts'
@@ -63,7 +64,7 @@ const isDisguised = (part: Part, names: ReadonlySet<string>): part is ToolCallPa
 /** The free text in the arguments of a call; what a model made otherwise is passed on as it wrote it. */
 function freeText(json: string): string {
   try {
-    const text = member(JSON.parse(json), FIELD)
+    const text = member(parseBounded(json), FIELD)
     return typeof text === 'string' ? text : json
   } catch {
     return json

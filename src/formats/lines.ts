@@ -1,3 +1,4 @@
+import { parseBounded } from '../wire/json-bounds.ts'
 import type { Stage } from '../wire/stage.ts'
 
 /** A line of a stream holds a whole piece of an answer, at most a call with all of its arguments. */
@@ -50,7 +51,7 @@ function valueIn(line: Buffer): readonly unknown[] {
   const text = line.toString('utf8').trim()
   if (text === '') return []
   try {
-    return [JSON.parse(text)]
+    return [parseBounded(text)]
   } catch (cause) {
     throw new Error('a line of the provider’s stream is not JSON', { cause })
   }

@@ -1,3 +1,4 @@
+import { parseBounded } from '../wire/json-bounds.ts'
 import { createSseScanner, dataText, type Frame } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
 import { chatError, TRUNCATED } from './error.ts'
@@ -133,7 +134,7 @@ const ERROR_EVENT = 'error'
 function jsonFrame(event: string, text: string): ScannedFrame {
   if (text.startsWith(DONE)) return { event, text: DONE, data: undefined }
   try {
-    return { event, text, data: JSON.parse(text) }
+    return { event, text, data: parseBounded(text) }
   } catch (cause) {
     if (event === ERROR_EVENT) return { event, text, data: { error: { message: text } } }
     return new MalformedEvent('an event of the provider’s stream is not JSON', { cause })

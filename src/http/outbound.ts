@@ -1,6 +1,7 @@
 import { Agent, request } from 'undici'
 import { Refusal } from '../domain/errors.ts'
-import { JsonError, parseJson } from '../wire/json.ts'
+import { JsonError } from '../wire/json.ts'
+import { readJson } from '../wire/json-skim.ts'
 import type { AddressGuard } from './address-guard.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
@@ -70,7 +71,7 @@ export function createOutbound(guard: AddressGuard) {
       }
       if (status !== 200) throw upstreamError(`the provider answered ${status}: ${told(bytes, secrets)}`)
       try {
-        return parseJson(bytes)
+        return (await readJson(bytes, false)).value
       } catch (error) {
         if (error instanceof JsonError) throw upstreamError(`the provider's answer ${error.message}`)
         throw error

@@ -11,6 +11,7 @@ import type { Crowd } from './crowd.ts'
 import { managementError } from './errors.ts'
 import { relayAddress } from './relay-address.ts'
 import { RELAY_SECURITY } from './relay-headers.ts'
+import { closeUnread } from './unread-body.ts'
 
 // An import of it would load the client of `fetch` as well, for its names: a twentieth of the start.
 const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
@@ -122,6 +123,7 @@ const closeAsMalformed = ({ socket }: IncomingMessage) =>
 export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
   const serve: RequestListener = (request, response) => {
     if (hasTwoHosts(request)) return closeAsMalformed(request)
+    closeUnread(request, response)
     stripOrigin(request)
     const isHealth = HEALTH_PATH.test(request.url ?? '/')
     if (!isHealth && !stripBasePath(request, basePath))

@@ -55,6 +55,9 @@ const CHANGES_A_LIFE = 2 ** 32
 const MAX_UNWRITTEN = 10_000
 const ASK_TIMEOUT_MS = 1_000
 
+/** The least that an account can have left. */
+const LEAST_AMOUNT = 1
+
 type Pair = readonly [user: Purse, token: Purse]
 
 /** Which state of the two accounts a hold was taken under. */
@@ -189,6 +192,15 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     return isCovered
   }
 
+  const hasSome = ({ isUnlimited, lease, held }: Purse) => isUnlimited || lease > 0 || held > 0
+
+  /** Whether user and token have anything left to spend. Nothing is held. */
+  async function canSpend(userId: number, tokenId: number): Promise<boolean> {
+    const found = pursesOf(userId, tokenId)
+    const pair = found instanceof Promise ? await within(found, ASK_TIMEOUT_MS) : found
+    return pair.every(hasSome) || makeRoom(pair, LEAST_AMOUNT, () => {})
+  }
+
   async function hold(request: HoldRequest): Promise<Hold> {
     if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN || !journal.hasRoom())
       throw unavailable()
@@ -287,6 +299,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
 
   return {
     hold,
+    canSpend,
     heldOf: (account: AccountName) => purses.heldOf(account),
     /** Everything settled when this was called is in the store when it resolves. */
     async barrier(): Promise<void> {

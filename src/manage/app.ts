@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import cookie from '@fastify/cookie'
 import Fastify, {
   type FastifyBaseLogger,
@@ -8,10 +9,14 @@ import Fastify, {
 } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { invalidField, Refusal, UnreachableError } from '../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
+import { createShare, overloaded } from '../http/budget.ts'
 import { type ErrorAnswer, managementError, refusalOf } from '../http/errors.ts'
 import { RELAY_SECURITY } from '../http/relay-headers.ts'
 import { createRequestIds } from '../http/request-id.ts'
-import { JsonError, parseJson } from '../wire/json.ts'
+import { createGatherer } from '../wire/gather.ts'
+import { JsonError } from '../wire/json.ts'
+import { readJson } from '../wire/json-skim.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
@@ -30,12 +35,13 @@ const SECURITY_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 } as const
 
+const tooLarge = () => new Refusal('too_large', `the body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`)
+
 /** Errors of the framework itself, in the words of our own table. */
 function frameworkRefusal(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
   // The framework puts a status on our own errors of validation as well.
   if (error instanceof Refusal) return error
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE')
-    return new Refusal('too_large', `the body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`)
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return tooLarge()
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)
     return invalidField('body', error.message)
   return error.statusCode === 503
@@ -73,24 +79,41 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
 
   app.decorateRequest('bodyDigest', '')
   app.decorateRequest('caller')
+  app.decorateRequest('share')
 
   // Whatever a body calls itself, it is read as JSON: the contract knows nothing else, and says so when it is not.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
+  app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     mustBePlain(request)
+    const bytes = await readBytes(request, payload)
     request.bodyDigest = bodyDigest(bytes)
     if (bytes.length === 0) return undefined
     try {
-      return parseJson(bytes)
+      return (await readJson(bytes, false)).value
     } catch (error) {
       if (error instanceof JsonError) throw invalidField('body', error.message)
       throw error
     }
   })
 
+  /** The body, within its bounds; it takes of the memory of all bodies until the request is answered. */
+  async function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
+    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge()
+    const gathered = createGatherer()
+    for await (const chunk of payload.iterator({ destroyOnReturn: false })) {
+      gathered.push(chunk)
+      if (gathered.size() > MAX_BODY_BYTES) throw tooLarge()
+      if (!request.share?.take(chunk.length)) throw overloaded(BUDGET_SHORTAGES.memory)
+    }
+    return gathered.whole()
+  }
+
   const watchStore = createStoreWatch(deps.isStoreAnswering, send)
   app.addHook('onRequest', async (request, reply) => {
     dress(request, reply)
+    const share = createShare(deps.memory)
+    request.share = share
+    reply.raw.once('close', share.end)
     if (request.routeOptions.config.route?.access === 'key') openToPages(reply)
     watchStore(reply)
   })

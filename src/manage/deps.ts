@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress } from '../http/address.ts'
+import type { Budget } from '../http/budget.ts'
 import type { Outbound } from '../http/outbound.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Identify } from '../identity/identify.ts'
@@ -47,6 +48,8 @@ export type Deps = {
   readonly throttle: Throttle
   readonly clientAddress: ClientAddress
   readonly outbound: Outbound
+  /** The memory that all bodies of this process may take. */
+  readonly memory: Budget
   /** How the store is brought up to what every worker's relay knows. */
   readonly ledger: {
     /** Before reading: at most a second, false when one of them did not say so in time. */

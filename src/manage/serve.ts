@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Actor } from '../domain/actor.ts'
 import { invalid, Refusal } from '../domain/errors.ts'
 import { ROLE, roleName } from '../domain/role.ts'
+import type { Share } from '../http/budget.ts'
 import type { Call, Handlers } from './call.ts'
 import { createChange } from './change.ts'
 import { type Contract, hasKeyParameter, type Route } from './contract/route.ts'
@@ -175,6 +176,8 @@ declare module 'fastify' {
     caller: { address: string; isTls: boolean; actor: Actor | undefined }
     /** Of the bytes as they came, for telling a repeat from another request. */
     bodyDigest: string
+    /** What the body takes of the memory of all bodies. */
+    share: Share | undefined
   }
   interface FastifyContextConfig {
     route?: Route

@@ -3,7 +3,7 @@ import { Refusal } from '../domain/errors.ts'
 import { JsonError } from '../wire/json.ts'
 import { type Member, repeatedKey } from '../wire/json-edit.ts'
 import { type JsonRead, readJson } from '../wire/json-skim.ts'
-import { readBody } from './body.ts'
+import { type BodyBounds, readBody } from './body.ts'
 import type { Form, Forms } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
 
@@ -23,13 +23,16 @@ type Reader<W extends Work> = Pick<OperationSpec, 'skims'> & {
 
 type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly desk: Desk }
 
+type Bounds = Omit<BodyBounds, 'maxBytes'>
+
 /** The request as its operation understands it. */
 export async function readRequest<W extends Work>(
   request: IncomingMessage,
   spec: Reader<W>,
   deps: Reading,
+  bounds: Bounds,
 ): Promise<W> {
-  const work = await readWork(request, spec, deps)
+  const work = await readWork(request, spec, deps, bounds)
   return request.headers['x-sluice-strict'] === 'true' ? { ...work, isStrict: true } : work
 }
 
@@ -37,10 +40,11 @@ async function readWork<W extends Work>(
   request: IncomingMessage,
   spec: Reader<W>,
   { maxBodyBytes, forms, desk }: Reading,
+  bounds: Bounds,
 ): Promise<W> {
   const contentType = request.headers['content-type']
   if (spec.readForm && isMultipart(contentType)) {
-    const form = await forms.read(request)
+    const form = await forms.read(request, bounds)
     try {
       return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
     } catch (error) {
@@ -52,7 +56,7 @@ async function readWork<W extends Work>(
     const taken = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
     throw new Refusal('unsupported_media_type', `send the body as ${taken.join(' or ')}`)
   }
-  const bytes = await readBody(request, maxBodyBytes)
+  const bytes = await readBody(request, { ...bounds, maxBytes: maxBodyBytes })
   const { value: parsed, members } = await parse(bytes, spec.skims === true)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')

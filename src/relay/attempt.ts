@@ -1,5 +1,6 @@
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
 import type { ChatError } from '../formats/hub.ts'
 import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
@@ -174,7 +175,8 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           early,
         }
       }
-      const judged = judge(errand, step, outcome)
+      const judging = judge(errand, step, outcome)
+      const judged = judging instanceof Promise ? await judging : judging
       if ('reading' in judged) {
         note(judged.answer.status)
         early.close()
@@ -309,19 +311,35 @@ async function cover({ hold, priced }: Errand, channel: RelayChannel, { changed 
     throw new Refusal('insufficient_quota', 'the quota does not cover what this request may cost')
 }
 
-/** A good answer, or what is wrong with it. */
+type Judged = { readonly answer: Whole; readonly reading: WholeReading } | AttemptFailure
+
+/** A good answer, or what is wrong with it; at once where the answer is small. */
 function judge(
-  { deps, spec, work }: Errand,
+  { deps, spec, work, share }: Errand,
   { channel, sentModel: sent }: Step<RelayChannel>,
   outcome: Exclude<Outcome, Streamed>,
-): { readonly answer: Whole; readonly reading: WholeReading } | AttemptFailure {
+): Judged | Promise<Judged> {
   if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
   if (outcome.status < 200 || outcome.status >= 300)
     return statusFailure(channel, outcome, {
       nowMs: deps.nowMs(),
       format: formatOn(channel, spec, sent),
     })
+  // It is kept until the client has it.
+  if (!share.take(outcome.body.length)) {
+    const shortage = BUDGET_SHORTAGES.memory
+    const failure = {
+      kind: 'failure',
+      reason: 'local',
+      message: shortage.code,
+      wasSent: true,
+      shortage,
+    } as const
+    return connectionFailure(channel, failure)
+  }
   if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
+  const judged = (reading: WholeReading): Judged =>
+    reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
   const reading = work.readWhole(outcome.body, channel, { answer: outcome, sent })
-  return reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
+  return reading instanceof Promise ? reading.then(judged) : judged(reading)
 }

@@ -1,108 +1,110 @@
 import type { IncomingMessage } from 'node:http'
-import { setImmediate } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Refusal } from '../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
+import { overloaded, type Share } from '../http/budget.ts'
+import { createGatherer } from '../wire/gather.ts'
+import { encodingOf, inflaterFor } from './content-encoding.ts'
 
-type Decode = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
-
-/** One layer of these; limits count inflated bytes (contract 3). */
-const DECODERS: Readonly<Record<string, Decode>> = {
-  gzip: promisify(gunzip) as Decode,
-  'x-gzip': promisify(gunzip) as Decode,
-  deflate: promisify(inflate) as Decode,
-  br: promisify(brotliDecompress) as Decode,
-  zstd: promisify(zstdDecompress) as Decode,
+/** What a body may come to. */
+export type BodyBounds = {
+  readonly maxBytes: number
+  /** What the body takes of the memory of all bodies. */
+  readonly share: Share
+  /** Whether the caller has anything to pay with. */
+  isFunded(): Promise<boolean>
 }
+
+/** A caller without balance may send this much: enough for models that cost nothing (contract 5, money). */
+export const UNFUNDED_BYTES = 64 * 1024
+
+const BODY_TIMEOUT_MS = 60_000
 
 const tooLarge = (maxBytes: number) =>
   new Refusal('request_too_large', `the body is larger than ${Math.floor(maxBytes / 1_048_576)} MB`)
 
-const BODY_TIMEOUT_MS = 60_000
-const COPIED_BYTES = 4 * 1_048_576
+export const unfunded = () =>
+  new Refusal(
+    'insufficient_quota',
+    `the token or its user has no quota left; without quota a body may have ${UNFUNDED_BYTES / 1024} KiB`,
+  )
 
-/** Puts a large body together a few pieces at a time: all at once would hold up everybody else. */
-async function assemble(chunks: readonly Buffer[], size: number): Promise<Buffer> {
-  const whole = Buffer.allocUnsafeSlow(size)
-  let end = 0
-  let copied = 0
-  for (const chunk of chunks) {
-    end += chunk.copy(whole, end)
-    copied += chunk.length
-    if (copied < COPIED_BYTES) continue
-    copied = 0
-    await setImmediate()
-  }
-  return whole
-}
+export const disconnected = () =>
+  new Refusal('request_timeout', 'the client disconnected before its request was whole')
 
-const left = () => new Refusal('request_timeout', 'the client left before its request was whole')
+/** How long the body says it is; undefined where it does not say. */
+export const declaredLength = ({ headers }: IncomingMessage): number | undefined =>
+  headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
 
-/** The whole body, within its bounds. Small bodies come in one piece and are not copied. */
-async function collect(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const declared = Number(request.headers['content-length'] ?? 0)
-  if (declared > maxBytes) throw tooLarge(maxBytes)
-  // A small body comes with its head, and is whole as soon as the parser is through with what it was given: then
-  // nothing has to be waited for.
+/** The body as the client meant it, inflated if it was packed. */
+export async function readBody(request: IncomingMessage, bounds: BodyBounds): Promise<Buffer> {
+  const encoding = encodingOf(request)
+  const create = encoding === undefined ? undefined : inflaterFor(encoding)
+  const declared = declaredLength(request)
+  if (declared !== undefined && declared > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
+  if (declared !== undefined && declared > UNFUNDED_BYTES && !(await bounds.isFunded())) throw unfunded()
+  // A small body comes with its head, and is whole as soon as the parser is through with the chunk at hand: then nothing
+  // has to be waited for.
   await undefined
-  // It may have left while its credential was looked up; nothing would be heard of it any more.
-  if (request.destroyed) throw left()
+  // The client may have disconnected while its credential was looked up; no event would tell of that any more.
+  if (request.destroyed) throw disconnected()
+  if (create) return receive(request, await grown(bounds, undefined), { encoding, create })
   const bytes = request.complete ? (request.read() as Buffer | null) : null
-  if (bytes === null) return receive(request, maxBytes)
-  if (bytes.length > maxBytes) throw tooLarge(maxBytes)
+  if (bytes === null) return receive(request, await grown(bounds, declared))
+  if (bytes.length > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
+  if (bytes.length > UNFUNDED_BYTES && declared === undefined && !(await bounds.isFunded())) throw unfunded()
+  if (!bounds.share.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.memory)
   return bytes
 }
 
-function receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    const timer = setTimeout(() => {
-      finish()
-      reject(new Refusal('request_timeout', 'the request came in too slowly'))
-    }, BODY_TIMEOUT_MS)
-    const finish = () => {
-      clearTimeout(timer)
-      request.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
-    }
-    const onData = (chunk: Buffer) => {
-      size += chunk.length
-      chunks.push(chunk)
-      if (size <= maxBytes) return
-      finish()
-      request.pause()
-      reject(tooLarge(maxBytes))
-    }
-    const onEnd = () => {
-      finish()
-      const [only] = chunks
-      if (chunks.length === 1 && only) resolve(only)
-      else if (size <= COPIED_BYTES) resolve(Buffer.concat(chunks, size))
-      else resolve(assemble(chunks, size))
-    }
-    const onCut = () => {
-      finish()
-      reject(left())
-    }
-    request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
-  })
+type Receiving = Pick<BodyBounds, 'maxBytes' | 'share'> & { tooLarge(): Refusal }
+
+/** The bounds of a body that comes in several pieces, whose length may not be known. */
+async function grown(
+  { maxBytes, share, isFunded }: BodyBounds,
+  declared: number | undefined,
+): Promise<Receiving> {
+  const isFree = declared === undefined && !(await isFunded())
+  return isFree
+    ? { maxBytes: UNFUNDED_BYTES, share, tooLarge: unfunded }
+    : { maxBytes, share, tooLarge: () => tooLarge(maxBytes) }
 }
 
-/** The body as the client meant it, inflated if it was packed. */
-export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
-  if (encoding === 'identity' || encoding === '') return collect(request, maxBytes)
-  const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined
-  if (!decode)
-    throw new Refusal(
-      'unsupported_media_type',
-      `content-encoding "${encoding.slice(0, 40)}" is not taken; use gzip, deflate, br or zstd, one layer`,
-    )
-  const packed = await collect(request, maxBytes)
-  try {
-    return await decode(packed, { maxOutputLength: maxBytes })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes)
-    throw new Refusal('invalid_json', `the body is no ${encoding}`)
+type Packing = { readonly encoding: string | undefined; create(): NodeJS.ReadWriteStream }
+
+function receive(request: IncomingMessage, bounds: Receiving, packing?: Packing): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const gathered = createGatherer()
+  const inflater = packing?.create()
+  const source: NodeJS.ReadableStream = inflater ? request.pipe(inflater) : request
+  const timer = setTimeout(
+    () => refuse(new Refusal('request_timeout', 'the request came in too slowly')),
+    BODY_TIMEOUT_MS,
+  )
+  const finish = () => {
+    clearTimeout(timer)
+    source.off('data', onData).off('end', onEnd)
+    request.off('error', onCut).off('close', onCut)
   }
+  function refuse(refusal: Refusal): void {
+    finish()
+    if (inflater) request.unpipe(inflater)
+    request.pause()
+    reject(refusal)
+  }
+  const onData = (chunk: Buffer) => {
+    gathered.push(chunk)
+    if (gathered.size() > bounds.maxBytes) refuse(bounds.tooLarge())
+    else if (!bounds.share.take(chunk.length)) refuse(overloaded(BUDGET_SHORTAGES.memory))
+  }
+  const onEnd = () => {
+    finish()
+    resolve(gathered.whole())
+  }
+  const onCut = () => {
+    if (!request.complete) refuse(disconnected())
+  }
+  inflater?.on('error', () => refuse(new Refusal('invalid_json', `the body is no ${packing?.encoding}`)))
+  source.on('data', onData).on('end', onEnd)
+  request.on('error', onCut).on('close', onCut)
+  return promise
 }

@@ -84,11 +84,8 @@ export function createChannelTest({
         firstTokenMs: null,
       }
     if (work.isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
-    return {
-      status,
-      error: work.readWhole(body, channel, { answer: outcome, sent }).fault ?? null,
-      firstTokenMs: null,
-    }
+    const { fault } = await work.readWhole(body, channel, { answer: outcome, sent })
+    return { status, error: fault ?? null, firstTokenMs: null }
   }
 
   return async function testChannel(

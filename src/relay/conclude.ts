@@ -182,8 +182,10 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   const { usage } = counted
   answered.health.end({ kind: 'ok' })
   const release = endTickets(answered, ticket, totalInput(usage) + totalOutput(usage))
-  const written = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
-  const body = written?.body ?? work.undress?.(answer.body) ?? answer.body
+  const writing = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
+  const written = writing instanceof Promise ? await writing : writing
+  const restored = written?.body ?? work.undress?.(answer.body) ?? answer.body
+  const body = restored instanceof Promise ? await restored : restored
   const contentType = written?.contentType ?? JSON_TYPE
   await errand.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(errand, {
@@ -214,8 +216,31 @@ const SMALL_BYTES = 65_536
 
 /** A small body leaves as one text with its head, a character a byte: one plain write instead of a gathered one. */
 function endWhole(response: ServerResponse, body: Buffer): void {
-  if (body.length > SMALL_BYTES) response.end(body)
-  else response.end(body.toString('latin1'), 'latin1')
+  if (body.length <= SMALL_BYTES) {
+    response.end(body.toString('latin1'), 'latin1')
+    return
+  }
+  response.end(body)
+  closeStalled(response)
+}
+
+/** A client that takes nothing of a large answer for so long is gone. */
+const STALL_MS = 60_000
+const LOOK_MS = 20_000
+
+function closeStalled(response: ServerResponse): void {
+  const { socket } = response
+  if (!socket) return
+  let stalledMs = 0
+  // What is in the system's own buffer counts as taken: what is left here is `writableLength`.
+  const taken = () => socket.bytesWritten - socket.writableLength
+  let sent = taken()
+  const watch = setInterval(() => {
+    stalledMs = taken() === sent ? stalledMs + LOOK_MS : 0
+    sent = taken()
+    if (stalledMs >= STALL_MS) socket.destroy()
+  }, LOOK_MS)
+  response.once('close', () => clearInterval(watch))
 }
 
 async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
@@ -239,6 +264,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     flow: streamed.flow,
     meter,
     keepAlive: isSilent ? undefined : voice.keepAlive,
+    memory: deps.memory,
     abort: exchange.abort,
     nowMs: deps.nowMs,
     onProgress() {

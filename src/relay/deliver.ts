@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { type Budget, createShare, type Share } from '../http/budget.ts'
 import type { StreamMeter } from './operations/operation.ts'
 import type { Failure, Flow } from './upstream.ts'
 
@@ -15,6 +16,8 @@ export type Delivering = {
   readonly meter: StreamMeter
   /** What is said while nothing comes; absent: nothing may be said, as between the bytes of a file. */
   readonly keepAlive: string | undefined
+  /** The memory that all bodies of this process may take. */
+  readonly memory: Budget
   abort(): void
   /** Called with the first bytes that go out, and after that at most once a second. False stops the stream. */
   onProgress(): boolean
@@ -27,6 +30,11 @@ const PROGRESS_MS = 1_000
 const KEEP_ALIVE_MS = 15_000
 /** Nothing is to come after the last event; a host that leaves its answer open then is not waited for. */
 const AFTER_LAST_MS = 250
+
+/** After so much of one stream the other requests get their turn: a provider may send faster than it can be read. */
+const TURN_BYTES = 64 * 1024
+/** What a client that takes nothing keeps in memory (docs/limits.md). */
+const STALLED_BYTES = 256 * 1024
 
 /** Above this a copy costs more than what it saves. */
 const SMALL_BYTES = 16_384
@@ -46,19 +54,24 @@ function writeSmall(response: ServerResponse, bytes: Buffer): boolean {
 
 /** The one loop that owns both sockets of a stream: bytes, backpressure, departure, silence. */
 export function deliver(delivering: Delivering): Promise<Delivery> {
-  const { response, flow, meter, keepAlive, abort, onProgress, nowMs } = delivering
+  const { response, flow, meter, keepAlive, memory, abort, onProgress, nowMs } = delivering
   const { promise, resolve } = Promise.withResolvers<Delivery>()
   let isOver = false
   let lastProgressMs = 0
   let lastWriteMs = nowMs()
   let stalledSinceMs = 0
+  let share: Share | undefined
   let closing: NodeJS.Timeout | undefined
+  let turnBytes = 0
+  let turn: NodeJS.Immediate | undefined
 
   function finish(delivery: Delivery): void {
     if (isOver) return
     isOver = true
     clearInterval(watch)
     clearTimeout(closing)
+    clearImmediate(turn)
+    share?.end()
     response.off('close', onClose).off('drain', onDrain)
     if (delivery.ending !== 'end') abort()
     resolve(delivery)
@@ -67,7 +80,19 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
   const onClose = () => finish({ ending: 'left' })
   const onDrain = () => {
     stalledSinceMs = 0
-    flow.resume()
+    share?.end()
+    share = undefined
+    if (turn === undefined) flow.resume()
+  }
+
+  /** Lets other requests have their turn, and reads on after that. */
+  function yieldTurn(): void {
+    turnBytes = 0
+    flow.pause()
+    turn = setImmediate(() => {
+      turn = undefined
+      if (stalledSinceMs === 0) flow.resume()
+    })
   }
 
   function write(bytes: Buffer): void {
@@ -79,6 +104,9 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     if (isTaken || stalledSinceMs !== 0) return
     stalledSinceMs = lastWriteMs
     flow.pause()
+    share = createShare(memory)
+    // Without memory for what waits, a client that does not read is given up.
+    if (!share.take(STALLED_BYTES)) response.destroy()
   }
 
   /** False when the bytes are no stream we go on reading: a line without end, an event without end. */
@@ -126,6 +154,8 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     data(chunk) {
       if (isOver) return
       if (!pass(() => meter.push(chunk))) return
+      turnBytes += chunk.length
+      if (turnBytes >= TURN_BYTES && turn === undefined && !isOver) yieldTurn()
       if (meter.reading.isDone || meter.reading.error !== undefined) endSoon()
       const now = nowMs()
       if (now - lastProgressMs < PROGRESS_MS) return

@@ -1,5 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Shortage } from '../domain/shortage.ts'
 import type { ClientAddress } from '../http/address.ts'
+import type { Budget, Share } from '../http/budget.ts'
 import type { Hold, Ledger } from '../ledger/ledger.ts'
 import type { Health } from '../routing/health.ts'
 import type { PassedOver } from '../routing/plan.ts'
@@ -29,6 +31,10 @@ export type RelayDeps = {
   readonly counter: TokenCounter
   readonly clientAddress: ClientAddress
   readonly maxBodyBytes: number
+  /** The memory that all bodies of this process may take. */
+  readonly memory: Budget
+  /** Something that the machine has run out of: for the log. */
+  onShortage(shortage: Shortage): void
   readonly forms: Forms
   readonly desk: Desk
   /** True while new work is refused; what runs goes on. */
@@ -59,6 +65,8 @@ export type Errand = {
   readonly requestId: string
   readonly startedMs: number
   readonly admitted: Admitted
+  /** What the request takes of the memory of all bodies. */
+  readonly share: Share
   /** Keeps the answer for whoever asks the same again. */
   readonly keep?: Claim['keep']
 }

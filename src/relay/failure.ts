@@ -1,8 +1,11 @@
 import { Refusal } from '../domain/errors.ts'
+import type { Shortage } from '../domain/shortage.ts'
 import type { ChatError } from '../formats/hub.ts'
 import { outboundOf } from '../formats/index.ts'
 import type { Told } from '../formats/override/edit.ts'
+import { overloaded } from '../http/budget.ts'
 import type { Outcome as HealthOutcome } from '../routing/health.ts'
+import { parsedOrNothing } from '../wire/json-bounds.ts'
 import type { RelayChannel } from './catalog.ts'
 import type { Failure, Whole } from './upstream.ts'
 
@@ -20,6 +23,8 @@ export type AttemptFailure = {
   /** Goes to the next channel, or to the client as it is. */
   readonly isRetryable: boolean
   readonly answer: Whole | undefined
+  /** What this machine has run out of, where that is why. */
+  readonly shortage?: Shortage | undefined
   /** What the answer says, where the provider's format is known. */
   readonly error?: ChatError | undefined
 }
@@ -47,7 +52,7 @@ export function readRetryAfter(header: string | string[] | undefined, nowMs: num
 
 export function connectionFailure(
   channel: RelayChannel,
-  { reason, message, wasSent }: Failure,
+  { reason, message, wasSent, shortage }: Failure,
 ): AttemptFailure {
   return {
     channel,
@@ -57,13 +62,17 @@ export function connectionFailure(
     retryAfterS: undefined,
     isInDoubt: wasSent && reason !== 'connect',
     health: connectionHealth(reason, message),
-    isRetryable: true,
+    // Another channel would need the same of this machine.
+    isRetryable: reason !== 'local',
     answer: undefined,
+    shortage,
   }
 }
 
 function connectionHealth(reason: Failure['reason'], message: string): HealthOutcome {
   if (reason === 'connect' || reason === 'timeout') return { kind: reason }
+  // What this machine has run out of says nothing about the channel.
+  if (reason === 'local') return { kind: 'client' }
   return reason === 'key' ? { kind: 'auth', detail: message } : { kind: '5xx' }
 }
 
@@ -71,13 +80,7 @@ function connectionHealth(reason: Failure['reason'], message: string): HealthOut
 export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFailure =>
   connectionFailure(channel, { kind: 'failure', reason: 'invalid', message, wasSent: true })
 
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
+const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /** An error in the words of the format that was asked in; undefined where nothing is known of that one's errors. */
 export function errorIn(
@@ -158,6 +161,8 @@ const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || st
 
 /** What the client is told when no channel answered (contract 4, which failure). */
 export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
+  const shortage = failures.at(-1)?.shortage
+  if (shortage) return overloaded(shortage)
   if (failures.every(isTimeout)) return new Refusal('upstream_timeout', 'every channel tried was too slow')
   if (failures.every(({ status }) => status === 429)) {
     const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))

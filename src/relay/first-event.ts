@@ -1,4 +1,5 @@
 import { memberOf } from '../providers/member.ts'
+import { parsedOrNothing } from '../wire/json-bounds.ts'
 import { createSseScanner, dataText } from '../wire/sse.ts'
 import type { Streamed, Whole } from './upstream.ts'
 
@@ -30,7 +31,8 @@ export function errorAtOnce({ flow, headers }: Streamed): Whole | undefined {
   const first = [...scanner.push(begun), ...scanner.end()].find(({ data }) => data.length > 0)
   if (first === undefined) return undefined
   const text = dataText(first)
-  const parsed = parse(text)
+  // Plain words, or an event that the first bytes do not hold whole, are no JSON.
+  const parsed = parsedOrNothing(text)
   const isError = first.event === 'error'
   const error = memberOf(parsed, 'error') || (isError ? (parsed ?? text) : undefined)
   if (!error) return undefined
@@ -50,13 +52,4 @@ function statusOf(error: unknown): number {
     if (typeof word === 'string' && Object.hasOwn(STATUS_OF, word)) return STATUS_OF[word] ?? FAILED
   }
   return FAILED
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Plain words, or an event that the first bytes do not hold whole.
-    return undefined
-  }
 }

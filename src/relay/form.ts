@@ -3,11 +3,14 @@ import { type FileHandle, open, unlink } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import { Refusal } from '../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
 import { codePoints, hasControl } from '../domain/text.ts'
+import { type Budget, overloaded, type Share } from '../http/budget.ts'
 import type { StoredFile } from '../wire/multipart.ts'
+import { type BodyBounds, declaredLength, disconnected, UNFUNDED_BYTES, unfunded } from './body.ts'
+import { encodingOf, inflaterFor } from './content-encoding.ts'
 
 /** Every bound of an upload, documented in docs/limits.md. */
 const MAX_FILE_BYTES = 100 * 1_048_576
@@ -26,8 +29,6 @@ const MEMORY_BYTES = 2 * 1_048_576
 const ALL_MEMORY_BYTES = 64 * 1_048_576
 const PIECE_BYTES = 262_144
 const IDLE_MS = 60_000
-/** What is still on its way of a body that was refused is read and forgotten up to here; then the connection ends. */
-const MAX_UNREAD_BYTES = 1_048_576
 
 export type FormFile = StoredFile & { readonly field: string }
 
@@ -39,26 +40,20 @@ export type Form = {
   dispose(): void
 }
 
-const INFLATERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
-  gzip: createGunzip,
-  'x-gzip': createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-  zstd: createZstdDecompress,
-}
-
 const malformed = (why: string) =>
   new Refusal('invalid_parameter', `the body is no valid multipart/form-data: ${why}`)
 const faulty = (path: string, message: string) =>
   new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })
 const tooLarge = (what: string, bytes: number) =>
   new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB`)
-const left = () => new Refusal('request_timeout', 'the client left before its request was whole')
 
-export type Forms = { read(request: IncomingMessage): Promise<Form> }
+/** What an upload may come to, beside its own limits. */
+export type FormBounds = Omit<BodyBounds, 'maxBytes'>
 
-/** Receives uploads. Nothing in its directory outlives the process that made it. */
-export function openForms(dataDir: string): Forms {
+export type Forms = { read(request: IncomingMessage, bounds: FormBounds): Promise<Form> }
+
+/** Receives uploads. Nothing in its directory outlives the process that made it; `disk` is what all files may take there. */
+export function openForms(dataDir: string, disk: Budget): Forms {
   const dir = join(dataDir, 'tmp')
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   // A file loses its name as soon as it is open; what still has one was left by a process that died in that moment.
@@ -66,13 +61,14 @@ export function openForms(dataDir: string): Forms {
   let made = 0
   const space: Space = {
     inMemory: 0,
+    disk,
     openFile: () => openNameless(join(dir, `${process.pid}-${++made}`)),
   }
-  return { read: request => readForm(request, space) }
+  return { read: (request, bounds) => readForm(request, space, bounds) }
 }
 
 /** Where files are kept: so many bytes of memory are in use, and the disk has more. */
-type Space = { inMemory: number; openFile(): Promise<FileHandle> }
+type Space = { inMemory: number; readonly disk: Budget; openFile(): Promise<FileHandle> }
 
 /** A file without a name: whatever happens to this process, its bytes are gone with it. */
 async function openNameless(path: string): Promise<FileHandle> {
@@ -97,9 +93,10 @@ async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<
 }
 
 /** Takes a file's bytes: in memory while it is small, then on disk. */
-function createStored(space: Space, memoryBytes: number) {
+function createStored(space: Space, share: Share, memoryBytes: number) {
   const chunks: Buffer[] = []
   let size = 0
+  let diskBytes = 0
   let handle: FileHandle | undefined
   let users = 0
   let isOver = false
@@ -113,6 +110,8 @@ function createStored(space: Space, memoryBytes: number) {
   const closeUnused = () => {
     if (!isOver || users > 0) return
     forgetChunks()
+    space.disk.give(diskBytes)
+    diskBytes = 0
     if (handle === undefined) return
     const closing = handle
     handle = undefined
@@ -120,8 +119,15 @@ function createStored(space: Space, memoryBytes: number) {
     closing.close().catch(() => {})
   }
 
-  const hasRoomFor = ({ length }: Buffer) =>
-    size + length <= memoryBytes && space.inMemory + length <= ALL_MEMORY_BYTES
+  /** Whether there is room in memory, which is then taken. */
+  const takeRoom = ({ length }: Buffer): boolean =>
+    size + length <= memoryBytes && space.inMemory + length <= ALL_MEMORY_BYTES && share.take(length)
+
+  async function write(bytes: Buffer, at: number): Promise<void> {
+    if (!space.disk.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.tmp)
+    diskBytes += bytes.length
+    if (handle) await writeAll(handle, bytes, at)
+  }
 
   function joined(): Buffer {
     const [only = Buffer.alloc(0)] = chunks
@@ -172,15 +178,15 @@ function createStored(space: Space, memoryBytes: number) {
     async take(chunk: Buffer): Promise<void> {
       users += 1
       try {
-        if (handle === undefined && !hasRoomFor(chunk)) {
+        if (handle === undefined && !takeRoom(chunk)) {
           handle = await space.openFile()
-          await writeAll(handle, joined(), 0)
+          await write(joined(), 0)
           forgetChunks()
         }
         if (handle === undefined) {
           chunks.push(chunk)
           space.inMemory += chunk.length
-        } else await writeAll(handle, chunk, size)
+        } else await write(chunk, size)
         size += chunk.length
       } finally {
         users -= 1
@@ -218,25 +224,28 @@ const TYPE = /^[\w.+-]+\/[\w.+-]+(?:;[\x20-\x7e]*)?$/
 
 /** The bytes as the client meant them, inflated if they were packed. */
 function inflated(request: IncomingMessage): NodeJS.ReadableStream {
-  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
-  if (encoding === 'identity' || encoding === '') return request
-  const create = Object.hasOwn(INFLATERS, encoding) ? INFLATERS[encoding] : undefined
-  if (!create)
-    throw new Refusal(
-      'unsupported_media_type',
-      `content-encoding "${encoding.slice(0, 40)}" is not taken; use gzip, deflate, br or zstd, one layer`,
-    )
-  return request.pipe(create())
+  const encoding = encodingOf(request)
+  return encoding === undefined ? request : request.pipe(inflaterFor(encoding)())
+}
+
+/** Whether all that the limits allow may be read: not of a caller without balance. */
+async function isWholeTaken(request: IncomingMessage, { isFunded }: FormBounds): Promise<boolean> {
+  const declared = declaredLength(request)
+  if (declared !== undefined && declared > MAX_BODY_BYTES) throw tooLarge('the body is', MAX_BODY_BYTES)
+  const isSmall = declared !== undefined && declared <= UNFUNDED_BYTES && encodingOf(request) === undefined
+  if (isSmall || (await isFunded())) return true
+  if (declared !== undefined && declared > UNFUNDED_BYTES) throw unfunded()
+  return false
 }
 
 /** Receives a multipart body, files and fields in any order, within its bounds. */
-function readForm(request: IncomingMessage, space: Space): Promise<Form> {
+async function readForm(request: IncomingMessage, space: Space, bounds: FormBounds): Promise<Form> {
   const contentType = request.headers['content-type'] ?? ''
   boundaryOf(contentType)
-  if (request.destroyed) return Promise.reject(left())
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES)
-    return Promise.reject(tooLarge('the body is', MAX_BODY_BYTES))
-  const isLarge = Number(request.headers['content-length'] ?? 0) > MEMORY_BYTES + MAX_FIELDS_BYTES
+  const isWhole = await isWholeTaken(request, bounds)
+  if (request.destroyed) throw disconnected()
+  const isLarge = (declaredLength(request) ?? 0) > MEMORY_BYTES + MAX_FIELDS_BYTES
+  const { share } = bounds
   const source = inflated(request)
   const { promise, resolve, reject } = Promise.withResolvers<Form>()
   const fields: (readonly [string, string])[] = []
@@ -282,19 +291,20 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
     request.unpipe()
     busboy.destroy()
     dispose()
-    forget(request)
+    request.pause()
     // A disk that fails us is no fault of the client's.
     const isOurs = error instanceof Refusal || 'syscall' in error
     reject(isOurs ? error : malformed(error.message.toLowerCase()))
   }
 
   const onCut = () => {
-    if (!request.complete) fail(left())
+    if (!request.complete) fail(disconnected())
   }
   /** As the client meant them: what a few packed bytes become is bounded like the rest, wherever in the body it stands. */
   const count = ({ length }: Buffer) => {
     bodyBytes += length
-    if (bodyBytes > MAX_BODY_BYTES) fail(tooLarge('the body is', MAX_BODY_BYTES))
+    if (!isWhole && bodyBytes > UNFUNDED_BYTES) fail(unfunded())
+    else if (bodyBytes > MAX_BODY_BYTES) fail(tooLarge('the body is', MAX_BODY_BYTES))
   }
   const onBytes = () => {
     clearTimeout(idle)
@@ -302,7 +312,7 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
   }
 
   async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
-    const file = createStored(space, isLarge ? 0 : MEMORY_BYTES)
+    const file = createStored(space, share, isLarge ? 0 : MEMORY_BYTES)
     stored.push(file)
     stream.once('limit', () => fail(tooLarge(`${field} is`, MAX_FILE_BYTES)))
     for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -344,6 +354,7 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
       if (isCut) throw tooLarge(`${name} is`, MAX_FIELD_BYTES)
       fieldsBytes += Buffer.byteLength(value)
       if (fieldsBytes > MAX_FIELDS_BYTES) throw tooLarge('the fields together are', MAX_FIELDS_BYTES)
+      if (!share.take(Buffer.byteLength(value))) throw overloaded(BUDGET_SHORTAGES.memory)
       if (!value.isWellFormed() || value.includes('\ufffd')) throw faulty(name, 'is not valid UTF-8')
       fields.push([name, value])
     } catch (error) {
@@ -370,14 +381,4 @@ function readForm(request: IncomingMessage, space: Space): Promise<Form> {
   if (source !== request) source.on('error', () => fail(malformed('its content-encoding is broken')))
   source.pipe(busboy)
   return promise
-}
-
-/** Reads on, so that the refusal reaches a client that is still sending; not for ever. */
-function forget(request: IncomingMessage): void {
-  let unread = 0
-  request.on('data', (chunk: Buffer) => {
-    unread += chunk.length
-    if (unread > MAX_UNREAD_BYTES) request.pause()
-  })
-  request.resume()
 }

@@ -1,5 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
+import { shortageOf } from '../domain/shortage.ts'
+import { createShare, endShare, overloaded } from '../http/budget.ts'
 import { refusalOf } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import { type Admitted, admit, credentialOf, mustFit } from './admit.ts'
@@ -31,15 +33,34 @@ async function walk(
   const credential = credentialOf(request)
   const known = identify(deps, request, credential)
   const identified = known instanceof Promise ? await known : known
-  const work = await readRequest(request, spec, deps)
+  const share = createShare(deps.memory)
   try {
-    await walkOn({ deps, spec, work, request, response, requestId, startedMs, credential, identified })
+    const work = await readRequest(request, spec, deps, {
+      share,
+      isFunded: () => deps.ledger.canSpend(identified.caller.userId, identified.caller.tokenId),
+    })
+    try {
+      await walkOn({
+        deps,
+        spec,
+        work,
+        request,
+        response,
+        requestId,
+        startedMs,
+        credential,
+        identified,
+        share,
+      })
+    } finally {
+      work.dispose?.()
+    }
   } finally {
-    work.dispose?.()
+    endShare(share, response)
   }
 }
 
-type Begun = Pick<Errand, 'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs'> & {
+type Begun = Pick<Errand, 'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs' | 'share'> & {
   readonly request: IncomingMessage
   readonly credential: string
   readonly identified: Admitted
@@ -91,7 +112,7 @@ async function claimRepeat({ deps, work, request }: Begun, { caller }: Admitted)
 type Served = Pick<Errand, 'admitted' | 'route' | 'priced' | 'keep'>
 
 async function serve(begun: Begun, served: Served): Promise<void> {
-  const { deps, spec, work, request, response, requestId, startedMs, credential } = begun
+  const { deps, spec, work, request, response, requestId, startedMs, credential, share } = begun
   const { admitted, route } = served
   let { priced } = served
   const entered = admitted.enter(work.countedInput)
@@ -117,7 +138,18 @@ async function serve(begun: Begun, served: Served): Promise<void> {
       priced = priceWork(deps.catalog, route, { ...work, inputTokens })
       return holdOf(priced.bound)
     })
-    const errand: Errand = { deps, spec, work, hold, response, requestId, startedMs, ...served, priced }
+    const errand: Errand = {
+      deps,
+      spec,
+      work,
+      hold,
+      response,
+      requestId,
+      startedMs,
+      share,
+      ...served,
+      priced,
+    }
     try {
       // Waiting for limits or a lease takes a moment, in which the token may have been deleted.
       if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request, credential)
@@ -176,8 +208,10 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     told: { voice?: Voice | undefined; requestId: string },
   ) => {
     const { requestId } = told
-    const refusal = refusalOf(error, requestId)
-    if (refusal !== error) deps.onFailure(error as Error, requestId)
+    const shortage = shortageOf(error)
+    if (shortage) deps.onShortage(shortage)
+    const refusal = shortage ? overloaded(shortage) : refusalOf(error, requestId)
+    if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
     if (response.headersSent) response.destroy()
     else answerRefusal(response, refusal, told)
   }

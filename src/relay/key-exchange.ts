@@ -11,6 +11,8 @@ const MARGIN_MS = 60_000
 const JWT_LIFE_S = 1_800
 const JWT_SKEW_S = 5
 const MAX_CLIENTS = 200
+/** The library parses what the endpoint answers, so that it must be short. */
+const MAX_TOKEN_BYTES = 65_536
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000, totalMs: 20_000 } as const
 
 type Headers = Readonly<Record<string, string>>
@@ -56,6 +58,7 @@ export function createKeyExchange({ nowMs, upstream, refuseUrl }: KeyExchangeDep
       body: Buffer.from(form),
       timeouts: TIMEOUTS,
       isStream: false,
+      maxAnswerBytes: MAX_TOKEN_BYTES,
     }).outcome
     if (outcome.kind !== 'whole') throw new Error('the token endpoint did not answer')
     return new Response(new Uint8Array(outcome.body), {

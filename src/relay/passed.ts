@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '../domain/json-object.ts'
 import { ERROR_KINDS } from '../formats/error.ts'
 import type { ChatError, ErrorKind } from '../formats/hub.ts'
+import { parsedOrNothing } from '../wire/json-bounds.ts'
 import type { RelayChannel } from './catalog.ts'
 import type { Whole } from './upstream.ts'
 import type { Trouble } from './voice.ts'
@@ -24,13 +25,7 @@ const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
 
 const textIn = (value: unknown) => (typeof value === 'string' ? value : undefined)
 
-function parse(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
+const parse = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /**
  * What a provider refused, in the common shape with the provider's own status, type and code (contract 3). `error` is the

@@ -1,6 +1,13 @@
 import type { Upload } from '../wire/multipart.ts'
 import type { Dressed } from './operations/operation.ts'
-import type { Ask, Exchange, Outcome, Upstream, Whole } from './upstream.ts'
+import {
+  type Ask,
+  type Exchange,
+  MAX_WHOLE_BYTES,
+  type Outcome,
+  type Upstream,
+  type Whole,
+} from './upstream.ts'
 
 /** How many questions of one request a provider is asked at once. */
 const AT_ONCE = 4
@@ -49,7 +56,7 @@ function exchangeEach(
   const running = new Set<Exchange>()
   const answers: Whole[] = []
   // Together they are one answer, and no longer than one may be.
-  let room = ask.maxAnswerBytes ?? Number.POSITIVE_INFINITY
+  let room = ask.maxAnswerBytes ?? MAX_WHOLE_BYTES
   let bad: Outcome | undefined
   let next = 0
 

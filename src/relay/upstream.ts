@@ -1,11 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
+import { BUDGET_SHORTAGES, type Shortage, shortageOf } from '../domain/shortage.ts'
 import { RefusedAddressError } from '../http/address-guard.ts'
+import type { Budget } from '../http/budget.ts'
 import type { AddressAuthor } from '../http/upstream-address.ts'
+import { createGatherer } from '../wire/gather.ts'
 import type { Upload } from '../wire/multipart.ts'
 import { createDeadlines } from './deadlines.ts'
 import { KeyRefused } from './key-refused.ts'
 import { createPools, type PoolsOptions } from './pools.ts'
+import { createPrelude } from './prelude.ts'
 
 export type Timeouts = {
   readonly connectMs: number
@@ -48,11 +52,16 @@ export type Leaving = {
 /** What went wrong with the connection or the bytes on it; a status is never a failure here. */
 export type Failure = {
   readonly kind: 'failure'
-  /** `key`: nobody takes the key, so that nothing could be sent. */
-  readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid' | 'key'
+  /**
+   * `key`: nobody takes the key, so that nothing could be sent. `local`: this machine has run out of something, and the
+   * provider is not at fault.
+   */
+  readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid' | 'key' | 'local'
   readonly message: string
   /** False where no connection was had, so that the provider cannot have done the work. */
   readonly wasSent: boolean
+  /** What the machine has run out of. */
+  readonly shortage?: Shortage
 }
 export type Whole = {
   readonly kind: 'whole'
@@ -85,7 +94,7 @@ export type Flow = {
 
 export type Exchange = { readonly outcome: Promise<Outcome>; abort(): void }
 
-const MAX_WHOLE_BYTES = 32 * 1024 * 1024
+export const MAX_WHOLE_BYTES = 32 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 const MAX_PRELUDE_BYTES = 64 * 1024
 
@@ -95,6 +104,7 @@ const CONNECT_ERRORS = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  // Of an IPv6 address on a machine without IPv6; everywhere else it is a shortage.
   'EADDRNOTAVAIL',
   'UND_ERR_CONNECT_TIMEOUT',
   'ETIMEDOUT',
@@ -113,13 +123,11 @@ const TIMEOUT_ERRORS = new Set([
   'ETIMEDOUT',
 ])
 
-/** Comments and pages of HTML begin no answer; a line of data does, or the name of an event that is no error. */
-const EVENT_BEGUN = /(?:^|[\r\n])(?:\u00ef\u00bb\u00bf)?(?:data:|event:(?! ?error[\r\n]))/
 /** Streams that are no server-sent events: whoever sends one of these has begun with its first byte. */
 const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
-const EVENT_LINE = new RegExp(`${EVENT_BEGUN.source}[^\\r\\n]*[\\r\\n]`)
 
 const NOTHING = Buffer.alloc(0)
+const DESCRIPTORS = shortageOf({ code: 'EMFILE' })
 
 function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure {
   const code = error.code ?? ''
@@ -141,14 +149,16 @@ const sendable = (body: Ask['body']) =>
     ? (body ?? null)
     : ((body.inMemory?.() as Buffer | undefined) ?? body.open())
 
-/** Most answers come in one piece, which need not be copied. */
-const joined = (chunks: readonly Buffer[], size: number): Buffer => {
-  const [only] = chunks
-  return only && chunks.length === 1 ? only : Buffer.concat(chunks, size)
+export type UpstreamOptions = PoolsOptions & {
+  /** The memory that all bodies of this process may take: whole answers take of it while they come in. */
+  readonly memory: Budget
+  /** Whether this process can open one more file or socket. */
+  hasDescriptors(): boolean
+  onShortage(shortage: Shortage): void
 }
 
 /** Exchanges with providers over pooled connections; redirects are not followed. */
-export function createUpstream(options: PoolsOptions) {
+export function createUpstream({ memory, hasDescriptors, onShortage, ...options }: UpstreamOptions) {
   const pools = createPools(options)
   const deadlines = createDeadlines()
   const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
@@ -172,7 +182,7 @@ export function createUpstream(options: PoolsOptions) {
     let isAborted = false
     let status = 0
     let answerHeaders: IncomingHttpHeaders = {}
-    const waiting: Buffer[] = []
+    const gathered = createGatherer()
     let size = 0
     let ended: Failure | 'end' | undefined
 
@@ -186,12 +196,45 @@ export function createUpstream(options: PoolsOptions) {
       first.cancel()
       total?.cancel()
       ended = ending
+      memory.give(taken)
+      taken = 0
       if (receiver) {
         if (ending === 'end') receiver.end()
         else receiver.fail(ending)
       } else if (ending !== 'end') resolve(ending)
-      else resolve({ kind: 'whole', status, headers: answerHeaders, body: joined(waiting, size) })
+      else resolveWhole()
     }
+
+    /** At once, but for a large answer: its pieces are put together in slices. */
+    function resolveWhole(): void {
+      const body = gathered.whole()
+      const answer = (bytes: Buffer): Whole => ({
+        kind: 'whole',
+        status,
+        headers: answerHeaders,
+        body: bytes,
+      })
+      if (body instanceof Promise) resolve(body.then(answer))
+      else resolve(answer(body))
+    }
+
+    function runShort(shortage: Shortage): void {
+      onShortage(shortage)
+      const wasSent = controller !== undefined
+      finish({ kind: 'failure', reason: 'local', message: shortage.code, wasSent, shortage })
+      controller?.abort(new Error(shortage.code))
+    }
+
+    /** No provider is blamed for what this machine has run out of. */
+    function failed(error: Error & { code?: string }): void {
+      const failure = failureOf(error, controller !== undefined)
+      const shortage = shortageOf(error) ?? (isNameless(failure) ? DESCRIPTORS : undefined)
+      if (shortage) runShort(shortage)
+      else finish(failure)
+    }
+
+    /** Without a free descriptor no name can be looked up, and the system says that there is no such name. */
+    const isNameless = ({ reason }: Failure) => reason === 'connect' && !hasDescriptors()
 
     function stop(reason: Failure['reason'], message: string): void {
       finish({ kind: 'failure', reason, message, wasSent: controller !== undefined })
@@ -199,10 +242,12 @@ export function createUpstream(options: PoolsOptions) {
     }
 
     const flow: Flow = {
-      begun: () => (isPassing || isFramed ? NOTHING : joined(waiting, size)),
+      begun: () => (isPassing || isFramed ? NOTHING : begunBytes()),
       listen(next) {
         receiver = next
-        for (const chunk of waiting.splice(0)) next.data(chunk)
+        for (const chunk of gathered.take()) next.data(chunk)
+        memory.give(taken)
+        taken = 0
         if (ended === 'end') next.end()
         else if (ended) next.fail(ended)
       },
@@ -212,14 +257,18 @@ export function createUpstream(options: PoolsOptions) {
 
     let isPassing = false
     let isFramed = false
+    /** Of the memory of all bodies. */
+    let taken = 0
+    // Less than an answer that is put together in slices.
+    const begunBytes = () => gathered.whole() as Buffer
+    const prelude = createPrelude()
     const handsOver = () => (isStream || isPassing) && status >= 200 && status < 300
     let isHandedOver = false
 
     /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
-    function handOver(): void {
+    function handOver(chunk: Buffer): void {
       const isFull = size > MAX_PRELUDE_BYTES
-      const begins = isFull ? EVENT_BEGUN : EVENT_LINE
-      if (!isPassing && !isFramed && !begins.test(flow.begun().toString('latin1'))) {
+      if (!isPassing && !isFramed && !prelude.begins(chunk, isFull)) {
         if (isFull) stop('invalid', 'no event')
         return
       }
@@ -264,10 +313,15 @@ export function createUpstream(options: PoolsOptions) {
           onResponseData(_controller, chunk) {
             if (isOver) return
             if (receiver) return receiver.data(chunk)
-            waiting.push(chunk)
+            gathered.push(chunk)
             size += chunk.length
+            if (!memory.take(chunk.length)) {
+              runShort(BUDGET_SHORTAGES.memory)
+              return
+            }
+            taken += chunk.length
             if (handsOver()) {
-              if (!isHandedOver) handOver()
+              if (!isHandedOver) handOver(chunk)
             } else if (status >= 400 && size > MAX_ERROR_BYTES) {
               // Enough of an error to tell; the rest is not worth receiving.
               finish('end')
@@ -275,7 +329,7 @@ export function createUpstream(options: PoolsOptions) {
             } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
           },
           onResponseEnd: () => finish('end'),
-          onResponseError: (_controller, error) => finish(failureOf(error, controller !== undefined)),
+          onResponseError: (_controller, error) => failed(error),
         },
       )
     }

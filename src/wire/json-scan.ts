@@ -1,14 +1,30 @@
 import { JsonError, MAX_DEPTH } from './json.ts'
+import { isWordEnd, MALFORMED, nextWordState } from './json-word.ts'
 
 /** What makes a parser slow, out of all proportion to the bytes: each has a bound of its own. */
-export const SCAN_LIMITS = {
+export const SCAN_LIMITS: ScanLimits = {
   /** Different names of members: each new one makes the engine learn a new shape of object. */
   names: 10_000,
   texts: 100_000,
   values: 350_000,
-} as const
+}
 
-/** A text inside the outermost object that is too long to be worth parsing: the places of its quotes. */
+export type ScanLimits = { readonly names: number; readonly texts: number; readonly values: number }
+
+/** For a document that is looked at and not parsed whole: the names and the depth are bounded. */
+export const NAMES_ONLY: ScanLimits = {
+  names: SCAN_LIMITS.names,
+  texts: Number.POSITIVE_INFINITY,
+  values: Number.POSITIVE_INFINITY,
+}
+
+export type ScanOptions = {
+  readonly limits?: ScanLimits
+  /** Long lists of numbers are cut as well as long texts. The numbers in them do not count as values. */
+  readonly cutsNumbers?: boolean
+}
+
+/** A text, or a list of numbers, that is too long to be worth parsing: from its first quote or bracket to behind its last. */
 export type Cut = { readonly start: number; readonly end: number }
 
 /** A member of the outermost object, its name as it is written between the quotes. */
@@ -17,15 +33,25 @@ type Place = {
   readonly nameEnd: number
   readonly valueStart: number
   readonly end: number
+  /** How many elements its list has; 0 where it is none. */
+  readonly entries: number
 }
 
-export type Scan = { readonly cuts: readonly Cut[]; readonly places: readonly Place[] }
+export type Scan = {
+  readonly cuts: readonly Cut[]
+  readonly places: readonly Place[]
+  /** Whether it is within the limits of what is parsed. */
+  readonly isParsable: boolean
+}
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
 const COLON = 0x3a
 const SPACE = 0x20
+const TAB = 0x09
+const LF = 0x0a
+const CR = 0x0d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 const OPEN_ARRAY = 0x5b
@@ -38,7 +64,11 @@ const HEX: ReadonlySet<number> = new Set(Buffer.from('0123456789abcdefABCDEF'))
 /** No number means anything beyond this, and a parser reads it digit by digit. */
 const MAX_WORD = 1_000
 
+/** The grammar of JSON: what may come next. */
+const NEXT = { value: 0, valueOrClose: 1, name: 2, nameOrClose: 3, colon: 4, commaOrClose: 5 } as const
+
 const LONG_TEXT = 1_024
+const LONG_LIST = 4_096
 /** Once so much is left to be parsed, only short texts are left in. */
 const ROOMY_BYTES = 2 * 1_048_576
 const SHORT_TEXT = 64
@@ -47,10 +77,10 @@ const FNV_START = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
 /**
- * Looks over JSON in pieces, so that no piece takes long, and refuses what would stall whoever parses it. It is no parser: of
- * bytes that are no JSON it may say anything but for ever.
+ * Looks over JSON in pieces, so that no piece takes long. It refuses what is no JSON, and what would stall whoever parses
+ * it, without making a value of anything.
  */
-export function createJsonScanner() {
+export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }: ScanOptions = {}) {
   const isInObject = new Uint8Array(MAX_DEPTH + 1)
   const names = new Set<number>()
   const cuts: Cut[] = []
@@ -63,46 +93,97 @@ export function createJsonScanner() {
   let isEscaped = false
   let hexLeft = 0
   let isName = false
-  let expectsName = false
+  let next: number = NEXT.value
   let textStart = 0
   let hash = 0
   const places: Place[] = []
   let member: { start: number; nameEnd: number; valueStart: number } | undefined
+  let entries = 0
   /** Behind the last byte that is no space. */
   let solidEnd = 0
   let wordLength = 0
+  let wordState = 0
+  /** The list that is open, while it holds nothing but numbers; -1: there is none. */
+  let numbersStart = -1
+  let numbers = 0
+
+  const malformed = () => new JsonError('is not valid JSON')
 
   /** The outermost object's members are noted as they pass, so that nobody has to look for them again. */
   function endMember(): void {
-    if (depth === 1 && member !== undefined) places.push({ ...member, end: solidEnd })
+    if (depth === 1 && member !== undefined) places.push({ ...member, end: solidEnd, entries })
     if (places.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
-    if (depth <= 1) member = undefined
+    if (depth <= 1) {
+      member = undefined
+      entries = 0
+    }
   }
 
   function beginValue(): void {
+    if (next !== NEXT.value && next !== NEXT.valueOrClose) throw malformed()
     if (member !== undefined && member.valueStart === 0) member.valueStart = place
+    else if (depth === 2 && member !== undefined && isInObject[2] === 0) entries += 1
   }
 
   function open(isObject: boolean): void {
     beginValue()
+    endNumbers()
     depth += 1
     if (depth > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
     isInObject[depth] = isObject ? 1 : 0
-    expectsName = isObject
+    next = isObject ? NEXT.nameOrClose : NEXT.valueOrClose
     countValue()
+    if (isObject || !cutsNumbers) return
+    numbersStart = place
+    numbers = 0
   }
+
+  function close(isObject: boolean): void {
+    const isRight = depth > 0 && (isInObject[depth] === 1) === isObject
+    const isDone = next === NEXT.commaOrClose || next === (isObject ? NEXT.nameOrClose : NEXT.valueOrClose)
+    if (!isRight || !isDone) throw malformed()
+    if (numbersStart !== -1 && place - numbersStart > LONG_LIST) {
+      cuts.push({ start: numbersStart, end: place + 1 })
+      cutBytes += place - numbersStart
+      numbersStart = -1
+    } else endNumbers()
+    endMember()
+    solidEnd = place + 1
+    depth -= 1
+    next = NEXT.commaOrClose
+  }
+
+  function separate(): void {
+    if (next !== NEXT.commaOrClose || depth === 0) throw malformed()
+    endMember()
+    next = isInObject[depth] === 1 ? NEXT.name : NEXT.value
+    if (numbersStart === -1) countValue()
+    else numbers += 1
+  }
+
+  /** What was in a list that is no long list of numbers counts like everything else. */
+  function endNumbers(): void {
+    if (numbersStart === -1) return
+    numbersStart = -1
+    values += numbers
+    if (values > limits.values) throw tooManyValues()
+  }
+
+  const tooManyValues = () => new JsonError(`holds more than ${limits.values} values`)
 
   function countValue(): void {
     values += 1
-    if (values > SCAN_LIMITS.values) throw new JsonError(`holds more than ${SCAN_LIMITS.values} values`)
+    if (values > limits.values) throw tooManyValues()
   }
 
   function beginText(): void {
     isInText = true
     textStart = place
-    isName = expectsName
-    if (!isName) beginValue()
-    expectsName = false
+    isName = next === NEXT.name || next === NEXT.nameOrClose
+    if (!isName) {
+      beginValue()
+      endNumbers()
+    }
     hash = FNV_START
   }
 
@@ -110,14 +191,16 @@ export function createJsonScanner() {
     isInText = false
     solidEnd = place + 1
     if (isName) {
+      next = NEXT.colon
       if (depth === 1) member = { start: textStart, nameEnd: place + 1, valueStart: 0 }
       names.add(hash)
-      if (names.size > SCAN_LIMITS.names)
-        throw new JsonError(`has members of more than ${SCAN_LIMITS.names} different names`)
+      if (names.size > limits.names)
+        throw new JsonError(`has members of more than ${limits.names} different names`)
       return
     }
+    next = NEXT.commaOrClose
     texts += 1
-    if (texts > SCAN_LIMITS.texts) throw new JsonError(`holds more than ${SCAN_LIMITS.texts} texts`)
+    if (texts > limits.texts) throw new JsonError(`holds more than ${limits.texts} texts`)
     const length = place - textStart
     const isRoomy = place - cutBytes < ROOMY_BYTES || depth < 2
     if (length <= (isRoomy ? LONG_TEXT : SHORT_TEXT)) return
@@ -128,7 +211,7 @@ export function createJsonScanner() {
   /** A text that is left out is not seen by the parser, so what it may not hold is looked for here. */
   function passEscape(byte: number): void {
     const isGood = hexLeft > 0 ? HEX.has(byte) : ESCAPES.has(byte)
-    if (!isGood) throw new JsonError('is not valid JSON')
+    if (!isGood) throw malformed()
     hexLeft = hexLeft > 0 ? hexLeft - 1 : byte === LOWER_U ? 4 : 0
     isEscaped = false
   }
@@ -141,11 +224,69 @@ export function createJsonScanner() {
       if (isEscaped || hexLeft > 0) passEscape(byte)
       else if (byte === BACKSLASH) isEscaped = true
       else if (byte === QUOTE) return i
-      else if (byte < SPACE) throw new JsonError('is not valid JSON')
+      else if (byte < SPACE) throw malformed()
       if (isName) hash = Math.imul(hash ^ byte, FNV_PRIME)
       i += 1
     }
     return i
+  }
+
+  /** Inside a number or one of the three words, likewise. */
+  function passWord(piece: Buffer, from: number): number {
+    let i = from
+    while (i < piece.length) {
+      const byte = piece[i] as number
+      if (byte === COMMA || byte === CLOSE_ARRAY || byte === CLOSE_OBJECT || byte <= SPACE) break
+      wordState = nextWordState(wordState, byte)
+      if (wordState === MALFORMED) throw malformed()
+      i += 1
+    }
+    wordLength += i - from
+    if (wordLength > MAX_WORD) throw new JsonError(`holds a number of more than ${MAX_WORD} digits`)
+    return i
+  }
+
+  function endWord(): void {
+    if (!isWordEnd(wordState)) throw malformed()
+    solidEnd = place
+    wordLength = 0
+    wordState = 0
+    next = NEXT.commaOrClose
+  }
+
+  /** One byte that stands in no text and no word. */
+  function passByte(byte: number): void {
+    switch (byte) {
+      case QUOTE:
+        beginText()
+        break
+      case OPEN_OBJECT:
+        open(true)
+        break
+      case OPEN_ARRAY:
+        open(false)
+        break
+      case CLOSE_OBJECT:
+        close(true)
+        break
+      case CLOSE_ARRAY:
+        close(false)
+        break
+      case COMMA:
+        separate()
+        break
+      case COLON:
+        if (next !== NEXT.colon) throw malformed()
+        next = NEXT.value
+        break
+      case SPACE:
+      case LF:
+      case CR:
+      case TAB:
+        break
+      default:
+        throw malformed()
+    }
   }
 
   return {
@@ -153,55 +294,35 @@ export function createJsonScanner() {
       const base = place
       let i = 0
       while (i < piece.length) {
+        const byte = piece[i] as number
         if (isInText) {
           i = passText(piece, i)
           place = base + i
           if (i === piece.length) return
           endText()
           i += 1
-          continue
+        } else if (wordState !== 0 || nextWordState(0, byte) !== MALFORMED) {
+          place = base + i
+          if (wordState === 0) beginValue()
+          i = passWord(piece, i)
+          place = base + i
+          if (i === piece.length) return
+          endWord()
+        } else {
+          place = base + i
+          passByte(byte)
+          i += 1
         }
-        place = base + i
-        switch (piece[i]) {
-          case QUOTE:
-            beginText()
-            break
-          case OPEN_OBJECT:
-            open(true)
-            break
-          case OPEN_ARRAY:
-            open(false)
-            break
-          case CLOSE_OBJECT:
-          case CLOSE_ARRAY:
-            endMember()
-            solidEnd = place + 1
-            depth = Math.max(0, depth - 1)
-            expectsName = false
-            break
-          case COMMA:
-            endMember()
-            expectsName = isInObject[depth] === 1
-            countValue()
-            break
-          case COLON:
-            break
-          default:
-            if ((piece[i] as number) > SPACE) {
-              beginValue()
-              wordLength = solidEnd === place ? wordLength + 1 : 1
-              if (wordLength > MAX_WORD) throw new JsonError(`holds a number of more than ${MAX_WORD} digits`)
-              solidEnd = place + 1
-            }
-        }
-        i += 1
       }
       place = base + piece.length
     },
     end(): Scan {
       // Nothing would be cut out of a text that never ends, and all of it parsed to find that out.
-      if (isInText || depth > 0) throw new JsonError('is not valid JSON')
-      return { cuts, places }
+      if (isInText) throw malformed()
+      if (wordState !== 0) endWord()
+      if (depth > 0 || next !== NEXT.commaOrClose) throw malformed()
+      const isParsable = texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values
+      return { cuts, places, isParsable }
     },
   }
 }

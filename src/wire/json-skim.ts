@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { JsonError, parseJson, parseMeasured } from './json.ts'
 import { keyOf, type Member, topLevel } from './json-edit.ts'
-import { type Cut, createJsonScanner } from './json-scan.ts'
+import type { Cut } from './json-scan.ts'
+import { parseScanned, SLICED_BYTES, scanInSlices } from './json-slices.ts'
 
 /** Below this a body is parsed as it is: not even the worst of them takes long. */
-export const LARGE_BYTES = 64 * 1024
+export const LARGE_BYTES = SLICED_BYTES
 /** Above this, long texts are left out of the parsed body for whoever needs no more than their lengths. */
 export const SKIM_BYTES = 1_048_576
-const PIECE_BYTES = 512 * 1024
 const HEAD_BYTES = 32
 const MAX_NOTE_BYTES = 80
 const CUTS_AT_ONCE = 4_096
@@ -44,15 +44,12 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
     return { value, members: isObject ? topLevel(bytes) : [] }
   }
-  const scanner = createJsonScanner()
-  for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
-    if (from > 0) await setImmediate()
-    scanner.push(bytes.subarray(from, from + PIECE_BYTES))
-  }
-  const { cuts, places } = scanner.end()
-  await setImmediate()
+  const { cuts, places } = await scanInSlices(bytes)
+  if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
   const value =
-    isSkimmed && bytes.length > SKIM_BYTES ? await parseSkeleton(bytes, cuts) : parseMeasured(bytes)
+    isSkimmed && bytes.length > SKIM_BYTES
+      ? parseMeasured(await skeletonOf(bytes, cuts))
+      : await parseScanned(bytes, cuts)
   // Only now that a parser has taken it, it is sure that these are names.
   const members = places.map(({ start, nameEnd, valueStart, end }) => ({
     key: keyOf(bytes, start, nameEnd),
@@ -61,12 +58,6 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
     end,
   }))
   return { value, members }
-}
-
-async function parseSkeleton(bytes: Buffer, cuts: readonly Cut[]): Promise<unknown> {
-  if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
-  await setImmediate()
-  return parseMeasured(await skeletonOf(bytes, cuts))
 }
 
 /** The same JSON with a note in the place of each long text, made a few texts at a time. */

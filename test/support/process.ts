@@ -47,11 +47,16 @@ type Launching = {
   readonly cwd?: string
   /** A descriptor of the test's own instead of one that is read here. */
   readonly stdout?: number
+  /** How many files and sockets it may have open. */
+  readonly openFiles?: number
 }
 
 /** The program as a process of its own, with these settings and none of the machine's. */
-export function launch(args: readonly string[], { env = {}, cwd, stdout: fd }: Launching = {}) {
-  const child = spawn(process.execPath, [env.NODE_OPTIONS ? SOURCE : PROGRAM, ...args], {
+export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, openFiles }: Launching = {}) {
+  const command = [process.execPath, env.NODE_OPTIONS ? SOURCE : PROGRAM, ...args]
+  const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]
+  const [file = '', ...given] = openFiles === undefined ? command : limited
+  const child = spawn(file, given, {
     cwd: cwd ?? newDirectory(),
     env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), NODE_COMPILE_CACHE: compiled(), ...env },
     stdio: ['ignore', fd ?? 'pipe', 'pipe'],
@@ -142,6 +147,7 @@ export type ServerOptions = {
   readonly databaseUrl?: string | undefined
   readonly env?: Env
   readonly args?: readonly string[]
+  readonly openFiles?: number
 }
 
 /** A place for a server of its own, on this engine. */
@@ -198,7 +204,10 @@ export async function startServer(options: ServerOptions) {
   // Otherwise it would be made by the server, in a process beside it: under a running test, and as often as one starts.
   consoleMade ??= createConsoleFiles(createLog('warn')).prepare()
   await consoleMade
-  const program = launch(['start', ...(options.args ?? [])], { env: settingsOf(options) })
+  const program = launch(['start', ...(options.args ?? [])], {
+    env: settingsOf(options),
+    ...(options.openFiles !== undefined && { openFiles: options.openFiles }),
+  })
   const said = () => `${program.stderr()}${program.stdout()}`
   const address = await until('a server to be ready', () => {
     if (!program.isRunning()) throw new Error(`the server ended: ${said()}`)

@@ -1,3 +1,4 @@
+import { parseBounded } from '../../wire/json-bounds.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { chatError } from '../error.ts'
 import { compact, extrasOf, lenientFields } from '../fields.ts'
@@ -194,7 +195,7 @@ const indexOf = (data: JsonObject): number => (typeof data.index === 'number' ? 
 function withInput(value: JsonObject, json: string): JsonObject {
   if (json === '') return value
   try {
-    return { ...value, input: JSON.parse(json) }
+    return { ...value, input: parseBounded(json) }
   } catch {
     // Half of an input is none; the block itself still tells that the tool was called.
     return value

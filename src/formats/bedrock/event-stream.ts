@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { parseBounded } from '../../wire/json-bounds.ts'
 import type { Stage } from '../../wire/stage.ts'
 
 /** What a frame of the vendor's event streams says: `kind` is `event`, `exception` or `error`. */
@@ -65,7 +66,7 @@ export function createFrameScanner(): Stage<Buffer, EventFrame> {
 
 function parse(text: string): unknown {
   try {
-    return text === '' ? undefined : JSON.parse(text)
+    return text === '' ? undefined : parseBounded(text)
   } catch (cause) {
     throw new Error('an event of the provider’s stream is not JSON', { cause })
   }

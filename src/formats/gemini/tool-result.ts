@@ -1,3 +1,4 @@
+import { parseBounded } from '../../wire/json-bounds.ts'
 import { compact, extrasOf, type Fields, ownExtras } from '../fields.ts'
 import type { MediaPart, Part, ToolResultPart } from '../hub.ts'
 import { isObject, type JsonObject } from '../openai/value.ts'
@@ -83,7 +84,7 @@ function responseOf(texts: readonly string[], isError: boolean): JsonObject {
 function objectIn(text: string): JsonObject | undefined {
   if (!text.startsWith('{')) return undefined
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseBounded(text)
     const isSame = isObject(value) && JSON.stringify(value) === text
     return isSame && Object.keys(value).length > 0 && !isSaid(value, [...SAID, FAILED]) ? value : undefined
   } catch {

@@ -1,6 +1,11 @@
 import { EMPTY, totalInput, type Usage } from '../../domain/usage.ts'
 import { type JsonObject, member } from '../openai/value.ts'
-import { type Encoding, encodeEmbeddings, floatsFromBase64 } from '../openai/vectors.ts'
+import {
+  type Encoding,
+  encodeEmbeddings,
+  encodeEmbeddingsInSlices,
+  floatsFromBase64,
+} from '../openai/vectors.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
 /** What is asked of a model that makes vectors, in any format. */
@@ -88,15 +93,21 @@ export function normalised(vector: Vector): Vector {
 type Written = { readonly model: string; readonly encoding: Encoding; readonly usage: Usage }
 
 /** The answer of the common shape. */
-export function writeVectors(vectors: readonly Vector[], { model, encoding, usage }: Written): JsonObject {
+export const writeVectors = (vectors: readonly Vector[], written: Written): JsonObject =>
+  encodeEmbeddings(asList(vectors, written), written.encoding)
+
+/** The same for a large answer, without holding up the event loop. */
+export const writeVectorsInSlices = (vectors: readonly Vector[], written: Written): Promise<JsonObject> =>
+  encodeEmbeddingsInSlices(asList(vectors, written), written.encoding)
+
+function asList(vectors: readonly Vector[], { model, usage }: Written): JsonObject {
   const tokens = totalInput(usage)
-  const answer = {
+  return {
     object: 'list',
     data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })),
     model,
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   }
-  return encodeEmbeddings(answer, encoding)
 }
 
 export const embeddingUsage = ({ tokens }: EmbeddingAnswer): Usage | undefined =>

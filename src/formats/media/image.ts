@@ -1,11 +1,10 @@
 import type { When } from '../../domain/price.ts'
 import { codePoints } from '../../domain/text.ts'
 import type { Usage } from '../../domain/usage.ts'
-import { elements, topLevel } from '../../wire/json-edit.ts'
 import type { StoredFile } from '../../wire/multipart.ts'
 import { readMediaUsage } from '../openai/media-usage.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
-import { type JsonObject, member } from '../openai/value.ts'
+import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { pictureTypeOf } from '../picture-type.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
@@ -87,31 +86,25 @@ export const askedOf = ({ size, quality }: ImageAsk): When => ({
   ...(isOpen(quality) ? {} : { quality: quality as string }),
 })
 
-/** A picture or its address is a text; what there is none of may stand there as null. */
-const QUOTE = 0x22
-
 export type ImageReading = {
   readonly count: number
   readonly usage: Usage | undefined
   readonly made: When
 }
 
-/** A look at an answer of the common shape that parses everything but the pictures: they may have many megabytes. */
-export function glanceAtImages(body: Buffer): ImageReading {
-  const members = new Map(topLevel(body).map(each => [each.key, each]))
-  const memberNamed = (name: string): unknown => {
-    const found = members.get(name)
-    return found && JSON.parse(body.toString('utf8', found.valueStart, found.end))
-  }
+/** Reads an answer of the common shape. `isText` knows the texts of a large answer that were not parsed. */
+export function readImages(
+  answer: unknown,
+  isText = (value: unknown): boolean => typeof value === 'string',
+): ImageReading {
+  if (!isObject(answer)) throw new AnswerError('the answer is not a JSON object')
+  const memberNamed = (name: string): unknown => member(answer, name)
   const error = memberNamed('error')
   if (error) throw new AnswerError('the answer is an error')
-  const data = members.get('data')
-  const pictures = data === undefined ? [] : elements(body, data.valueStart)
-  const isPicture = ({ start, end }: { start: number; end: number }) =>
-    topLevel(body.subarray(start, end)).some(
-      ({ key, valueStart }) => (key === 'url' || key === 'b64_json') && body[start + valueStart] === QUOTE,
-    )
-  const count = pictures.filter(isPicture).length
+  const data = memberNamed('data')
+  // A picture or its address is a text; what there is none of may stand there as null.
+  const isPicture = (entry: unknown) => isText(member(entry, 'url')) || isText(member(entry, 'b64_json'))
+  const count = Array.isArray(data) ? data.filter(isPicture).length : 0
   if (count === 0) throw new AnswerError('the answer has no pictures')
   return { count, usage: pictureUsage(memberNamed('usage')), made: madeOf(memberNamed) }
 }

@@ -1,6 +1,7 @@
 import type { When } from '../../domain/price.ts'
 import { codePoints } from '../../domain/text.ts'
 import type { VideoStatus } from '../../domain/video.ts'
+import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { Part, StoredFile } from '../../wire/multipart.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
@@ -240,7 +241,7 @@ function readSides(fields: Fields, body: JsonObject): Pick<VideoAsk, 'width' | '
 function readMetadata(fields: Fields, body: JsonObject): JsonObject {
   const value = given(body, 'metadata')
   if (value === undefined || value === '') return {}
-  const parsed = typeof value === 'string' ? parse(value) : value
+  const parsed = typeof value === 'string' ? parsedOrNothing(value) : value
   if (!isObject(parsed)) {
     fields.refuse('metadata', 'must be an object')
     return {}
@@ -248,14 +249,6 @@ function readMetadata(fields: Fields, body: JsonObject): JsonObject {
   if (Buffer.byteLength(JSON.stringify(parsed)) > MAX_METADATA_BYTES)
     fields.refuse('metadata', `must be at most ${MAX_METADATA_BYTES} bytes`)
   return parsed
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function readStills(fields: Fields, body: JsonObject, files: readonly StoredFile[]): readonly Still[] {

@@ -1,5 +1,6 @@
 import { sumUsage, type Usage, wholeSeconds } from '../../domain/usage.ts'
-import { topLevel } from '../../wire/json-edit.ts'
+import { parseBounded } from '../../wire/json-bounds.ts'
+import { type Member, topLevel } from '../../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../../wire/sse.ts'
 import type { SoundMeter } from '../audio/sound-meter.ts'
 import { readMediaUsage } from './media-usage.ts'
@@ -23,6 +24,8 @@ export type EventMeterOptions = {
 }
 
 const DONE = Buffer.from('[DONE]')
+const QUOTE = 0x22
+const LONG_TEXT_BYTES = 65_536
 const MAX_CLOSING_BYTES = 64 * 1_048_576
 
 /**
@@ -99,13 +102,21 @@ export function createEventMeter(options: EventMeterOptions): StreamMeter {
   }
 }
 
+/** A long text is a picture or sound, and no more than its quotes have to be taken off; everything else is bounded. */
+function memberIn(bytes: Buffer, { valueStart, end }: Member): unknown {
+  const isLong = end - valueStart > LONG_TEXT_BYTES && bytes[valueStart] === QUOTE
+  const isPlain = isLong && !bytes.subarray(valueStart, end).includes('\\')
+  if (isPlain) return bytes.toString('utf8', valueStart + 1, end - 1)
+  return parseBounded(bytes.toString('utf8', valueStart, end))
+}
+
 /** Members of an object by name, each parsed only when it is asked for: a picture in it may have megabytes. */
 function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
   try {
     const members = topLevel(bytes)
     return name => {
       const found = members.find(({ key }) => key === name)
-      return found && JSON.parse(bytes.toString('utf8', found.valueStart, found.end))
+      return found && memberIn(bytes, found)
     }
   } catch {
     // No JSON object; it is passed on all the same.

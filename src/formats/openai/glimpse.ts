@@ -1,3 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Cut } from '../../wire/json-scan.ts'
+import { textBorder } from '../../wire/json-slices.ts'
 import type { TextSample } from './text-sample.ts'
 
 /**
@@ -83,11 +86,17 @@ const ANSWER_DEPTH = 1
 const CHOICE_DEPTH = 3
 const NOT_IN = Number.MAX_SAFE_INTEGER
 
+type Counted = 'textBytes' | 'reasoningBytes' | 'reasoningContentBytes'
+
 type Walk = {
   -readonly [name in keyof Glimpse]: Glimpse[name]
 } & {
   readonly part: Part
   readonly sample: TextSample | undefined
+  /** Long texts whose length is counted later, in slices; undefined where all is counted at once. */
+  deferred: { readonly from: number; readonly to: number; readonly name: Counted }[] | undefined
+  /** Where long texts end, by where they begin; undefined where each is looked through. */
+  ends: ReadonlyMap<number, number> | undefined
   depth: number
   /** Of the key whose value comes next. */
   meaning: Meaning | undefined
@@ -108,11 +117,55 @@ export function glimpse(
   sample?: TextSample,
 ): Glimpse {
   const walk = begin(part, sample)
-  let i = start
-  while (i < end) {
+  const last = walkTo(walk, source, { from: start, stop: end, end })
+  return finished(walk, source[start], last === end)
+}
+
+/** Bytes that are walked over before other requests get their turn. */
+const SLICE_BYTES = 128 * 1024
+
+/** The same for a whole document of any size, without holding up the event loop. It has been scanned: `cuts` are its long texts. */
+export async function glimpseInSlices(
+  source: Buffer,
+  cuts: readonly Cut[],
+  part: Part,
+  sample?: TextSample,
+): Promise<Glimpse> {
+  const walk = begin(part, sample)
+  const end = source.length
+  walk.ends = new Map(cuts.map(cut => [cut.start, cut.end - 1]))
+  const deferred: NonNullable<Walk['deferred']> = []
+  walk.deferred = deferred
+  let last = 0
+  while (last < end) {
+    last = walkTo(walk, source, { from: last, stop: Math.min(end, last + SLICE_BYTES), end })
+    await setImmediate()
+  }
+  for (const { from, to, name } of deferred)
+    for (let at = from; at < to; ) {
+      const next = at + SLICE_BYTES < to ? textBorder(source, at, at + SLICE_BYTES) : to
+      walk[name] += decodedLength(source, at, next)
+      at = next
+      await setImmediate()
+    }
+  return finished(walk, source[0], last === end)
+}
+
+function finished(walk: Walk, first: number | undefined, isAtEnd: boolean): Glimpse {
+  walk.isBalanced = first === OPEN_OBJECT && walk.depth === 0 && isAtEnd
+  walk.reasoningBytes = Math.max(walk.reasoningBytes, walk.reasoningContentBytes)
+  return walk
+}
+
+type Range = { readonly from: number; readonly stop: number; readonly end: number }
+
+/** Walks on from `from` to the first border of a token behind `stop`, which it returns. */
+function walkTo(walk: Walk, source: Buffer, { from, stop, end }: Range): number {
+  let i = from
+  while (i < stop) {
     switch (source[i]) {
       case QUOTE: {
-        const close = closingQuote(source, i + 1, end)
+        const close = walk.ends?.get(i) ?? closingQuote(source, i + 1, end)
         const after = skipSpace(source, close + 1, end)
         if (after < end && source[after] === COLON) {
           const valueStart = skipSpace(source, after + 1, end)
@@ -139,14 +192,14 @@ export function glimpse(
         i += 1
     }
   }
-  walk.isBalanced = source[start] === OPEN_OBJECT && walk.depth === 0 && i === end
-  walk.reasoningBytes = Math.max(walk.reasoningBytes, walk.reasoningContentBytes)
-  return walk
+  return i
 }
 
 const begin = (part: Part, sample: TextSample | undefined): Walk => ({
   part,
   sample,
+  deferred: undefined,
+  ends: undefined,
   depth: 0,
   meaning: undefined,
   partDepth: NOT_IN,
@@ -193,27 +246,32 @@ function takeText(walk: Walk, source: Buffer, from: number, to: number): void {
   const isInPart = depth > walk.partDepth && depth <= walk.asideDepth
   if (!isInPart && !isPlain) return
   if (depth > walk.thinkingDepth) {
-    if (meaning === 'text') walk.reasoningContentBytes += decodedLength(source, from, to)
+    if (meaning === 'text') count(walk, 'reasoningContentBytes', source, from, to)
     return
   }
   switch (meaning) {
     case 'text':
-      walk.textBytes += decodedLength(source, from, to)
+      count(walk, 'textBytes', source, from, to)
       walk.sample?.take(source, from, to)
       return
     case 'reasoning_content':
       walk.sample?.take(source, from, to)
-      walk.reasoningContentBytes += decodedLength(source, from, to)
+      count(walk, 'reasoningContentBytes', source, from, to)
       return
     case 'reasoning':
       walk.sample?.take(source, from, to)
-      walk.reasoningBytes += decodedLength(source, from, to)
+      count(walk, 'reasoningBytes', source, from, to)
       return
     case 'media':
       walk.hasMedia = true
       return
     default:
   }
+}
+
+function count(walk: Walk, name: Counted, source: Buffer, from: number, to: number): void {
+  if (walk.deferred !== undefined && to - from > SLICE_BYTES) walk.deferred.push({ from, to, name })
+  else walk[name] += decodedLength(source, from, to)
 }
 
 function leave(walk: Walk): void {

@@ -1,4 +1,5 @@
 import type { Usage } from '../../domain/usage.ts'
+import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { createSseScanner, dataText, type Frame, type SseLimits } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
 import { glimpse } from './glimpse.ts'
@@ -180,20 +181,12 @@ function endsWithDone({ source, data }: Frame): boolean {
   return source[start] === DONE[0] && source.compare(DONE, 0, DONE.length, start, start + DONE.length) === 0
 }
 
+/** A chunk that cannot be read has nothing to count. */
 function chunksOf(frame: Frame): readonly unknown[] {
-  const whole = parse(dataText(frame))
+  const whole = parsedOrNothing(dataText(frame))
   if (whole !== undefined || frame.data.length === 2) return [whole]
   // A host that forgets the blank line between its events makes one of several.
-  return dataText(frame).split('\n').map(parse)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Whoever asks goes on without: a chunk that cannot be read has nothing to count.
-    return undefined
-  }
+  return dataText(frame).split('\n').map(parsedOrNothing)
 }
 
 const isUsageAlone = (chunk: unknown): boolean => {

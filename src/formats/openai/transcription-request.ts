@@ -1,3 +1,4 @@
+import { parseBounded } from '../../wire/json-bounds.ts'
 import { soundKind } from '../audio/kind.ts'
 import {
   GRANULARITIES,
@@ -77,7 +78,7 @@ function readGranularities(fields: Fields, body: JsonObject, format: string): re
 function listIn(value: unknown): readonly unknown[] {
   if (typeof value !== 'string' || !value.startsWith('[')) return [value]
   try {
-    const list: unknown = JSON.parse(value)
+    const list: unknown = parseBounded(value)
     return Array.isArray(list) ? list : [value]
   } catch {
     return [value]

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { isObject, type JsonObject, member } from './value.ts'
 
 /** How an embedding travels: as a list of numbers, or as the base64 of little-endian 32-bit floats. */
@@ -29,15 +30,51 @@ export function floatsFromBase64(text: string): number[] | undefined {
 export function encodeEmbeddings(answer: JsonObject, encoding: Encoding): JsonObject {
   const data = member(answer, 'data')
   if (!Array.isArray(data)) return answer
-  let hasChanged = false
-  const encoded = data.map(entry => {
-    const embedding = member(entry, 'embedding')
-    const changed = encoding === 'base64' ? toBase64(embedding) : toFloats(embedding)
-    if (!isObject(entry) || changed === undefined) return entry
-    hasChanged = true
-    return { ...entry, embedding: changed }
-  })
-  return hasChanged ? { ...answer, data: encoded } : answer
+  return withData(
+    answer,
+    data,
+    data.map(entry => encodeEntry(entry, encoding)),
+  )
+}
+
+/** Entries that are encoded before other requests get their turn. */
+const ENTRIES_AT_ONCE = 16
+
+/** The same for a large answer, without holding up the event loop. */
+export async function encodeEmbeddingsInSlices(answer: JsonObject, encoding: Encoding): Promise<JsonObject> {
+  const data = member(answer, 'data')
+  if (!Array.isArray(data)) return answer
+  const encoded: unknown[] = []
+  for (const entry of data) {
+    encoded.push(encodeEntry(entry, encoding))
+    if (encoded.length % ENTRIES_AT_ONCE === 0) await setImmediate()
+  }
+  return withData(answer, data, encoded)
+}
+
+const withData = (answer: JsonObject, data: readonly unknown[], encoded: readonly unknown[]): JsonObject =>
+  encoded.every((entry, index) => entry === data[index]) ? answer : { ...answer, data: encoded }
+
+function encodeEntry(entry: unknown, encoding: Encoding): unknown {
+  const embedding = member(entry, 'embedding')
+  const changed = encoding === 'base64' ? toBase64(embedding) : toFloats(embedding)
+  return isObject(entry) && changed !== undefined ? { ...entry, embedding: changed } : entry
+}
+
+const EMBEDDING = '"embedding"'
+const VALUE_BEGIN = /^\s*:\s*(["[])/
+/** It is looked for in the first entries only. */
+const LOOK_BYTES = 65_536
+
+/** Whether the first embedding of a large answer is in another encoding: all of them are alike. */
+export function isEncodedOtherwise(body: Buffer, encoding: Encoding): boolean {
+  const head = body.toString('latin1', 0, LOOK_BYTES)
+  for (let at = head.indexOf(EMBEDDING); at !== -1; at = head.indexOf(EMBEDDING, at + 1)) {
+    const after = at + EMBEDDING.length
+    const [, begin] = VALUE_BEGIN.exec(head.slice(after, after + 16)) ?? []
+    if (begin !== undefined) return begin === (encoding === 'base64' ? '[' : '"')
+  }
+  return true
 }
 
 const toBase64 = (embedding: unknown): string | undefined =>

@@ -9,6 +9,8 @@ import {
 } from '../../providers/index.ts'
 import { encodeDocument } from '../../wire/embedded.ts'
 import { JsonError } from '../../wire/json.ts'
+import { parseBounded } from '../../wire/json-bounds.ts'
+import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart, type Part } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Dressed, WholeReading } from './operation.ts'
@@ -73,23 +75,49 @@ export function reading(read: () => WholeReading): WholeReading {
   try {
     return read()
   } catch (error) {
-    if (error instanceof AnswerError || error instanceof JsonError)
-      return { usage: undefined, outputBytes: 0, fault: error.message }
-    throw error
+    return faultOf(error)
   }
+}
+
+/** The same for a large one. */
+export async function readingLater(read: () => Promise<WholeReading>): Promise<WholeReading> {
+  try {
+    return await read()
+  } catch (error) {
+    return faultOf(error)
+  }
+}
+
+function faultOf(error: unknown): WholeReading {
+  const fault =
+    error instanceof AnswerError
+      ? error.message
+      : error instanceof JsonError
+        ? `the answer ${error.message}`
+        : undefined
+  if (fault === undefined) throw error
+  return { usage: undefined, outputBytes: 0, fault }
 }
 
 const MARK = '\ufeff'
+const MARK_BYTES = Buffer.byteLength(MARK)
 
-/** An answer's JSON, with or without a mark of its byte order before it. */
+/** The JSON of a small answer, with or without a mark of its byte order before it. */
 export function parsedAnswer(body: Buffer): unknown {
   const text = body.toString('utf8')
-  try {
-    return JSON.parse(text.startsWith(MARK) ? text.slice(MARK.length) : text)
-  } catch {
-    throw new AnswerError('the answer is not JSON')
-  }
+  return parseBounded(text.startsWith(MARK) ? text.slice(MARK.length) : text)
 }
+
+/** Reads an answer that is a JSON document: a large one in slices, so that other requests get their turn. */
+export function readingDocument(
+  body: Buffer,
+  read: (document: unknown) => WholeReading,
+): WholeReading | Promise<WholeReading> {
+  if (body.length <= SLICED_BYTES) return reading(() => read(parsedAnswer(body)))
+  return readingLater(async () => read(await parseInSlices(withoutMark(body))))
+}
+
+const withoutMark = (body: Buffer): Buffer => (body.indexOf(MARK) === 0 ? body.subarray(MARK_BYTES) : body)
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
@@ -97,6 +125,12 @@ export const jsonAnswer = (value: unknown) => ({
   body: Buffer.from(JSON.stringify(value)),
   contentType: JSON_TYPE,
 })
+
+/** What is made of a provider's answer: of a large one it is written in slices, once it is wanted. */
+export const answerFrom = (source: Buffer, value: () => unknown) =>
+  source.length <= SLICED_BYTES
+    ? jsonAnswer(value())
+    : async () => ({ body: await writeInSlices(value()), contentType: JSON_TYPE })
 
 export const badParameter = (path: string, message: string) =>
   new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })

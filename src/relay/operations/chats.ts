@@ -13,7 +13,7 @@ import type { Format as FormatName } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { tokensOf } from '../count.ts'
 import { type Voice, voiceOf } from '../voice.ts'
-import { reading } from './carry.ts'
+import { readingDocument } from './carry.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
 import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
@@ -76,8 +76,8 @@ const passing = (
     return withWarnings(dressed(written, isTold ? facts.model : sent, sent, channel, special), unnamed)
   },
   readWhole: (body, channel) =>
-    reading(() => {
-      const whole = decodeWhole(own, body, { ambience, usage: usageOptionsOf(channel) })
+    readingDocument(body, document => {
+      const whole = decodeWhole(own, document, { ambience, usage: usageOptionsOf(channel) })
       return 'fault' in whole ? whole : measured(whole.answer)
     }),
   meter: channel =>

@@ -6,27 +6,45 @@ import {
   withModel,
 } from '../../formats/gemini/embedding.ts'
 import { gemini } from '../../formats/gemini/format.ts'
-import type { EmbeddingAsk, EmbeddingDialect } from '../../formats/media/embedding.ts'
+import type { EmbeddingAsk, EmbeddingDialect, Vector } from '../../formats/media/embedding.ts'
 import {
   embeddingAskOf,
   embeddingUsage,
   encodeCommonEmbedding,
   readCommonVectors,
   writeVectors,
+  writeVectorsInSlices,
 } from '../../formats/media/embedding.ts'
 import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
 import { inputBound, type PromptSize, sizeOf } from '../../formats/openai/prompt-size.ts'
 import { promptText } from '../../formats/openai/prompt-text.ts'
 import type { RequestFault } from '../../formats/openai/request-fields.ts'
 import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
-import { encodeEmbeddings } from '../../formats/openai/vectors.ts'
+import type { JsonObject } from '../../formats/openai/value.ts'
+import {
+  type Encoding,
+  encodeEmbeddings,
+  encodeEmbeddingsInSlices,
+  isEncodedOtherwise,
+} from '../../formats/openai/vectors.ts'
 import { warningsHeader } from '../../formats/warnings.ts'
 import { type Format, formatsFor, type Provider } from '../../providers/index.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
+import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog.ts'
 import { tokensOf } from '../count.ts'
 import { voiceOf } from '../voice.ts'
-import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import {
+  answerFrom,
+  badParameter,
+  carry,
+  dialectOf,
+  formatWith,
+  JSON_TYPE,
+  jsonAnswer,
+  parsedAnswer,
+  readingDocument,
+} from './carry.ts'
 import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { dressed, mustRead, refusalOf } from './written.ts'
@@ -73,22 +91,18 @@ export const embeddings = {
           ? carry(dialect.encode(ask(), sent), channel)
           : dressed({ bytes, members }, facts.model, sent, channel)
       },
-      undress(body) {
-        const answer = JSON.parse(body.toString('utf8')) as Record<string, unknown>
-        const encoded = encodeEmbeddings(answer, facts.encoding)
-        return encoded === answer ? body : Buffer.from(JSON.stringify(encoded))
-      },
+      undress: body => inEncoding(body, facts.encoding),
       readWhole(body, channel, { sent }) {
         const dialect = dialectFor(channel, sent)
         const common = { list: 'data', least: facts.inputs, usageOptions: usageOptionsOf(channel) } as const
         if (!dialect) return readWhole(body, common)
-        return reading(() => {
-          const answer = dialect.decode(parsedAnswer(body), ask())
+        return readingDocument(body, document => {
+          const answer = dialect.decode(document, ask())
           return {
             usage: embeddingUsage(answer),
             outputBytes: 0,
             answer: usage =>
-              jsonAnswer(writeVectors(answer.vectors, { model: sent, encoding: facts.encoding, usage })),
+              writtenVectors(body, answer.vectors, { model: sent, encoding: facts.encoding, usage }),
           }
         })
       },
@@ -96,6 +110,32 @@ export const embeddings = {
     }
   },
 } satisfies OperationSpec
+
+/** The vectors of an answer in the encoding that the client asked for; a large answer is changed in slices. */
+function inEncoding(body: Buffer, encoding: Encoding): Buffer | Promise<Buffer> {
+  if (body.length > SLICED_BYTES)
+    return isEncodedOtherwise(body, encoding) ? changeLarge(body, encoding) : body
+  const answer = parsedAnswer(body) as JsonObject
+  const encoded = encodeEmbeddings(answer, encoding)
+  return encoded === answer ? body : Buffer.from(JSON.stringify(encoded))
+}
+
+async function changeLarge(body: Buffer, encoding: Encoding): Promise<Buffer> {
+  const answer = (await parseInSlices(body)) as JsonObject
+  const encoded = await encodeEmbeddingsInSlices(answer, encoding)
+  return encoded === answer ? body : writeInSlices(encoded)
+}
+
+function writtenVectors(
+  source: Buffer,
+  vectors: readonly Vector[],
+  written: Parameters<typeof writeVectors>[1],
+) {
+  if (source.length <= SLICED_BYTES) return jsonAnswer(writeVectors(vectors, written))
+  return writeVectorsInSlices(vectors, written)
+    .then(writeInSlices)
+    .then(body => ({ body, contentType: JSON_TYPE }))
+}
 
 const onlyTexts = () =>
   badParameter('input', 'must be texts: this model is served by a vendor that takes no tokens')
@@ -149,8 +189,7 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
         return carry({ ...encoded, warnings: [...lost, ...(encoded.warnings ?? [])] }, channel)
       },
       readWhole: (body, channel, { sent }) =>
-        reading(() => {
-          const answer = parsedAnswer(body)
+        readingDocument(body, answer => {
           if (isNative(channel.provider, sent)) {
             const usage = embeddingUsage({ vectors: [], tokens: readEmbeddingTokens(answer) })
             return hasVectors(answer) ? { usage, outputBytes: 0 } : NO_VECTORS
@@ -160,7 +199,7 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
           return {
             usage: embeddingUsage(told),
             outputBytes: 0,
-            answer: jsonAnswer(encodeVectors(told.vectors, isBatch)),
+            answer: answerFrom(body, () => encodeVectors(told.vectors, isBatch)),
           }
         }),
       meter: () => createStreamMeter({ includeUsage: true }),

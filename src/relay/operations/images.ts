@@ -2,14 +2,15 @@ import type { When } from '../../domain/price.ts'
 import { EMPTY, type Usage } from '../../domain/usage.ts'
 import {
   askedOf,
-  glanceAtImages,
   type ImageAsk,
+  type ImageDialect,
   type ImageTask,
   inAskedForm,
   madeOf,
   type Picture,
   pictureUsage,
   readImageRequest,
+  readImages,
   writeImages,
 } from '../../formats/media/image.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
@@ -17,11 +18,28 @@ import { inputBound, MEDIA_TOKENS, sizeOf } from '../../formats/openai/prompt-si
 import { bodyOfForm, typed } from '../../formats/openai/transcription-request.ts'
 import type { JsonObject } from '../../formats/openai/value.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
+import {
+  isCutText,
+  parseInSlices,
+  parseSkeleton,
+  SLICED_BYTES,
+  scanInSlices,
+} from '../../wire/json-slices.ts'
 import type { Part } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Form, FormFile } from '../form.ts'
 import { digestOfBytes, digestOfForm } from '../repeat.ts'
-import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import {
+  answerFrom,
+  badParameter,
+  carry,
+  dialectOf,
+  formatWith,
+  parsedAnswer,
+  reading,
+  readingDocument,
+  readingLater,
+} from './carry.ts'
 import type { Answering, Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
 import { dressed, mustRead } from './written.ts'
 
@@ -37,28 +55,41 @@ type Dress = (channel: RelayChannel, sent: string) => Buffer | Dressed
 
 type Reading = Omit<WholeReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
 
-function read(ask: ImageAsk, body: Buffer, channel: RelayChannel, { answer, sent }: Answering): Reading {
-  const dialect = dialectOf('images', 'openai', channel, sent)
-  if (dialect) {
-    const told = dialect.decode(parsedAnswer(body), ask)
-    const created =
-      Math.floor(Date.parse(String(answer.headers.date ?? '')) / 1000) || Math.floor(Date.now() / 1000)
-    return {
-      count: told.pictures.length,
-      usage: told.usage,
-      outputBytes: 0,
-      answer: jsonAnswer(writeImages(told, ask, created)),
-    }
+/** Reads the answer of a vendor that speaks a dialect of its own. */
+function readDialect(
+  dialect: ImageDialect,
+  ask: ImageAsk,
+  body: Buffer,
+  { document, answer }: Pick<Answering, 'answer'> & { readonly document: unknown },
+): Reading {
+  const told = dialect.decode(document, ask)
+  const created =
+    Math.floor(Date.parse(String(answer.headers.date ?? '')) / 1000) || Math.floor(Date.now() / 1000)
+  return {
+    count: told.pictures.length,
+    usage: told.usage,
+    outputBytes: 0,
+    answer: answerFrom(body, () => writeImages(told, ask, created)),
   }
-  const { count, usage, made } = glanceAtImages(body)
-  return { count, usage, outputBytes: 0, made, ...rewritten(body, ask) }
 }
 
 /** An address is wanted and the picture itself came: only then is the answer touched. */
-function rewritten(body: Buffer, { format }: ImageAsk): Pick<WholeReading, 'answer'> {
-  if (format !== 'url' || !body.includes('"b64_json"')) return {}
-  const parsed = parsedAnswer(body) as { data: Picture[] }
-  return { answer: jsonAnswer({ ...parsed, data: parsed.data.map(each => inAskedForm(each, format)) }) }
+const isRewritten = (body: Buffer, { format }: ImageAsk) => format === 'url' && body.includes('"b64_json"')
+
+function readCommon(ask: ImageAsk, body: Buffer, document: unknown): Reading {
+  const reading = { ...readImages(document), outputBytes: 0 }
+  if (!isRewritten(body, ask)) return reading
+  const parsed = document as { data: Picture[] }
+  const value = () => ({ ...parsed, data: parsed.data.map(each => inAskedForm(each, ask.format)) })
+  return { ...reading, answer: answerFrom(body, value) }
+}
+
+/** Pictures have many megabytes: they are left out of what is parsed, unless they have to be written anew. */
+async function readLarge(ask: ImageAsk, body: Buffer): Promise<Reading> {
+  if (isRewritten(body, ask)) return readCommon(ask, body, await parseInSlices(body))
+  const { cuts } = await scanInSlices(body)
+  const isText = (value: unknown) => typeof value === 'string' || isCutText(value, body, cuts)
+  return { ...readImages(await parseSkeleton(body, cuts), isText), outputBytes: 0 }
 }
 
 /** Members that hold pictures or their addresses: what they come to does not follow from their bytes. */
@@ -95,12 +126,19 @@ function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<stri
     asked: askedOf(ask),
     unfit: (channel, sent) => unfit(ask, channel, sent),
     dress,
-    readWhole: (body, channel, more) =>
-      reading(() => {
-        const { count, usage, ...rest } = read(ask, body, channel, more)
+    readWhole(body, channel, { answer, sent }) {
+      const dialect = dialectOf('images', 'openai', channel, sent)
+      const counted = ({ count, usage, ...rest }: Reading): WholeReading => {
         countMade = () => count
         return { ...rest, usage: usage && { ...usage, images: count, calls: ask.n } }
-      }),
+      }
+      if (dialect)
+        return readingDocument(body, document =>
+          counted(readDialect(dialect, ask, body, { document, answer })),
+        )
+      if (body.length > SLICED_BYTES) return readingLater(async () => counted(await readLarge(ask, body)))
+      return reading(() => counted(readCommon(ask, body, parsedAnswer(body))))
+    },
     meter() {
       let made: When = {}
       const meter = createEventMeter({

@@ -7,7 +7,7 @@ import {
 import { inputBound, sizeOf } from '../../formats/openai/prompt-size.ts'
 import { readOpenAiUsage } from '../../formats/openai/usage.ts'
 import { member } from '../../formats/openai/value.ts'
-import { carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
 import { dressed, mustRead } from './written.ts'
 
@@ -41,14 +41,13 @@ export const moderation = {
         return dialect ? carry(dialect.encode(ask, sent), channel) : dressed({ bytes }, asked, sent, channel)
       },
       readWhole: (body, channel, { sent }) =>
-        reading(() => {
-          const answer = parsedAnswer(body)
+        readingDocument(body, answer => {
           const dialect = dialectOf('moderation', 'openai', channel, sent)
           const judged = dialect ? dialect.decode(answer, ask) : readCommonModeration(answer)
           return {
             usage: readOpenAiUsage(member(answer, 'usage')),
             outputBytes: 0,
-            answer: jsonAnswer(writeModeration(judged, ask, newId)),
+            answer: answerFrom(body, () => writeModeration(judged, ask, newId)),
           }
         }),
       meter() {

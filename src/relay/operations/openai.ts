@@ -3,9 +3,15 @@ import { readCompletionRequest } from '../../formats/openai/completion-request.t
 import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
 import { promptText } from '../../formats/openai/prompt-text.ts'
 import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
-import { createTextSample } from '../../formats/openai/text-sample.ts'
-import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
+import { createTextSample, type TextSample } from '../../formats/openai/text-sample.ts'
+import {
+  type WholeReading as MeteredWhole,
+  meterLarge,
+  meterWhole,
+  type WholeMeterOptions,
+} from '../../formats/openai/whole-meter.ts'
 import { openaiChat } from '../../formats/openai-chat/format.ts'
+import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Limits, OperationSpec, WholeReading, Work } from './operation.ts'
 import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
@@ -29,9 +35,14 @@ export const texts = (facts: PromptSize & { readonly overhead?: number }, parsed
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
 })
 
-export function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading {
+export function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading | Promise<WholeReading> {
   const sample = createTextSample()
-  const reading = meterWhole(body, { ...options, sample })
+  const metering = { ...options, sample }
+  if (body.length <= SLICED_BYTES) return readingOf(meterWhole(body, metering), sample)
+  return meterLarge(body, metering).then(reading => readingOf(reading, sample))
+}
+
+function readingOf(reading: MeteredWhole, sample: TextSample): WholeReading {
   if (reading.kind === 'answer')
     return {
       usage: reading.usage,

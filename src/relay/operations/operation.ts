@@ -28,7 +28,7 @@ export type WholeReading = {
   readonly sample?: TextSample | undefined
   readonly fault?: string
   /** What the client is sent, where that is not the provider's own bytes; written last where it tells what was counted. */
-  readonly answer?: Written | ((usage: Usage) => Written)
+  readonly answer?: Written | ((usage: Usage) => Written | Promise<Written>)
   /** What a picture turned out to be, where the answer says so: its price may depend on it. */
   readonly made?: When
 }
@@ -99,8 +99,9 @@ export type Work = {
   /** The body for a channel: the client's own bytes wherever nothing has to change. */
   dress(channel: RelayChannel, sentModel: string, limits?: Limits): Buffer | Dressed
   /** Turns the provider's answer into what the client asked for, where those differ. */
-  undress?(body: Buffer): Buffer
-  readWhole(body: Buffer, channel: RelayChannel, more: Answering): WholeReading
+  undress?(body: Buffer): Buffer | Promise<Buffer>
+  /** At once for a small answer; a large one is read in slices, so that other requests get their turn. */
+  readWhole(body: Buffer, channel: RelayChannel, more: Answering): WholeReading | Promise<WholeReading>
   /** `length` is that of a file, where the provider tells it. */
   meter(channel: RelayChannel, length?: number): StreamMeter
   /** For answers that are bytes, not documents: whether one of this type passes as it comes. */

@@ -8,7 +8,7 @@ import {
   searchesBound,
   writeRanking,
 } from '../../formats/media/rerank.ts'
-import { carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { dressed, mustRead } from './written.ts'
 
@@ -43,14 +43,13 @@ export const rerank = {
         return dressed({ bytes }, ask.model, sent, channel, documents && { documents })
       },
       readWhole: (body, channel, { sent }) =>
-        reading(() => {
-          const answer = parsedAnswer(body)
+        readingDocument(body, answer => {
           const dialect = dialectOf('rerank', 'cohere', channel, sent)
           const ranking = dialect ? dialect.decode(answer, ask) : readCommonRanking(answer)
           return {
             usage: rankingUsage(ranking, countedInput),
             outputBytes: 0,
-            answer: jsonAnswer(writeRanking(ranking, ask, newId)),
+            answer: answerFrom(body, () => writeRanking(ranking, ask, newId)),
           }
         }),
       meter: neverStreams,

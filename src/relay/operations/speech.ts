@@ -9,12 +9,13 @@ import {
   type SpeechAsk,
   VOICES,
 } from '../../formats/openai/speech-request.ts'
-import { createSseScanner, dataText, SseError } from '../../wire/sse.ts'
+import { parseInSlices } from '../../wire/json-slices.ts'
+import { createSseScanner, dataText, type Frame, SseError } from '../../wire/sse.ts'
 import type { RelayChannel } from '../catalog.ts'
 import { BYTES_TYPE, mediaType } from '../content-type.ts'
-import { badParameter, carry, dialectOf, formatWith, parsedAnswer, reading } from './carry.ts'
+import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
 import { createFileMeter } from './file-meter.ts'
-import type { OperationSpec, Work } from './operation.ts'
+import type { OperationSpec, WholeReading, Work } from './operation.ts'
 import { dressed, mustRead } from './written.ts'
 
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
@@ -77,13 +78,22 @@ function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: strin
   return carry({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
 }
 
+/** An answer of more events than this is no speech. */
+const MAX_EVENTS = 10_000
+
 /** What the events of an answer say, one document each. */
-function documentsIn(body: Buffer): unknown[] {
+async function documentsIn(body: Buffer): Promise<unknown[]> {
+  const documents: unknown[] = []
+  for (const frame of framesIn(body)) documents.push(await parseInSlices(Buffer.from(dataText(frame))))
+  return documents
+}
+
+function framesIn(body: Buffer): readonly Frame[] {
   const scanner = createSseScanner(EVENT_LIMITS)
   try {
-    return [...scanner.push(body), ...scanner.end()]
-      .filter(({ data }) => data.length > 0)
-      .map(frame => parsedAnswer(Buffer.from(dataText(frame))))
+    const frames = [...scanner.push(body), ...scanner.end()].filter(({ data }) => data.length > 0)
+    if (frames.length > MAX_EVENTS) throw new AnswerError(`the answer has more than ${MAX_EVENTS} events`)
+    return frames
   } catch (error) {
     if (error instanceof SseError) throw new AnswerError(error.message)
     throw error
@@ -134,11 +144,10 @@ export const speech = {
         heard = meter
         return meter
       },
-      readWhole: (body, channel, { sent }) =>
-        reading(() => {
-          const dialect = dialectOf('speech', 'openai', channel, sent)
+      readWhole(body, channel, { sent }) {
+        const dialect = dialectOf('speech', 'openai', channel, sent)
+        const read = (told: unknown): WholeReading => {
           if (!dialect?.decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
-          const told = dialect.isEvents ? documentsIn(body) : parsedAnswer(body)
           const { audio, contentType, usage } = dialect.decode(told, ask)
           const sound = createSoundMeter(contentType)
           sound?.push(audio)
@@ -152,7 +161,12 @@ export const speech = {
             outputBytes: 0,
             answer: { body: audio, contentType: mediaType(contentType) ?? BYTES_TYPE },
           }
-        }),
+        }
+        if (!dialect?.decode) return read(undefined)
+        return dialect.isEvents
+          ? readingLater(async () => read(await documentsIn(body)))
+          : readingDocument(body, read)
+      },
     }
   },
 } satisfies OperationSpec

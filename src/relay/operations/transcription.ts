@@ -1,6 +1,5 @@
 import { EMPTY, totalInput, totalOutput, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { measureSound } from '../../formats/audio/length.ts'
-import { AnswerError } from '../../formats/media/dialect.ts'
 import {
   isTranscriptFormat,
   needsTimes,
@@ -19,7 +18,7 @@ import type { JsonObject } from '../../formats/openai/value.ts'
 import type { RelayChannel } from '../catalog.ts'
 import { TEXT_TYPE } from '../content-type.ts'
 import type { Form } from '../form.ts'
-import { badParameter, carry, dialectOf, formatWith, jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
 import { mustRead } from './written.ts'
 
@@ -77,8 +76,8 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
 }
 
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
-function plainText(body: Buffer, type: string): WholeReading | undefined {
-  const read = (text: Buffer) => ({
+function plainText(body: Buffer, type: string): WholeReading | Promise<WholeReading> | undefined {
+  const read = (text: Buffer): WholeReading => ({
     usage: undefined,
     outputBytes: body.length,
     answer: { body: text, contentType: TEXT_TYPE },
@@ -86,8 +85,7 @@ function plainText(body: Buffer, type: string): WholeReading | undefined {
   if (!/json/i.test(type)) return read(body)
   const begin = body.toString('latin1', 0, HEAD_BYTES).trimStart()[0]
   if (begin === '{' || begin === '[' || begin === undefined) return undefined
-  const text = begin === '"' ? parsedAnswer(body) : body.toString('utf8')
-  return read(Buffer.from(String(text)))
+  return begin === '"' ? readingDocument(body, text => read(Buffer.from(String(text)))) : read(body)
 }
 
 const usualSeconds = ({ seconds, file }: TranscriptionAsk) => seconds ?? file.size / USUAL_BYTES_PER_SECOND
@@ -109,14 +107,24 @@ function read(
   body: Buffer,
   channel: RelayChannel,
   { answer, sent }: Answering,
-): WholeReading {
+): WholeReading | Promise<WholeReading> {
   const type = String(answer.headers['content-type'] ?? '')
-  if (/html/i.test(type)) throw new AnswerError('the answer is a page')
+  if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
   const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
   const plain = isAsked && isText(ask.format) ? plainText(body, type) : undefined
   if (plain) return plain
-  const parsed = parsedAnswer(body)
+  return readingDocument(body, document => readTranscript(ask, body, { document, dialect, isAsked }))
+}
+
+type Heard = {
+  readonly document: unknown
+  readonly dialect: ReturnType<typeof dialectOf<'transcription' | 'translation'>>
+  /** The vendor was asked for the very form that the client wants. */
+  readonly isAsked: boolean
+}
+
+function readTranscript(ask: TranscriptionAsk, body: Buffer, { document: parsed, dialect, isAsked }: Heard) {
   const told = dialect ? dialect.decode(parsed, ask) : readCommonTranscript(parsed)
   const transcript: Transcript = {
     ...told,
@@ -130,7 +138,9 @@ function read(
   // The vendor's own answer stays as it is, with fields we do not know, unless the specification wants more.
   const missing = ask.format === 'verbose_json' ? missingIn(parsed as JsonObject, transcript, ask) : {}
   const isWhole = Object.keys(missing).length === 0
-  return isWhole ? read : { ...read, answer: jsonAnswer({ ...(parsed as JsonObject), ...missing }) }
+  return isWhole
+    ? read
+    : { ...read, answer: answerFrom(body, () => ({ ...(parsed as JsonObject), ...missing })) }
 }
 
 const TASKS = { transcribe: 'transcription', translate: 'translation' } as const
@@ -185,7 +195,7 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
           const most = outputTokens(limits?.maxOutput(channel))
           return carry(dialect.encode(ask, sent, most), channel)
         },
-        readWhole: (body, channel, more) => reading(() => read(ask, body, channel, more)),
+        readWhole: (body, channel, more) => read(ask, body, channel, more),
         meter: () =>
           createEventMeter({
             last: ['transcript.text.done'],

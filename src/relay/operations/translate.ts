@@ -13,7 +13,7 @@ import { warningsHeader } from '../../formats/warnings.ts'
 import { type Format as FormatName, formatsFor, type Provider } from '../../providers/index.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import type { RelayChannel } from '../catalog.ts'
-import { jsonAnswer, parsedAnswer, reading } from './carry.ts'
+import { answerFrom, readingDocument } from './carry.ts'
 import type { Desk, Dressed, Limits, WholeReading, Work } from './operation.ts'
 import { askedIn, leftOut, type Wish, wishesIn } from './services.ts'
 import { type Body, mustRead, type Written } from './written.ts'
@@ -143,17 +143,17 @@ export function translating(
     readWhole(body, channel, more) {
       const upstream = foreign?.get(channel.id)
       if (upstream === undefined) return native.readWhole(body, channel, more)
-      return reading(() => {
-        const answer = decodeWhole(upstream, body, { ambience, ...usageOf(channel) })
+      return readingDocument(body, document => {
+        const answer = decodeWhole(upstream, document, { ambience, ...usageOf(channel) })
         if ('fault' in answer) return answer
         const named = withOwnNames(answer.answer, namesFor(upstream, channel))
         const written = (told: ChatAnswer) =>
-          jsonAnswer(client.encodeAnswer(told, { ambience, request: answered(channel) }))
+          answerFrom(body, () => client.encodeAnswer(told, { ambience, request: answered(channel) }))
         // Where the provider tells no usage, the client is told what was counted.
         const isTold = named.usage !== undefined
         return {
           ...measured(answer.answer),
-          answer: isTold ? written(named) : usage => written({ ...named, usage }),
+          answer: isTold ? written(named) : usage => writtenNow(written({ ...named, usage })),
         }
       })
     },
@@ -171,13 +171,16 @@ export function translating(
   }
 }
 
+const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
+  typeof answer === 'function' ? answer() : answer
+
 /** An answer as its format tells it, or why it is none. */
 export function decodeWhole(
   format: Outbound,
-  body: Buffer,
+  document: unknown,
   options: DecodeOptions,
 ): { readonly answer: ChatAnswer } | (WholeReading & { readonly fault: string }) {
-  const answer = format.decodeAnswer(parsedAnswer(body), options)
+  const answer = format.decodeAnswer(document, options)
   return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
 }
 

@@ -71,7 +71,8 @@ function judge(dialect: VideoDialect, channel: RelayChannel, outcome: Outcome, n
   if (outcome.kind === 'stream') return { kind: 'doubt', failure: invalidAnswer(channel, 'a stream') }
   if (outcome.kind === 'failure') {
     const failure = connectionFailure(channel, outcome)
-    return { kind: outcome.reason === 'connect' || !outcome.wasSent ? 'next' : 'doubt', failure }
+    if (outcome.wasSent && outcome.reason !== 'connect') return { kind: 'doubt', failure }
+    return { kind: failure.isRetryable ? 'next' : 'refused', failure }
   }
   const isGood = outcome.status >= 200 && outcome.status < 300
   const answer = isGood ? honest(dialect, outcome) : outcome

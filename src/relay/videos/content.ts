@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { Refusal } from '../../domain/errors.ts'
 import type { VideoSource } from '../../formats/media/video.ts'
 import { emptyReading } from '../../formats/openai/stream-meter.ts'
+import { overloaded } from '../../http/budget.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import type { VideoRow } from '../../store/schema.ts'
 import { BYTES_TYPE, mediaType } from '../content-type.ts'
@@ -63,7 +64,7 @@ export type Fetching = {
 }
 
 /** Streams a made video to the client: the provider's address and key stay here. */
-export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
+export function createContent({ keyring, vendor, upstream, memory, nowMs }: VideoDeps) {
   /** What is asked for of a job, or why it cannot be had. */
   function wanted({ row, request }: Fetching) {
     if (row.status === 'failed')
@@ -171,6 +172,7 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
     )
 
   function judge(outcome: Outcome): Exclude<Outcome, { kind: 'failure' }> {
+    if (outcome.kind === 'failure' && outcome.shortage) throw overloaded(outcome.shortage)
     if (outcome.kind === 'failure')
       throw outcome.reason === 'timeout'
         ? new Refusal('upstream_timeout', 'the provider was too slow')
@@ -243,6 +245,7 @@ export function createContent({ keyring, vendor, upstream, nowMs }: VideoDeps) {
         flow,
         meter,
         keepAlive: undefined,
+        memory,
         abort: exchange.abort,
         nowMs,
         onProgress: () => true,

@@ -4,6 +4,7 @@ import { usdText } from '../../domain/money.ts'
 import { EMPTY } from '../../domain/usage.ts'
 import { RESULT_LIFE_S } from '../../domain/video.ts'
 import { factsOf, sizeText } from '../../formats/media/video.ts'
+import { createShare, type Share } from '../../http/budget.ts'
 import { relayError } from '../../http/errors.ts'
 import { newVideoId } from '../../identity/credentials.ts'
 import type { Hold } from '../../ledger/ledger.ts'
@@ -152,15 +153,22 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
   }
 
   async function submit(given: Submitting): Promise<void> {
-    const work = await readRequest(given.request, given.spec, deps)
+    const share = createShare(deps.memory)
+    const { userId, tokenId } = given.identified.caller
     try {
-      await submitRead(given, work)
+      const isFunded = () => deps.ledger.canSpend(userId, tokenId)
+      const work = await readRequest(given.request, given.spec, deps, { share, isFunded })
+      try {
+        await submitRead(given, work, share)
+      } finally {
+        work.dispose?.()
+      }
     } finally {
-      work.dispose?.()
+      share.end()
     }
   }
 
-  async function submitRead(given: Submitting, work: VideoWork): Promise<void> {
+  async function submitRead(given: Submitting, work: VideoWork, share: Share): Promise<void> {
     const { request, identified } = given
     const credential = credentialOf(request)
     const isCurrent = () => deps.directory.isCurrent(credential, identified.caller)
@@ -177,7 +185,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     try {
       const row = newRow(given, work, admitted, repeat)
       if (!(await insert(given, row, repeat))) return
-      const begun = { given, work, admitted, route, priced, row, ticket, startedMs: nowMs() }
+      const begun = { given, work, admitted, route, priced, row, ticket, share, startedMs: nowMs() }
       await submitHeld(begun)
     } finally {
       await ticket.end(0)
@@ -192,6 +200,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     readonly priced: VideoErrand['priced']
     readonly row: VideoRow
     readonly ticket: Ticket
+    readonly share: Share
     readonly startedMs: number
   }
 
@@ -229,6 +238,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
         requestId,
         startedMs,
         admitted,
+        share: begun.share,
         ask: work.ask,
         videoId: row.id,
         ...(remix && { source: remix }),

@@ -2,6 +2,9 @@ import type { VideoCall, VideoDialect } from '../../formats/media/video.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
+import { JsonError } from '../../wire/json.ts'
+import { parsedOrNothing } from '../../wire/json-bounds.ts'
+import { parseInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel, signing } from '../catalog.ts'
 import type { KeyExchange } from '../key-exchange.ts'
@@ -69,13 +72,8 @@ type Sending = {
 /** Short: a look at a job holds its lease. */
 const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
-export const parsedBody = ({ body }: Whole): unknown => {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
+/** Undefined for what is no JSON, or more than any answer about a job has. */
+export const parsedBody = ({ body }: Whole): unknown => parsedOrNothing(body.toString('utf8'))
 
 function bodyOf({ json, parts }: VideoCall) {
   if (json)
@@ -131,9 +129,12 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     }
     if (outcome.status < 200 || outcome.status >= 300)
       throw new VendorError(`the provider answered ${outcome.status}`, outcome.status)
-    const parsed = parsedBody(outcome)
-    if (parsed === undefined) throw new VendorError('the answer is not JSON', outcome.status)
-    return parsed
+    // It may hold a film.
+    return parseInSlices(outcome.body).catch(error => {
+      throw error instanceof JsonError
+        ? new VendorError(`the answer ${error.message}`, outcome.status)
+        : error
+    })
   }
 
   /** The headers that carry a job's key, for an address of the vendor's that is no path of ours. */

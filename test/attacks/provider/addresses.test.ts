@@ -3,8 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { createAddressGuard } from '../../../src/http/address-guard.ts'
-import { createUpstream } from '../../../src/relay/upstream.ts'
 import { startGateway } from '../../support/gateway.ts'
 import {
   type ScriptedServer,
@@ -13,6 +11,7 @@ import {
 } from '../../support/hostile-provider.ts'
 import { until } from '../../support/process.ts'
 import { createFurnisher } from '../../support/relay.ts'
+import { openUpstream } from '../../support/upstream.ts'
 import { openVideos, type VideoRelay } from '../../support/videos.ts'
 
 const REPLICATE = 56
@@ -216,8 +215,7 @@ describe('connections to many origins', () => {
     const servers = await Promise.all(
       Array.from({ length: 3 }, () => startScriptedServer((_request, response) => response.end('{}'))),
     )
-    const guard = createAddressGuard({ policy: { allowPrivate: true }, onRefused() {} })
-    const upstream = createUpstream({ connector: guard.connector, connections: 4 })
+    const upstream = openUpstream(4)
     const timeouts = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 }
     const get = (url: string, author: 'administrator' | 'provider') =>
       upstream.exchange({ method: 'GET', url: new URL(url), headers: {}, timeouts, isStream: false, author })

@@ -1,0 +1,55 @@
+import { joinInSlices } from './json-slices.ts'
+
+const NOTHING = Buffer.alloc(0)
+/** A smaller piece is copied to its neighbours. */
+const OWN_BYTES = 4 * 1024
+const BLOCK_BYTES = 64 * 1024
+/** Above this the pieces are put together in slices. */
+const JOINED_BYTES = 4 * 1_048_576
+
+/**
+ * Gathers the pieces of a body. Small ones are copied together: a body that comes byte by byte must not take an object,
+ * and the chunk of the network that it lies in, for each of its bytes.
+ */
+export function createGatherer() {
+  const pieces: Buffer[] = []
+  let block: Buffer | undefined
+  let used = 0
+  let size = 0
+
+  function seal(): void {
+    if (block && used > 0) pieces.push(block.subarray(0, used))
+    block = undefined
+    used = 0
+  }
+
+  return {
+    size: () => size,
+    push(piece: Buffer): void {
+      // Most bodies are a single piece, which need not be copied.
+      const isOwn = piece.length >= OWN_BYTES || size === 0
+      size += piece.length
+      if (isOwn) {
+        seal()
+        pieces.push(piece)
+        return
+      }
+      if (block && used + piece.length > block.length) seal()
+      block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES)
+      used += piece.copy(block, used)
+    },
+    /** The pieces so far, which are no longer kept. */
+    take(): readonly Buffer[] {
+      seal()
+      size = 0
+      return pieces.splice(0)
+    },
+    /** All of it; a large body is put together in slices, so that other requests get their turn. */
+    whole(): Buffer | Promise<Buffer> {
+      seal()
+      const [only = NOTHING] = pieces
+      if (pieces.length < 2) return only
+      return size <= JOINED_BYTES ? Buffer.concat(pieces, size) : joinInSlices(pieces)
+    },
+  }
+}

@@ -1,0 +1,68 @@
+import { JsonError, MAX_DEPTH } from './json.ts'
+import { createJsonScanner, type ScanLimits } from './json-scan.ts'
+
+/** Up to this length only the depth decides how long a parser takes. */
+const SHORT_LENGTH = 64 * 1024
+/** The longest text that is parsed in one go; a longer document is parsed in slices (json-slices.ts). */
+export const MAX_PARSED_LENGTH = 2 * 1_048_576
+/** What is parsed in one go between two events of a stream must take less time than a whole document may. */
+const LIMITS: ScanLimits = { names: 2_000, texts: 50_000, values: 100_000 }
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+/** Whether brackets are nested deeper than any JSON that is taken. */
+function isTooDeep(text: string): boolean {
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit === QUOTE) i = closingQuote(text, i + 1)
+    else if (unit === OPEN_OBJECT || unit === OPEN_ARRAY) {
+      depth += 1
+      if (depth > MAX_DEPTH) return true
+    } else if (unit === CLOSE_OBJECT || unit === CLOSE_ARRAY) depth -= 1
+  }
+  return false
+}
+
+function closingQuote(text: string, from: number): number {
+  let i = from
+  for (; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit === BACKSLASH) i += 1
+    else if (unit === QUOTE) break
+  }
+  return i
+}
+
+/**
+ * Parses JSON that somebody else wrote, in one go: an event of a stream, an error, the arguments of a tool call. Throws a
+ * JsonError for what is no JSON, and before parsing for what would stall the parser.
+ */
+export function parseBounded(text: string): unknown {
+  if (text.length > MAX_PARSED_LENGTH) throw new JsonError(`is longer than ${MAX_PARSED_LENGTH} characters`)
+  if (text.length > SHORT_LENGTH) {
+    const scanner = createJsonScanner({ limits: LIMITS })
+    scanner.push(Buffer.from(text))
+    scanner.end()
+  } else if (isTooDeep(text)) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new JsonError('is not valid JSON')
+  }
+}
+
+/** The same where a fault is no news: undefined for what cannot be parsed. */
+export function parsedOrNothing(text: string): unknown {
+  try {
+    return parseBounded(text)
+  } catch (error) {
+    if (error instanceof JsonError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,41 @@
+/** Whether a JSON value that comes piece by piece is whole, known without reading any piece twice. */
+export type JsonProgress = {
+  push(text: string): void
+  /** Every bracket and every quote that opened has closed. It does not judge what is between them. */
+  isWhole(): boolean
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const SPACE = 0x20
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+export function createJsonProgress(): JsonProgress {
+  let depth = 0
+  let isInText = false
+  let isEscaped = false
+  let hasBegun = false
+
+  function passText(unit: number): void {
+    if (isEscaped) isEscaped = false
+    else if (unit === BACKSLASH) isEscaped = true
+    else if (unit === QUOTE) isInText = false
+  }
+
+  return {
+    push(text) {
+      for (let i = 0; i < text.length; i++) {
+        const unit = text.charCodeAt(i)
+        if (isInText) passText(unit)
+        else if (unit === QUOTE) isInText = true
+        else if (unit === OPEN_OBJECT || unit === OPEN_ARRAY) depth += 1
+        else if (unit === CLOSE_OBJECT || unit === CLOSE_ARRAY) depth -= 1
+        if (unit > SPACE) hasBegun = true
+      }
+    },
+    isWhole: () => hasBegun && !isInText && depth === 0,
+  }
+}

@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import { parseBounded } from './json-bounds.ts'
+import { type Cut, createJsonScanner, type Scan, type ScanOptions } from './json-scan.ts'
+
+/** Up to this size a document is scanned, parsed and written in one go. */
+export const SLICED_BYTES = 64 * 1024
+/** What is worked on before other requests get their turn: a few milliseconds. */
+const SLICE_BYTES = 256 * 1024
+const CUTS_AT_ONCE = 2_048
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const LOWER_U = 0x75
+
+/** Scans a document of any size without holding up the event loop. Throws a JsonError. */
+export async function scanInSlices(bytes: Buffer, options?: ScanOptions): Promise<Scan> {
+  const scanner = createJsonScanner(options)
+  for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
+    if (from > 0) await setImmediate()
+    scanner.push(bytes.subarray(from, from + SLICE_BYTES))
+  }
+  return scanner.end()
+}
+
+/** No provider can write this name, so that none can pass something off as a cut. */
+const CUT = `cut ${randomUUID().slice(0, 13)}`
+
+/**
+ * Parses a document of any size without holding up the event loop: the long texts and lists are left out of the parsed
+ * document first, and put back one by one. Bytes that are no UTF-8 become U+FFFD. Throws a JsonError.
+ */
+export async function parseInSlices(bytes: Buffer): Promise<unknown> {
+  if (bytes.length <= SLICED_BYTES) return parseBounded(bytes.toString('utf8'))
+  const { cuts } = await scanInSlices(bytes, { cutsNumbers: true })
+  return parseScanned(bytes, cuts)
+}
+
+/** The same for a document that has been scanned, and is within the limits. */
+export async function parseScanned(bytes: Buffer, cuts: readonly Cut[]): Promise<unknown> {
+  const document = { value: await parseSkeleton(bytes, cuts) }
+  await restore(bytes, cuts, document)
+  return document.value
+}
+
+/** A document without its long texts and lists: in the place of each stands an object, see `isCutText`. */
+export async function parseSkeleton(bytes: Buffer, cuts: readonly Cut[]): Promise<unknown> {
+  await setImmediate()
+  return JSON.parse(await skeletonOf(bytes, cuts))
+}
+
+/** Whether this value of a skeleton stands for a text. */
+export function isCutText(value: unknown, bytes: Buffer, cuts: readonly Cut[]): boolean {
+  const cut = typeof value === 'object' && value !== null ? cuts[cutIndex(value) ?? -1] : undefined
+  return cut !== undefined && bytes[cut.start] === QUOTE
+}
+
+/** The same JSON with a note in the place of each cut. */
+async function skeletonOf(bytes: Buffer, cuts: readonly Cut[]): Promise<string> {
+  let text = ''
+  let from = 0
+  for (const [index, cut] of cuts.entries()) {
+    if (index % CUTS_AT_ONCE === CUTS_AT_ONCE - 1) await setImmediate()
+    text += `${bytes.toString('utf8', from, cut.start)}{"${CUT}":${index}}`
+    from = cut.end
+  }
+  return text + bytes.toString('utf8', from)
+}
+
+type Holder = Record<string, unknown>
+
+/** The index of the cut that this value stands for. */
+function cutIndex(value: object): number | undefined {
+  return Object.hasOwn(value, CUT) ? (value as Record<string, number>)[CUT] : undefined
+}
+
+async function restore(bytes: Buffer, cuts: readonly Cut[], document: Holder): Promise<void> {
+  const found: { holder: Holder; name: string; cut: Cut }[] = []
+  const look = (holder: Holder): void => {
+    for (const name of Object.keys(holder)) {
+      const value = holder[name]
+      if (typeof value !== 'object' || value === null) continue
+      const cut = cuts[cutIndex(value) ?? -1]
+      if (cut) found.push({ holder, name, cut })
+      else look(value as Holder)
+    }
+  }
+  look(document)
+  let done = 0
+  for (const { holder, name, cut } of found) {
+    const isText = bytes[cut.start] === QUOTE
+    const size = cut.end - cut.start
+    if (size > SLICE_BYTES) holder[name] = await (isText ? longText(bytes, cut) : longList(bytes, cut))
+    else holder[name] = isText ? textIn(bytes, cut.start + 1, cut.end - 1) : listIn(bytes, cut.start, cut.end)
+    done += size
+    if (done < SLICE_BYTES) continue
+    done = 0
+    await setImmediate()
+  }
+}
+
+/** A text between its quotes, or a part of one that cuts no character and no escape in two. */
+function textIn(bytes: Buffer, from: number, to: number): string {
+  const written = bytes.toString('utf8', from, to)
+  return written.includes('\\') ? JSON.parse(`"${written}"`) : written
+}
+
+const listIn = (bytes: Buffer, start: number, end: number): unknown[] =>
+  JSON.parse(bytes.toString('latin1', start, end))
+
+async function longText(bytes: Buffer, { start, end }: Cut): Promise<string> {
+  let text = ''
+  const last = end - 1
+  for (let from = start + 1; from < last; ) {
+    const to = from + SLICE_BYTES < last ? textBorder(bytes, from, from + SLICE_BYTES) : last
+    text += textIn(bytes, from, to)
+    from = to
+    await setImmediate()
+  }
+  return text
+}
+
+/** The first place from `at` on at which neither a character of UTF-8 nor an escape is cut in two. */
+export function textBorder(bytes: Buffer, from: number, at: number): number {
+  let border = at
+  while (((bytes[border] as number) & 0xc0) === 0x80) border += 1
+  const slash = bytes.lastIndexOf(BACKSLASH, border - 1)
+  if (slash < Math.max(from, border - 6)) return border
+  let first = slash
+  while (first > from && bytes[first - 1] === BACKSLASH) first -= 1
+  // In a row of backslashes every other one begins an escape.
+  if ((slash - first) % 2 === 1) return border
+  return Math.max(border, slash + (bytes[slash + 1] === LOWER_U ? 6 : 2))
+}
+
+async function longList(bytes: Buffer, { start, end }: Cut): Promise<unknown[]> {
+  const list: unknown[] = []
+  const last = end - 1
+  for (let from = start + 1; from < last; ) {
+    const comma = from + SLICE_BYTES < last ? bytes.indexOf(COMMA, from + SLICE_BYTES) : -1
+    const to = comma === -1 || comma > last ? last : comma
+    for (const value of JSON.parse(`[${bytes.toString('latin1', from, to)}]`)) list.push(value)
+    from = to + 1
+    await setImmediate()
+  }
+  return list
+}
+
+/** Texts of so many characters, and lists of so many numbers, are written apart from the rest. */
+const LONG_TEXT = 4_096
+const LONG_LIST = 256
+/** What of them is written at once: a number takes as long as many characters. */
+const TEXT_AT_ONCE = 128 * 1024
+const NUMBERS_AT_ONCE = 8 * 1024
+
+const isLongText = (value: unknown): value is string => typeof value === 'string' && value.length > LONG_TEXT
+const isLongList = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.length > LONG_LIST && typeof value[0] === 'number'
+
+/** `JSON.stringify` for a value with long texts or lists of numbers, without holding up the event loop. */
+export async function writeInSlices(value: unknown): Promise<Buffer> {
+  const long: (string | number[])[] = []
+  const skeleton = JSON.stringify(value, (_name, each: unknown) => {
+    if (!isLongText(each) && !isLongList(each)) return each
+    long.push(each)
+    return { [CUT]: long.length - 1 }
+  })
+  const pieces: Buffer[] = []
+  let from = 0
+  let share = 0
+  for (const [index, each] of long.entries()) {
+    const note = `{"${CUT}":${index}}`
+    const at = skeleton.indexOf(note, from)
+    pieces.push(Buffer.from(skeleton.slice(from, at)))
+    for (const written of typeof each === 'string' ? textPieces(each) : listPieces(each)) {
+      pieces.push(Buffer.from(written.text))
+      share += written.share
+      if (share < 1) continue
+      share = 0
+      await setImmediate()
+    }
+    from = at + note.length
+  }
+  pieces.push(Buffer.from(skeleton.slice(from)))
+  return joinInSlices(pieces)
+}
+
+/** A piece of JSON, and how much of what is written at once it is. */
+type Piece = { readonly text: string; readonly share: number }
+
+function* textPieces(text: string): Generator<Piece> {
+  for (let from = 0; from < text.length; ) {
+    let to = Math.min(text.length, from + TEXT_AT_ONCE)
+    // The two halves of a character belong together, or each would be written as an escape.
+    if (to < text.length && (text.charCodeAt(to - 1) & 0xfc00) === 0xd800) to += 1
+    const written = JSON.stringify(text.slice(from, to)).slice(1, -1)
+    yield {
+      text: `${from === 0 ? '"' : ''}${written}${to === text.length ? '"' : ''}`,
+      share: (to - from) / TEXT_AT_ONCE,
+    }
+    from = to
+  }
+}
+
+function* listPieces(list: readonly number[]): Generator<Piece> {
+  for (let from = 0; from < list.length; from += NUMBERS_AT_ONCE) {
+    const numbers = list.slice(from, from + NUMBERS_AT_ONCE)
+    const written = JSON.stringify(numbers).slice(1, -1)
+    const isLast = from + NUMBERS_AT_ONCE >= list.length
+    yield {
+      text: `${from === 0 ? '[' : ','}${written}${isLast ? ']' : ''}`,
+      share: numbers.length / NUMBERS_AT_ONCE,
+    }
+  }
+}
+
+/** Copies a few pieces at a time: all of a large body at once would hold up everybody else. */
+export async function joinInSlices(pieces: readonly Buffer[]): Promise<Buffer> {
+  const size = pieces.reduce((sum, { length }) => sum + length, 0)
+  const whole = Buffer.allocUnsafeSlow(size)
+  let end = 0
+  let copied = 0
+  for (const piece of pieces) {
+    for (let from = 0; from < piece.length; ) {
+      const to = Math.min(piece.length, from + JOINED_BYTES - copied)
+      end += piece.copy(whole, end, from, to)
+      copied += to - from
+      from = to
+      if (copied < JOINED_BYTES) continue
+      copied = 0
+      await setImmediate()
+    }
+  }
+  return whole
+}
+
+const JOINED_BYTES = 4 * 1_048_576

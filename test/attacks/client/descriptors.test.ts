@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { Agent, request } from 'node:http'
+import { after, before, describe, it } from 'node:test'
+import { type Simulator, startSimulator } from '../../../simulator/server.ts'
+import { type Machine, mismatches, processLimits } from '../../../src/machine.ts'
+import { newGround, type Server, startServer, until } from '../../support/process.ts'
+import { createFurnisher } from '../../support/relay.ts'
+
+const OPEN_FILES = 200
+const MB = 1_048_576
+
+describe('a gateway that may open few files', () => {
+  let simulator: Simulator
+  let server: Server
+  let key: string
+  let made: ReturnType<typeof createFurnisher>
+  // A connection that is there already needs no descriptor.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+
+  before(async () => {
+    simulator = await startSimulator()
+    const preload = new URL('../../support/descriptors.ts', import.meta.url).href
+    server = await startServer({
+      ...(await newGround('sqlite')),
+      openFiles: OPEN_FILES,
+      env: { NODE_OPTIONS: `--import=${preload}` },
+    })
+    made = createFurnisher(server.api, simulator.url)
+    key = (await made.newToken({ unlimited_quota: true })).key
+  })
+  after(async () => {
+    agent.destroy()
+    await server.kill()
+    await simulator.close()
+  })
+
+  const send = (path: string, body: string | undefined, headers: Readonly<Record<string, string>>) =>
+    new Promise<{ status: number | undefined; text: string; headers: NodeJS.Dict<string | string[]> }>(
+      (resolve, reject) => {
+        const sending = request(
+          `${server.url}${path}`,
+          { agent, method: body ? 'POST' : 'GET', headers },
+          response => {
+            let text = ''
+            response.setEncoding('utf8').on('data', piece => {
+              text += piece
+            })
+            response.once('end', () =>
+              resolve({ status: response.statusCode, text, headers: response.headers }),
+            )
+          },
+        )
+        sending.once('error', reject)
+        sending.end(body)
+      },
+    )
+
+  const chat = (model: string) =>
+    send('/v1/chat/completions', JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }), {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+    })
+
+  it('says at its start that fewer connections fit than are set', async () => {
+    const line = await until('a warning', () =>
+      server.lines().find(({ msg }) => /SLUICE_MAX_CONNECTIONS is 10000/.test(String(msg))),
+    )
+    assert.match(String(line.msg), new RegExp(`may open ${OPEN_FILES} \\(ulimit -n\\)`))
+  })
+
+  for (const host of ['127.0.0.1', 'localhost'])
+    it(`without a free descriptor refuses with 503 overloaded and blames no channel: ${host}`, async () => {
+      const { model } = await made.serve('sim-words-2', {
+        base_url: simulator.url.replace('127.0.0.1', host),
+      })
+      await send('/healthz', undefined, { 'x-hoard': 'take' })
+      const replies = []
+      for (let i = 0; i < 8; i++) replies.push(await chat(model))
+      await send('/healthz', undefined, { 'x-hoard': 'give' })
+      for (const { status, text, headers } of replies) {
+        assert.equal(status, 503, text)
+        assert.equal(JSON.parse(text).error.code, 'overloaded')
+        assert.equal(headers['retry-after'], '1')
+      }
+      // Eight failures in a row would have put the channel into a cooldown.
+      const served = await chat(model)
+      assert.equal(served.status, 200, served.text)
+      const lines = server.lines().filter(({ code }) => code === 'EMFILE')
+      assert.equal(lines.length, 1)
+      assert.match(String(lines[0]?.msg), /out of file descriptors.*SLUICE_MAX_CONNECTIONS/)
+    })
+})
+
+describe('the limits of a process', () => {
+  const machine: Machine = { memoryBytes: 8_192 * MB, freeDiskBytes: 100_000 * MB, maxDescriptors: 1_024 }
+  const config = {
+    maxMemoryMb: undefined,
+    maxTmpMb: undefined,
+    maxConnections: 10_000,
+    workers: 4,
+    maxBodyMb: 64,
+  }
+
+  it('follow from the machine, and are divided among the workers', () => {
+    const { memoryBytes, tmpBytes, connections } = processLimits(config, machine)
+    assert.equal(memoryBytes, 512 * MB)
+    assert.equal(tmpBytes, 2_500 * MB)
+    assert.ok(connections < 500 && connections > 300, String(connections))
+  })
+
+  it('are as they are set, and a setting that the machine cannot keep is named with both figures', () => {
+    const set = { ...config, maxMemoryMb: 10_000, maxTmpMb: 200_000, workers: 1 }
+    assert.equal(processLimits(set, machine).memoryBytes, 10_000 * MB)
+    const found = mismatches(set, machine)
+    assert.equal(found.length, 3)
+    assert.match(found[0] ?? '', /SLUICE_MAX_CONNECTIONS is 10000.*may open 1024/)
+    assert.match(found[1] ?? '', /SLUICE_MAX_MEMORY_MB is 10000.*8,192 MB/)
+    assert.match(found[2] ?? '', /SLUICE_MAX_TMP_MB is 200000.*100,000 MB/)
+    const small = { ...config, maxMemoryMb: 100, maxConnections: 100 }
+    assert.match(mismatches(small, machine).join(), /25 MB a worker.*SLUICE_MAX_BODY_MB.*64 MB/)
+    const fitting = { ...config, maxConnections: 100, workers: 1 }
+    assert.deepEqual(mismatches(fitting, machine), [])
+  })
+})

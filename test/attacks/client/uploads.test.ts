@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { after, before, describe, it } from 'node:test'
+import { shortageOf } from '../../../src/domain/shortage.ts'
+import { overloaded } from '../../../src/http/budget.ts'
+import { until } from '../../support/process.ts'
+import { openRelay, type Relay } from '../../support/relay.ts'
+
+const MB = 1_048_576
+
+describe('uploads that take all the disk there is for them', () => {
+  let relay: Relay
+  let key: string
+  let model: string
+
+  before(async () => {
+    relay = await openRelay('sqlite', { SLUICE_MAX_TMP_MB: '10' })
+    model = (await relay.serve('sim-transcribe', {}, { per_minute: 0.006 })).model
+    key = (await relay.newToken({ unlimited_quota: true })).key
+  })
+  after(() => relay.gateway.close())
+
+  const form = (bytes: number) => {
+    const data = new FormData()
+    data.set('model', model)
+    data.set('file', new Blob([Buffer.alloc(bytes)]), 'sound.wav')
+    return data
+  }
+  const upload = async (bytes: number) => {
+    const response = await fetch(`${relay.gateway.url}/v1/audio/transcriptions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}` },
+      body: form(bytes),
+    })
+    const text = await response.text()
+    return { status: response.status, code: (JSON.parse(text) as { error?: { code: string } }).error?.code }
+  }
+
+  /** An upload whose last bytes never come. */
+  async function begin(bytes: number) {
+    const whole = new Response(form(bytes))
+    const type = whole.headers.get('content-type') ?? ''
+    const body = Buffer.from(await whole.arrayBuffer())
+    const sending = request(`${relay.gateway.url}/v1/audio/transcriptions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': body.length },
+    })
+    sending.on('error', () => {})
+    const status = new Promise<number | undefined>(resolve =>
+      sending.once('response', response => resolve(response.statusCode)),
+    )
+    if (!sending.write(body.subarray(0, -100))) await once(sending, 'drain')
+    return { status, end: () => sending.destroy() }
+  }
+
+  it('leave one of them a 503 overloaded, and give back what they took when their clients leave', async () => {
+    const begun = await Promise.all([7 * MB, 7 * MB, 7 * MB].map(begin))
+    assert.equal(await Promise.any(begun.map(({ status }) => status)), 503)
+    for (const { end } of begun) end()
+    // The bytes are no sound, which is found out once all of them are there.
+    await until('room', async () => ((await upload(7 * MB)).status === 503 ? undefined : true))
+  })
+
+  it('are refused alone where one of them is larger than that', async () => {
+    assert.deepEqual(await upload(12 * MB), { status: 503, code: 'overloaded' })
+  })
+})
+
+describe('what the machine has run out of', () => {
+  const failing = (code: string, more = {}) => Object.assign(new Error(code), { code, ...more })
+
+  it('is told as 503 overloaded, with what an operator can change for the log', () => {
+    for (const code of ['EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'ENOMEM', 'ENOBUFS', 'EADDRNOTAVAIL']) {
+      const shortage = shortageOf(failing(code))
+      assert.equal(shortage?.code, code)
+      assert.match(shortage?.advice ?? '', /SLUICE_|ulimit|fs\.file-max|net\.ipv4/)
+      const refusal = overloaded(shortage ?? { resource: '' })
+      assert.equal(refusal.code, 'overloaded')
+      assert.equal(refusal.retryAfterS, 1)
+    }
+  })
+
+  it('is found behind every address of a name, and not where a machine has no IPv6', () => {
+    const several = new AggregateError([failing('ECONNREFUSED'), failing('EMFILE')])
+    assert.equal(shortageOf(several)?.code, 'EMFILE')
+    assert.equal(shortageOf(failing('EADDRNOTAVAIL', { address: '2001:db8::1' })), undefined)
+    assert.equal(shortageOf(failing('ECONNREFUSED')), undefined)
+    assert.equal(shortageOf(undefined), undefined)
+  })
+})

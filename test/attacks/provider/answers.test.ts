@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createAssembler } from '../../../src/formats/assembler.ts'
+import { createGatherer } from '../../../src/wire/gather.ts'
+import { parseInSlices, writeInSlices } from '../../../src/wire/json-slices.ts'
+import {
+  type Answer,
+  type AnsweringProvider,
+  openAnsweringProvider,
+  streamed,
+  whole,
+} from '../../support/answering-provider.ts'
+import { openRelay, type Relay } from '../../support/relay.ts'
+
+const MB = 1_048_576
+const USAGE = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }
+
+const brackets = (count: number) => `${'['.repeat(count)}${']'.repeat(count)}`
+const names = (count: number) =>
+  `{${Array.from({ length: count }, (_, index) => `"a name of its own ${index}":1`).join(',')}}`
+
+/** What stalls a parser, out of all proportion to its bytes. */
+const HOSTILE = {
+  brackets: brackets(MB),
+  names: names(50_000),
+  'deep objects': `${'{"a":'.repeat(200)}1${'}'.repeat(200)}`,
+}
+
+/** An answer of each format, with this beside what belongs there; and the type of a channel that speaks it. */
+const FORMATS = {
+  openai: {
+    type: 1,
+    body: (extra: string) =>
+      `{"id":"x","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}],"usage":${JSON.stringify(USAGE)},"extra":${extra}}`,
+  },
+  anthropic: {
+    type: 14,
+    body: (extra: string) =>
+      `{"id":"x","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":5},"extra":${extra}}`,
+  },
+  gemini: {
+    type: 24,
+    body: (extra: string) =>
+      `{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":5,"totalTokenCount":8},"extra":${extra}}`,
+  },
+} as const
+
+const GOOD = whole(FORMATS.openai.body('1'))
+
+describe('a provider whose answers are hostile', () => {
+  let relay: Relay
+  let provider: AnsweringProvider
+
+  before(async () => {
+    relay = await openRelay('sqlite')
+    provider = await openAnsweringProvider()
+  })
+  after(async () => {
+    provider.close()
+    await relay.gateway.close()
+  })
+
+  /** A model whose first channel answers so; the second, if there is one, answers well. */
+  async function serve(answer: Answer, { type = 1, hasOther = false } = {}) {
+    const { model, channels } = await relay.serve(provider.answering(answer), {
+      base_url: provider.url,
+      type,
+    })
+    if (hasOther) {
+      const sent = provider.answering(GOOD)
+      const mapping = { models: [model], model_mapping: { [model]: sent } }
+      await relay.addChannel({ name: `${model} other`, base_url: provider.url, priority: 1, ...mapping })
+    }
+    const { id, key } = await relay.newToken()
+    const ask = (more = {}) =>
+      relay.chat(key, { model, max_tokens: 20, messages: [{ role: 'user', content: 'Hi' }], ...more })
+    return { id, key, model, channels, ask }
+  }
+
+  for (const [format, { type, body }] of Object.entries(FORMATS))
+    for (const [name, extra] of Object.entries(HOSTILE))
+      it(`is failed over, and paid nothing: ${name} in an answer of the format ${format}`, async () => {
+        const { id, ask } = await serve(whole(body(extra)), { type, hasOther: true })
+        const reply = await ask()
+        assert.equal(reply.status, 200, reply.text.slice(0, 300))
+        assert.equal(reply.body.choices[0].message.content, 'hi')
+        assert.ok(!reply.text.includes('"extra":['))
+        const { other } = await relay.rowOf(id)
+        assert.match(String(other.trace.attempts[0].status), /nested deeper than 128|different names/)
+      })
+
+  it('ends in 502 where no other channel answers, and costs nothing', async () => {
+    const { id, ask } = await serve(whole(FORMATS.openai.body(HOSTILE.brackets)))
+    const reply = await ask()
+    assert.equal(reply.status, 502)
+    assert.equal(reply.body.error.code, 'upstream_error')
+    assert.equal((await relay.rowOf(id)).cost, 0)
+  })
+
+  it('that sends an error of brackets is told as an error without words', async () => {
+    const { ask } = await serve(whole(brackets(30_000), { status: 400 }))
+    const reply = await ask()
+    assert.equal(reply.status, 400)
+    assert.equal(typeof reply.body.error.message, 'string')
+  })
+
+  it('that sends brackets in an event ends the stream in an error, and the client is told', async () => {
+    const event = `data: {"type":"message_start","message":${brackets(200_000)}}\n\n`
+    const { ask } = await serve(streamed([`event: message_start\n${event}`]), { type: 14 })
+    const reply = await ask({ stream: true })
+    const isTold = reply.status === 502 || /"error"/.test(reply.text)
+    assert.ok(isTold, reply.text.slice(0, 300))
+    assert.ok(!reply.text.includes('[DONE]'))
+  })
+
+  it('may send a large answer of many values, which passes as it is', async () => {
+    const logprobs = {
+      content: Array.from({ length: 40_000 }, () => ({ token: 'a', logprob: -0.1, bytes: [97] })),
+    }
+    const content = 'x'.repeat(MB)
+    const choice = { index: 0, finish_reason: 'stop', message: { role: 'assistant', content }, logprobs }
+    const text = JSON.stringify({ id: 'x', object: 'chat.completion', choices: [choice], usage: USAGE })
+    const { id, ask } = await serve(whole(text))
+    const reply = await ask()
+    assert.equal(reply.status, 200, reply.text.slice(0, 300))
+    assert.equal(reply.text, text)
+    assert.equal((await relay.rowOf(id)).completion_tokens, 5)
+  })
+
+  it('may send a large answer in another format, which is translated whole', async () => {
+    const said = '"quoted" \\ é 😀 '.repeat(100_000)
+    const body = {
+      id: 'x',
+      type: 'message',
+      role: 'assistant',
+      model: 'm',
+      content: [{ type: 'text', text: said }],
+      stop_reason: 'end_turn',
+      usage: { input_tokens: 3, output_tokens: 5 },
+    }
+    const { ask } = await serve(whole(JSON.stringify(body)), { type: 14 })
+    const reply = await ask()
+    assert.equal(reply.status, 200, reply.text.slice(0, 300))
+    assert.equal(reply.body.choices[0].message.content, said)
+  })
+
+  it('is counted by the text of a large answer that tells no usage', async () => {
+    const content = 'word '.repeat(40_000)
+    const answer = {
+      id: 'x',
+      choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content } }],
+    }
+    const { id, ask } = await serve(whole(JSON.stringify(answer)))
+    assert.equal((await ask()).status, 200)
+    const { completion_tokens, other } = await relay.rowOf(id)
+    assert.equal(other.source, 'counted')
+    assert.ok(completion_tokens > 20_000, String(completion_tokens))
+  })
+
+  it('leaves books that verify, with nothing held', async () => {
+    const { ok, lines } = await relay.gateway.operations.verify({})
+    assert.ok(ok, lines.join('\n'))
+  })
+})
+
+describe('large documents of a provider', () => {
+  /** How often the event loop turns until this is done. */
+  async function turnsOf(work: () => Promise<unknown>): Promise<number> {
+    let turns = 0
+    let isDone = false
+    const turn = () => {
+      turns += 1
+      if (!isDone) setImmediate(turn)
+    }
+    setImmediate(turn)
+    await work()
+    isDone = true
+    return turns
+  }
+
+  it('are parsed and written with turns for other requests in between', async () => {
+    const value = {
+      text: 'x'.repeat(16 * MB),
+      vector: Array.from({ length: 500_000 }, (_, index) => index / 3),
+    }
+    const bytes = await writeInSlices(value)
+    assert.ok((await turnsOf(() => parseInSlices(bytes))) > 50)
+    assert.ok((await turnsOf(() => writeInSlices(value))) > 50)
+  })
+
+  it('that come byte by byte take memory for their bytes only', () => {
+    const gathered = createGatherer()
+    const byte = Buffer.from('x')
+    for (let i = 0; i < 200_000; i++) gathered.push(byte)
+    assert.equal(gathered.size(), 200_000)
+    assert.ok(gathered.take().length < 10)
+  })
+
+  it('of many open tool calls are not parsed again with each new part', () => {
+    const events: unknown[] = []
+    const assembler = createAssembler(0, event => events.push(event))
+    const call = { type: 'toolCall', id: 'a', name: 'f', arguments: '' } as const
+    const first = assembler.open(call)
+    assembler.add(first, { text: `{"a":"${'x'.repeat(4 * MB)}` })
+    for (let i = 0; i < 2_000; i++) assembler.say('text', 'y')
+    const closed = (part: number) =>
+      events.some(
+        event =>
+          (event as { type: string; part: number }).type === 'close' &&
+          (event as { part: number }).part === part,
+      )
+    assert.ok(!closed(first))
+    assembler.add(first, { text: '"}' })
+    assembler.open({ ...call, id: 'b' })
+    assert.ok(closed(first))
+  })
+})

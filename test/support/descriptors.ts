@@ -1,0 +1,31 @@
+/**
+ * Loaded into a server of the tests before anything of its own: a request with the header `x-hoard: take` opens files until
+ * the system gives no more, one with `x-hoard: give` closes them.
+ */
+import { closeSync, openSync } from 'node:fs'
+import http from 'node:http'
+
+const hoard: number[] = []
+
+function take(): void {
+  for (;;) {
+    try {
+      hoard.push(openSync('/dev/null', 'r'))
+    } catch {
+      return
+    }
+  }
+}
+
+function give(): void {
+  for (const descriptor of hoard.splice(0)) closeSync(descriptor)
+}
+
+const { emit } = http.Server.prototype
+http.Server.prototype.emit = function (event: string | symbol, ...given: unknown[]) {
+  const request = event === 'request' ? (given[0] as http.IncomingMessage) : undefined
+  const wish = request?.headers['x-hoard']
+  if (wish === 'take') take()
+  if (wish === 'give') give()
+  return emit.call(this, event, ...given)
+}

@@ -1,0 +1,15 @@
+import { createAddressGuard } from '../../src/http/address-guard.ts'
+import { createBudget } from '../../src/http/budget.ts'
+import { createUpstream } from '../../src/relay/upstream.ts'
+
+/** The outbound client by itself: it may connect to this machine, and runs short of nothing. */
+export function openUpstream(connections: number) {
+  const guard = createAddressGuard({ policy: { allowPrivate: true }, onRefused() {} })
+  return createUpstream({
+    connector: guard.connector,
+    connections,
+    memory: createBudget({ maxBytes: 1_048_576, onShort() {} }),
+    hasDescriptors: () => true,
+    onShortage() {},
+  })
+}
