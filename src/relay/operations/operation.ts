@@ -82,6 +82,11 @@ export type Work = {
   boundText?(): { readonly text: string; readonly extra: number } | undefined
   /** At most so many output tokens, given what the model's price says of its longest answer. */
   outputTokens(modelMaximum: number | undefined): number
+  /**
+   * Output tokens that the client or the model's price (`modelMaximum`) allows; undefined where neither does. Absent: what
+   * `outputTokens` says without a maximum.
+   */
+  outputLimit?(modelMaximum: number | undefined): number | undefined
   /** One call where nothing is said. */
   readonly units?: Units
   /** What a picture is asked to be, and how a chat is asked to be served. */
