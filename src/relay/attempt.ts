@@ -31,6 +31,8 @@ type Begun = {
   readonly exchange: Exchange
   /** What the channel could not take of the request. */
   readonly warnings: readonly string[]
+  /** The request as the channel's overrides made it, where there are any. */
+  readonly changed: Ready['changed']
 }
 
 export type Answered =
@@ -169,6 +171,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           ticket: begun.ticket,
           exchange,
           warnings: sent.warnings,
+          changed: ready.changed,
           streamed: outcome,
           trace,
           early,
@@ -185,6 +188,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           ticket: begun.ticket,
           exchange,
           warnings: sent.warnings,
+          changed: ready.changed,
           answer: judged.answer,
           reading: judged.reading,
           trace,

@@ -435,6 +435,7 @@ export const en = {
     channel_disabled: 'Channel {{name}} was stopped by the gateway.',
     channel_resting: 'Channel {{name}} failed too often.',
     decide: 'Decide',
+    implausible_usage: 'Channel {{name}} reports more usage than is possible.',
     key_rejected: 'A key of channel {{name}} was rejected.',
     model_single_channel: 'Model {{name}} is served by one channel only.',
     model_unpriced: 'Requests for {{name}} are refused: it has no price.',

@@ -424,6 +424,7 @@ export const zhCN: Texts = {
     channel_disabled: '渠道 {{name}} 已被网关自动禁用。',
     channel_resting: '渠道 {{name}} 连续失败，正在冷却。',
     decide: '处理',
+    implausible_usage: '渠道 {{name}} 上报的用量超出可能范围。',
     key_rejected: '渠道 {{name}} 的一个密钥被拒绝。',
     model_single_channel: '模型 {{name}} 只有一个渠道提供。',
     model_unpriced: '对 {{name}} 的请求会被拒绝：没有价格。',
