@@ -171,6 +171,8 @@ for (const engine of ENGINES) {
       await sql`create index logs_token_name on logs (token_name)`.execute(store.db)
       for (const column of ['number', 'granted'])
         await sql`alter table leases drop column ${sql.ref(column)}`.execute(store.db)
+      for (const column of ['vendor_cost', 'vendor_compared'])
+        await sql`alter table channels drop column ${sql.ref(column)}`.execute(store.db)
       await sql`delete from kysely_migration where name >= '0005-token-names'`.execute(store.db)
       for (const [token_id, token_name] of [
         [tokenId, 'now'],

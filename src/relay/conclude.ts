@@ -218,10 +218,12 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
       ? await countFor(errand, step.channel, { bytes: reading.outputBytes, sample: reading.sample })
       : { usage: reading.usage, by: undefined }
   const limits = limitsOf(errand, step.channel, answered.changed)
-  const usage = plausibleUsage(
+  const { vendorCost } = reading
+  const possible = plausibleUsage(
     counted.usage,
     limitedByDelivery(limits, counted.usage, step.sentModel, answer.body.length),
   )
+  const usage = vendorCost === undefined ? possible : { ...possible, vendorCost }
   answered.health.end({ kind: 'ok' })
   answered.ticket.end(allTokens(usage))
   ticket.end(allTokens(usage))
@@ -232,7 +234,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   const { paid } = await settle(errand, {
     channel: step.channel,
     usage,
-    reported: usage === counted.usage ? undefined : counted.usage,
+    reported: possible === counted.usage ? undefined : counted.usage,
     source: reading.usage ? 'provider' : 'counted',
     countedBy: counted.by,
     trace,

@@ -6,6 +6,7 @@ import { videos } from './migrations/0003-videos.ts'
 import { folds } from './migrations/0004-folds.ts'
 import { tokenNames } from './migrations/0005-token-names.ts'
 import { leaseNumbers } from './migrations/0006-lease-numbers.ts'
+import { vendorCosts } from './migrations/0008-vendor-costs.ts'
 import { createPing, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
@@ -36,6 +37,7 @@ const MIGRATIONS = {
   '0004-folds': folds,
   '0005-token-names': tokenNames,
   '0006-lease-numbers': leaseNumbers,
+  '0008-vendor-costs': vendorCosts,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 const PING_TIMEOUT_MS = 3_000

@@ -184,6 +184,8 @@ export const en = {
     turned_off: '{{name}} is off.',
     turned_on: '{{name}} is on.',
     weight: 'Weight',
+    vendor_cost: 'Billed by the vendor',
+    vendor_cost_difference: 'Vendor’s bill less ours',
   },
   common: {
     actions: 'Actions',
@@ -1057,6 +1059,7 @@ export const en = {
     view_name: 'Name of this view',
     views: 'Views',
     zoom_out: 'Zoom out',
+    vendor_cost: 'Vendor’s own cost',
   },
   users: {
     limits_help: 'Only the limits that are ticked are written; an empty one is no limit.',

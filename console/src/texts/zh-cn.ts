@@ -179,6 +179,8 @@ export const zhCN: Texts = {
     turned_off: '{{name}} 已关闭。',
     turned_on: '{{name}} 已开启。',
     weight: '权重',
+    vendor_cost: '供应商账单',
+    vendor_cost_difference: '供应商账单与本站收费之差',
   },
   common: {
     actions: '操作',
@@ -1031,6 +1033,7 @@ export const zhCN: Texts = {
     view_name: '视图名称',
     views: '视图',
     zoom_out: '扩大时段',
+    vendor_cost: '供应商自报费用',
   },
   users: {
     limits_help: '只写入勾选的限制；留空表示不限制。',

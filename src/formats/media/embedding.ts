@@ -1,4 +1,5 @@
 import { EMPTY, totalInput, type Usage } from '../../domain/usage.ts'
+import { vendorCostIn } from '../openai/usage.ts'
 import { type JsonObject, member } from '../openai/value.ts'
 import { type Encoding, encodeEmbeddings, floatsFromBase64 } from '../openai/vectors.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
@@ -19,6 +20,8 @@ export type EmbeddingAnswer = {
   readonly vectors: readonly Vector[]
   /** Absent where the vendor does not tell them. */
   readonly tokens?: number | undefined
+  /** What the vendor says it bills. */
+  readonly vendorCost?: string | undefined
 }
 export type EmbeddingDialect = Dialect<EmbeddingAsk, EmbeddingAnswer>
 
@@ -57,6 +60,7 @@ export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): Embedding
   return {
     vectors: vectorsIn(vectors, ask),
     tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens'),
+    vendorCost: vendorCostIn(usage),
   }
 }
 
@@ -99,5 +103,7 @@ export function writeVectors(vectors: readonly Vector[], { model, encoding, usag
   return encodeEmbeddings(answer, encoding)
 }
 
-export const embeddingUsage = ({ tokens }: EmbeddingAnswer): Usage | undefined =>
-  tokens === undefined ? undefined : { ...EMPTY, input: tokens, calls: 1 }
+export const embeddingUsage = ({ tokens, vendorCost }: EmbeddingAnswer): Usage | undefined =>
+  tokens === undefined
+    ? undefined
+    : { ...EMPTY, input: tokens, calls: 1, ...(vendorCost !== undefined && { vendorCost }) }

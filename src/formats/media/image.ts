@@ -5,6 +5,7 @@ import { elements, topLevel } from '../../wire/json-edit.ts'
 import type { StoredFile } from '../../wire/multipart.ts'
 import { readMediaUsage } from '../openai/media-usage.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
+import { vendorCostIn } from '../openai/usage.ts'
 import { type JsonObject, member } from '../openai/value.ts'
 import { pictureTypeOf } from '../picture-type.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
@@ -93,6 +94,8 @@ const QUOTE = 0x22
 export type ImageReading = {
   readonly count: number
   readonly usage: Usage | undefined
+  /** What the vendor says it bills, also where it tells no tokens. */
+  readonly vendorCost: string | undefined
   readonly made: When
 }
 
@@ -113,7 +116,8 @@ export function glanceAtImages(body: Buffer): ImageReading {
     )
   const count = pictures.filter(isPicture).length
   if (count === 0) throw new AnswerError('the answer has no pictures')
-  return { count, usage: pictureUsage(memberNamed('usage')), made: madeOf(memberNamed) }
+  const usage = memberNamed('usage')
+  return { count, usage: pictureUsage(usage), vendorCost: vendorCostIn(usage), made: madeOf(memberNamed) }
 }
 
 /** What a picture turned out to be, by what its answer says of it. */

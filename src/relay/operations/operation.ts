@@ -23,6 +23,8 @@ type Written = { readonly body: Buffer; readonly contentType: string }
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
 export type WholeReading = {
   readonly usage: Usage | undefined
+  /** What the vendor says it bills, where no usage says it. */
+  readonly vendorCost?: string | undefined
   readonly outputBytes: number
   /** How the output begins, where it has to be counted. */
   readonly sample?: TextSample | undefined
