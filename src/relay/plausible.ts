@@ -55,7 +55,7 @@ export function limitsOf({ work, priced }: Asked, channel: RelayChannel, changed
         : plausible(Math.max(limit, changed?.outputTokens(maximum) ?? 0)),
     reasoning: channel.provider.usage?.reasoningOutside ? plausible(longest) : undefined,
     furtherOutput: plausible(longest),
-    seconds: units?.seconds === undefined ? Number.POSITIVE_INFINITY : plausible(units.seconds),
+    seconds: plausible(work.secondsLimit ?? units?.seconds ?? Number.POSITIVE_INFINITY),
     searches: plausible(units?.searches ?? 0) + ADDED_SEARCHES,
   }
 }

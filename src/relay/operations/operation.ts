@@ -89,6 +89,8 @@ export type Work = {
    * `outputTokens` says without a maximum.
    */
   outputLimit?(modelMaximum: number | undefined): number | undefined
+  /** Seconds that a provider is believed to have heard; absent: those of `units`. */
+  readonly secondsLimit?: number
   /** One call where nothing is said. */
   readonly units?: Units
   /** What a picture is asked to be, and how a chat is asked to be served. */
