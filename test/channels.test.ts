@@ -61,6 +61,8 @@ for (const engine of ENGINES) {
         test_time: 0,
         response_time: 0,
         used_quota: 0,
+        vendor_cost: '0',
+        vendor_cost_difference: '0',
         auto_ban: 1,
         test_model: '',
         param_override: {},

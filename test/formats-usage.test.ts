@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { EMPTY, totalInput, totalOutput, type Usage } from '../src/domain/usage.ts'
+import { allCounts, EMPTY, totalInput, totalOutput, type Usage } from '../src/domain/usage.ts'
 import { anthropic } from '../src/formats/anthropic/format.ts'
 import type { Ambience, Outbound } from '../src/formats/format.ts'
 import { gemini } from '../src/formats/gemini/format.ts'
@@ -120,6 +120,68 @@ describe('usage of messages', () => {
   it('counts searches that the vendor made', () => {
     const usage = read({ input_tokens: 1, output_tokens: 1, server_tool_use: { web_search_requests: 2 } })
     assert.equal(usage?.searches, 2)
+  })
+
+  it('counts the summary of a long conversation, which the vendor bills beside the answer', () => {
+    const usage = read({
+      input_tokens: 682,
+      output_tokens: 1_320,
+      iterations: [
+        { type: 'compaction', input_tokens: 60_385, output_tokens: 592, cache_read_input_tokens: 0 },
+        { type: 'message', input_tokens: 682, output_tokens: 1_320 },
+      ],
+    })
+    assert.ok(usage)
+    assert.deepEqual([usage.input, usage.output], [682, 1_320])
+    assert.deepEqual(usage.inferences, [{ counts: { ...EMPTY, input: 60_385, output: 592 } }])
+    const all = allCounts(usage)
+    assert.deepEqual([totalInput(all), totalOutput(all)], [61_067, 1_912])
+    assert.equal(all.calls, 1)
+  })
+
+  it('counts the advice of another model under its name, and every round of the answer', () => {
+    const usage = read({
+      input_tokens: 412,
+      output_tokens: 531,
+      server_tool_use: { web_search_requests: 1 },
+      iterations: [
+        { type: 'message', input_tokens: 412, output_tokens: 89 },
+        { type: 'advisor_message', model: 'claude-opus-4-8', input_tokens: 823, output_tokens: 1_612 },
+        { type: 'message', input_tokens: 1_348, output_tokens: 442, cache_read_input_tokens: 412 },
+      ],
+    })
+    assert.deepEqual(usage, {
+      ...EMPTY,
+      input: 412,
+      output: 89,
+      searches: 1,
+      calls: 1,
+      inferences: [
+        { counts: { ...EMPTY, input: 823, output: 1_612 }, model: 'claude-opus-4-8' },
+        { counts: { ...EMPTY, input: 1_348, cachedInput: 412, output: 442 } },
+      ],
+    })
+  })
+
+  it('does not take a list of iterations for the whole that has less than the counts beside it', () => {
+    const told = { input_tokens: 900, output_tokens: 100 }
+    for (const iterations of [
+      [],
+      [{ type: 'message', input_tokens: 9, output_tokens: 1 }],
+      [{ type: 'message', input_tokens: 900, output_tokens: 100 }],
+      [{ type: 'message' }, null, 'message'],
+    ])
+      assert.deepEqual(read({ ...told, iterations }), { ...EMPTY, input: 900, output: 100, calls: 1 })
+  })
+
+  it('counts a model that answered in place of the requested one', {
+    skip: hasRecordings ? false : WITHOUT_RECORDINGS,
+  }, () => {
+    const fallback = recordingsOf('anthropic').streams.find(({ name }) => name.includes('fallback'))
+    assert.ok(fallback)
+    assert.deepEqual(streamed(anthropic, fallback.value)?.inferences, [
+      { counts: { ...EMPTY, input: 412, output: 264 }, model: 'claude-opus-4-8' },
+    ])
   })
 
   it('is unknown where a count cannot be true', () => {
@@ -242,7 +304,8 @@ describe('usage in every recording', { skip: hasRecordings ? false : WITHOUT_REC
       it(`of ${name} adds up`, () => {
         const usage = streamed(format, value)
         if (usage === undefined) return
-        for (const count of Object.values(usage)) assert.ok(Number.isSafeInteger(count) && count >= 0)
+        const { vendorCost: _cost, inferences: _further, ...counts } = usage
+        for (const count of Object.values(counts)) assert.ok(Number.isSafeInteger(count) && count >= 0)
         assert.ok(totalInput(usage) >= usage.cachedInput + usage.cacheWrite)
         assert.ok(totalOutput(usage) >= usage.reasoning)
       })

@@ -8,7 +8,9 @@ const usage = (counts: Partial<Usage>): Usage => ({ ...EMPTY, calls: 1, ...count
 
 describe('a usage', () => {
   it('counts every token once: the sums are over all kinds of a direction', () => {
-    const all = Object.fromEntries(Object.keys(EMPTY).map((name, index) => [name, 2 ** index])) as Usage
+    const all = Object.fromEntries(
+      Object.keys(EMPTY).map((name, index) => [name, 2 ** index]),
+    ) as unknown as Usage
     assert.equal(totalInput(all) + totalOutput(all), 2 ** 10 - 1)
     assert.equal(totalInput(all), 0b111111)
     assert.equal(totalOutput(all), 0b1111000000)
@@ -241,7 +243,7 @@ describe('the usage of an answer in the common format', () => {
       fc.property(told, fc.boolean(), (value, reasoningOutside) => {
         const read = readOpenAiUsage(value, { reasoningOutside })
         if (read === undefined) return
-        for (const each of Object.values(read)) assert.ok(Number.isSafeInteger(each) && each >= 0)
+        for (const each of Object.values(read) as number[]) assert.ok(Number.isSafeInteger(each) && each >= 0)
         if (value.prompt_tokens != null) assert.equal(totalInput(read), value.prompt_tokens)
         if (value.completion_tokens == null) return
         if (reasoningOutside) assert.ok(totalOutput(read) >= Number(value.completion_tokens))
@@ -251,11 +253,28 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
+  it('keeps what the vendor says it costs, to the last digit', () => {
+    const tokens = { prompt_tokens: 1, completion_tokens: 1 }
+    const cost = (told: object) => readOpenAiUsage({ ...tokens, ...told })?.vendorCost
+    assert.equal(cost({ cost: 3.4e-7 }), '0.00000034')
+    assert.equal(cost({ cost: 0 }), '0')
+    assert.equal(cost({ cost: 12.5 }), '12.5')
+    assert.equal(cost({ cost: { total_cost: 1.2e-8, currency: 'USD' } }), '0.000000012')
+    assert.equal(cost({ cost_in_usd_ticks: 1_176_500 }), '0.00011765')
+    assert.equal(cost({ estimated_cost: 0.0000268 }), '0.0000268')
+    // Another vendor bills the account itself, and this one only its fee.
+    assert.equal(cost({ cost: 0.1, is_byok: true, cost_details: { upstream_inference_cost: 0.2 } }), '0.3')
+    assert.equal(cost({ cost: 0.1, is_byok: false, cost_details: { upstream_inference_cost: 0.2 } }), '0.1')
+    for (const none of [-1, '0.1', null, 1e300, { total_cost: 1, currency: 'EUR' }])
+      assert.equal(cost({ cost: none }), undefined)
+  })
+
   it('survives any JSON there is', () => {
     fc.assert(
       fc.property(fc.jsonValue(), value => {
         const read = usageIn({ usage: value, x_groq: value, choices: value })
-        if (read !== undefined) for (const each of Object.values(read)) assert.ok(Number.isSafeInteger(each))
+        const { vendorCost: _cost, ...counts } = read ?? { vendorCost: '' }
+        for (const each of Object.values(counts)) assert.ok(Number.isSafeInteger(each))
       }),
     )
   })

@@ -11,6 +11,7 @@ import {
 import { SERVICES } from './service.ts'
 import {
   type Count,
+  type Counts,
   EMPTY,
   INPUT_COUNTS,
   OUTPUT_COUNTS,
@@ -52,9 +53,12 @@ const SECONDS_PER_MINUTE = 60
 /** `count` × `rate` picodollars, divided by `per`. */
 type Charge = { readonly count: number; readonly rate: number; readonly per: number }
 
-/** Nanodollars that this usage costs: exact, and rounded up once, at the end. A RangeError where they pass 2^53. */
-export function cost(price: Price, usage: Usage): number {
-  return quickCost(price, usage) ?? exactCost(price, usage)
+/**
+ * Nanodollars that this usage costs: exact, and rounded up once, at the end. A RangeError where they pass 2^53. `priceOf`
+ * gives the price of an inference that another model ran.
+ */
+export function cost(price: Price, usage: Usage, priceOf?: (model: string) => Price): number {
+  return quickCost(price, usage) ?? exactCost(price, usage, priceOf)
 }
 
 /** What each kind of token costs, of the first rate that is stated for it. */
@@ -77,7 +81,7 @@ function tariffOf(price: Price): Tariff {
  * a safe integer each of them was, and nothing was rounded. Undefined where it is none of that.
  */
 function quickCost(price: Price, usage: Usage): number | undefined {
-  if (price.tiers !== undefined || usage.seconds > 0) return undefined
+  if (price.tiers !== undefined || usage.seconds > 0 || usage.inferences !== undefined) return undefined
   const tariff = tariffOf(price)
   const { image = 0, per_character = 0, per_search = 0, per_call = 0 } = price.rates
   const { file_search = 0, code_interpreter = 0, image_generation = 0 } = price.rates
@@ -102,13 +106,26 @@ function quickCost(price: Price, usage: Usage): number | undefined {
   return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : undefined
 }
 
-const exactCost = (price: Price, usage: Usage): number => total(costLines(price, usage))
+const exactCost = (price: Price, usage: Usage, priceOf?: (model: string) => Price): number =>
+  total(usageLines(price, usage, priceOf))
 
 /** What one kind of what was used costs. */
 export type CostLine = Charge & { readonly kind: Count; readonly rateName: RateName }
 
+/** The cost of a whole request, further inferences included: a tier goes by the prompt of each inference. */
+export const usageLines = (
+  price: Price,
+  usage: Usage,
+  priceOf: (model: string) => Price = () => price,
+): readonly CostLine[] => [
+  ...costLines(price, usage),
+  ...(usage.inferences ?? []).flatMap(({ counts, model }) =>
+    costLines(model === undefined ? price : priceOf(model), counts),
+  ),
+]
+
 /** The cost by kind: every line exact, and all of them together rounded up once. */
-export function costLines(price: Price, usage: Usage): readonly CostLine[] {
+function costLines(price: Price, usage: Counts): readonly CostLine[] {
   const { rates } = price
   const tier = tierAt(price, totalInput(usage))
   const lines = unitLines(rates, usage)
@@ -298,7 +315,7 @@ function knownCeilings(price: Price): readonly Ceiling[] {
  */
 export function bound(price: Price, limits: Limits): number {
   const { inputTokens, outputTokens, unreachable = ALL_REACHABLE, ...units } = limits
-  const most: Usage = { ...EMPTY, ...units }
+  const most: Counts = { ...EMPTY, ...units }
   const fixed = unitLines(price.rates, most)
   let highest = total([...fixed, lengthLine(price.rates, most.seconds)])
   const all = unreachable.length === 0 ? knownCeilings(price) : ceilingsOf(price, unreachable)
@@ -314,7 +331,7 @@ export function bound(price: Price, limits: Limits): number {
   return highest
 }
 
-function unitLines(rates: Rates, usage: Usage): CostLine[] {
+function unitLines(rates: Rates, usage: Counts): CostLine[] {
   const lines: CostLine[] = []
   for (const [kind, rateName] of UNITS) {
     const rate = rates[rateName]
@@ -324,10 +341,10 @@ function unitLines(rates: Rates, usage: Usage): CostLine[] {
   return lines
 }
 
-const hasTokens = (usage: Usage): boolean => totalInput(usage) + totalOutput(usage) > 0
+const hasTokens = (usage: Counts): boolean => totalInput(usage) + totalOutput(usage) > 0
 
 /** Beside a price of tokens, the length of an answer is charged only where the answer tells no tokens. */
-const isChargedByLength = (rates: Rates, usage: Usage): boolean =>
+const isChargedByLength = (rates: Rates, usage: Counts): boolean =>
   usage.seconds > 0 && !(isPerToken(rates) && hasTokens(usage))
 
 const lengthLine = (rates: Rates, seconds: number): CostLine =>

@@ -64,6 +64,40 @@ export function scaled(value: number | string, digits: number): number | undefin
   return Number.isSafeInteger(amount) ? amount : undefined
 }
 
+/** `amount` × 10^-`digits` as a plain decimal text without trailing zeros. */
+export function decimalText(amount: bigint, digits: number): string {
+  const written = String(amount).padStart(digits + 1, '0')
+  const fraction = written.slice(-digits).replace(/0+$/, '')
+  return `${written.slice(0, -digits)}${fraction && `.${fraction}`}`
+}
+
+/** More decimals than any vendor writes: the last digit of a double that stands for a millionth of a cent. */
+const VENDOR_DIGITS = 24
+const MAX_VENDOR_USD = 1_000_000
+
+const vendorAmount = (usd: number | string): bigint => {
+  const [, , integer = '0', fraction = '', exponent = '0'] = DECIMAL.exec(String(usd)) ?? []
+  const shift = VENDOR_DIGITS - fraction.length + Number(exponent)
+  const digits = BigInt(integer + fraction)
+  return shift >= 0 ? digits * 10n ** BigInt(shift) : digits / 10n ** BigInt(-shift)
+}
+
+/** What a vendor states in USD, as the decimal it wrote; undefined where it is no cost that can be true. */
+export const vendorUsd = (usd: number): string | undefined =>
+  Number.isFinite(usd) && usd >= 0 && usd <= MAX_VENDOR_USD
+    ? decimalText(vendorAmount(usd), VENDOR_DIGITS)
+    : undefined
+
+/** Several of those as one. */
+export const sumVendorUsd = (costs: readonly string[]): string =>
+  decimalText(
+    costs.reduce((sum, usd) => sum + vendorAmount(usd), 0n),
+    VENDOR_DIGITS,
+  )
+
+/** The same to the nearest nanodollar, for sums. */
+export const vendorNanos = (usd: string): number => Math.round(Number(usd) * 10 ** NANO_DIGITS)
+
 /** A loop, because a pattern anchored at the end is quadratic on a long text of zeros. */
 function trailingZeros(digits: string): number {
   let end = digits.length

@@ -46,3 +46,6 @@ export type UsageLog = {
 
 /** A doubt for Root to decide: a channel may have billed for something nobody received. */
 export type Doubt = { readonly channelId: number; readonly amount: number; readonly reason: string }
+
+/** The reason of a doubt about usage that a provider reported beyond what is possible. */
+export const IMPLAUSIBLE_USAGE = 'implausible_usage'

@@ -1,10 +1,11 @@
+import { sumVendorUsd } from './money.ts'
 import type { ToolName } from './rate.ts'
 
 /**
  * What one request used up, in counts that never overlap: a token stands in exactly one of them, so that a cost is a plain
  * sum. Every count is a whole number from 0 on.
  */
-export type Usage = {
+export type Counts = {
   /** Text of the prompt that came from no cache and went into none. */
   readonly input: number
   readonly cachedInput: number
@@ -31,10 +32,24 @@ export type Usage = {
   readonly calls: number
 }
 
-export type Count = keyof Usage
+export type Count = keyof Counts
+
+/** A further inference that the vendor ran for the same request: a summary of a long prompt, advice of another model. */
+export type Inference = {
+  readonly counts: Counts
+  /** The model that ran it, where that is not the requested one. */
+  readonly model?: string
+}
+
+export type Usage = Counts & {
+  /** Priced one by one, because each prompt has a length and perhaps a model of its own. Absent rather than empty. */
+  readonly inferences?: readonly Inference[]
+  /** What the vendor says it bills for the request: USD as a decimal text. */
+  readonly vendorCost?: string
+}
 
 /** Nothing happened, so nothing is owed. */
-export const EMPTY: Usage = {
+export const EMPTY: Counts = {
   input: 0,
   cachedInput: 0,
   cacheWrite: 0,
@@ -84,7 +99,7 @@ export const OUTPUT_COUNTS = [
 ] as const satisfies readonly Count[]
 
 /** The whole prompt, cached tokens included: what tiers of a price are chosen by. */
-export const totalInput = (usage: Usage): number =>
+export const totalInput = (usage: Counts): number =>
   usage.input +
   usage.cachedInput +
   usage.cacheWrite +
@@ -92,7 +107,7 @@ export const totalInput = (usage: Usage): number =>
   usage.audioInput +
   usage.imageInput
 
-export const totalOutput = (usage: Usage): number =>
+export const totalOutput = (usage: Counts): number =>
   usage.output + usage.reasoning + usage.audioOutput + usage.imageOutput
 
 /** The usage of one call whose tokens were counted by us, who cannot tell the kinds apart. */
@@ -114,7 +129,23 @@ export const withoutTokens = (usage: Usage): Usage => ({
 export const sumUsage = (usages: readonly Usage[]): Usage => {
   const total = { ...EMPTY } as { -readonly [count in Count]: number }
   for (const usage of usages) for (const count of Object.keys(EMPTY) as Count[]) total[count] += usage[count]
-  return total
+  const inferences = usages.flatMap(usage => usage.inferences ?? [])
+  const costs = usages.flatMap(({ vendorCost }) => vendorCost ?? [])
+  return {
+    ...total,
+    ...(inferences.length > 0 && { inferences }),
+    ...(costs.length > 0 && { vendorCost: sumVendorUsd(costs) }),
+  }
+}
+
+/** Every count of a request, further inferences included: what its usage row, its rate limits and its client see. */
+export const allCounts = (usage: Usage): Counts =>
+  usage.inferences === undefined ? usage : sumUsage([usage, ...usage.inferences.map(({ counts }) => counts)])
+
+/** Every token of a request. */
+export const allTokens = (usage: Usage): number => {
+  const counts = allCounts(usage)
+  return totalInput(counts) + totalOutput(counts)
 }
 
 /** Started seconds. */

@@ -42,8 +42,20 @@ export const createFactsReader =
         textBytes: textBytes + overhead,
         overhead,
         media,
+        ...furtherInferences(body),
       }
     })
+
+/**
+ * A request may have the vendor summarise a long conversation before it answers (`context_management`: an edit, or an entry,
+ * whose type begins with `compact`). The summary is billed like an answer of its own.
+ */
+function furtherInferences({ context_management: asked }: JsonObject): Pick<ChatFacts, 'furtherInferences'> {
+  if (asked === undefined || asked === null) return {}
+  const edits = Array.isArray(asked) ? asked : member(asked, 'edits')
+  const isCompaction = (edit: unknown) => String(member(edit, 'type')).startsWith('compact')
+  return Array.isArray(edits) && edits.some(isCompaction) ? { furtherInferences: 1 } : {}
+}
 
 /** A field that is null, false or empty asks for nothing. */
 const isWanted = (value: unknown) => value !== undefined && value !== null && value !== false && value !== ''

@@ -2,6 +2,7 @@ import { isAdmin } from '../domain/role.ts'
 import { isLow } from '../domain/token.ts'
 import {
   disabledByGateway,
+  implausibleChannels,
   openDoubts,
   rejectedKeys,
   singleChannelModels,
@@ -29,7 +30,11 @@ const URGENCY = { error: 0, warning: 1, info: 2 } as const
 /** What needs somebody, most urgent first (console, E). */
 export function createAttention({ db, now, channels }: Deps): Handlers<typeof insightContract>['attention'] {
   async function needsOfChannels(): Promise<Need[]> {
-    const [off, keys] = await Promise.all([disabledByGateway(db), rejectedKeys(db)])
+    const [off, keys, implausible] = await Promise.all([
+      disabledByGateway(db),
+      rejectedKeys(db),
+      implausibleChannels(db),
+    ])
     const resting = channels.conditions().filter(({ channel }) => channel.state === 'resting')
     const restingIds = resting.map(({ id }) => id)
     const restingNames = await namesOf(db, 'channel', restingIds)
@@ -42,6 +47,16 @@ export function createAttention({ db, now, channels }: Deps): Handlers<typeof in
           name,
           detail: status_reason,
           since: null,
+        }),
+      ),
+      ...implausible.map(
+        ({ id, name, count, oldest }): Need => ({
+          kind: 'implausible_usage',
+          level: 'error',
+          target: `channel:${id}`,
+          name,
+          detail: `${count} requests with more usage than is possible; the excess is in suspense`,
+          since: oldest,
         }),
       ),
       ...keys.map(

@@ -34,6 +34,8 @@ export const DEFAULTS = {
   test_time: 0,
   response_time: 0,
   used: 0,
+  vendor_cost: 0,
+  vendor_compared: 0,
   auto_ban: 1,
   test_model: '',
   param_override: '{}',

@@ -1,6 +1,6 @@
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { limitsTold } from '../domain/limits.ts'
-import { unitsUsed } from '../domain/money.ts'
+import { unitsUsed, usdText } from '../domain/money.ts'
 import { maskSecrets } from '../domain/secret-name.ts'
 import type { ChannelKey } from '../store/channel-keys.ts'
 import type { ChannelRow } from '../store/schema.ts'
@@ -36,6 +36,8 @@ export function tellChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
     test_time: row.test_time,
     response_time: row.response_time,
     used_quota: unitsUsed(row.used),
+    vendor_cost: usdText(row.vendor_cost),
+    vendor_cost_difference: usdText(row.vendor_cost - row.vendor_compared),
     auto_ban: row.auto_ban,
     test_model: row.test_model,
     param_override: object(row.param_override),

@@ -255,6 +255,8 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             test_time: 0,
             response_time: 0,
             used: 0,
+            vendor_cost: 0,
+            vendor_compared: 0,
           },
         ])
         await writeModels(trx, [id], JSON.parse(row.models))

@@ -1,8 +1,8 @@
-import { type CostLine, costLines, picosOf, priceAt } from '../domain/cost.ts'
-import { PICOS_PER_NANO } from '../domain/money.ts'
+import { type CostLine, picosOf, priceAt, usageLines } from '../domain/cost.ts'
+import { decimalText, PICOS_PER_NANO } from '../domain/money.ts'
 import type { Price, When } from '../domain/price.ts'
 import { rateUsd } from '../domain/rate.ts'
-import { EMPTY, INPUT_COUNTS, OUTPUT_COUNTS, type Usage } from '../domain/usage.ts'
+import { type Count, type Counts, EMPTY, INPUT_COUNTS, OUTPUT_COUNTS, type Usage } from '../domain/usage.ts'
 import { shippedPrice } from '../providers/prices/shipped.ts'
 import { findPriceVersion } from '../store/prices.ts'
 import type { LogRow } from '../store/schema.ts'
@@ -30,15 +30,24 @@ type Kept = {
   readonly file_searches?: number
   readonly code_interpreter_calls?: number
   readonly image_generation_calls?: number
+  /** Further inferences of the request, each with its own counts. */
+  readonly inferences?: readonly KeptInference[]
 }
 
-const sumOf = (usage: Usage, kinds: readonly (keyof Usage)[]) =>
-  kinds.reduce((sum, kind) => sum + usage[kind], 0)
+type KeptInference = Omit<Kept, 'inferences'> & {
+  readonly model?: string
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+}
 
-/** The usage that a row was charged for: plain input and output are what is left of the columns. */
-function usageOf({ prompt_tokens, completion_tokens }: LogRow, kept: Kept): Usage {
+const sumOf = (usage: Counts, kinds: readonly Count[]) => kinds.reduce((sum, kind) => sum + usage[kind], 0)
+
+type Tokens = Pick<KeptInference, 'prompt_tokens' | 'completion_tokens'>
+
+/** The counts that a row was charged for: plain input and output are what is left of the columns. */
+function countsOf({ prompt_tokens, completion_tokens }: Tokens, kept: Kept): Counts {
   const oneHour = kept.cache_write_1h_tokens ?? 0
-  const told: Usage = {
+  const told: Counts = {
     ...EMPTY,
     cachedInput: kept.cache_tokens ?? 0,
     cacheWrite: (kept.cache_write_tokens ?? 0) - oneHour,
@@ -64,6 +73,30 @@ function usageOf({ prompt_tokens, completion_tokens }: LogRow, kept: Kept): Usag
   }
 }
 
+/** The columns hold every token; those of further inferences stand beside them too. */
+function usageOf(row: Tokens, kept: Kept): Usage {
+  const { inferences = [] } = kept
+  const own = inferences.reduce(
+    (left, each) => ({
+      prompt_tokens: left.prompt_tokens - each.prompt_tokens,
+      completion_tokens: left.completion_tokens - each.completion_tokens,
+    }),
+    row,
+  )
+  const counts = countsOf(own, kept)
+  return inferences.length === 0
+    ? counts
+    : {
+        ...counts,
+        inferences: inferences.map(each => ({
+          counts: countsOf(each, each),
+          ...(each.priced_as !== undefined && { model: each.priced_as }),
+        })),
+      }
+}
+
+const isPossible = (counts: Counts) => counts.input >= 0 && counts.output >= 0 && counts.cacheWrite >= 0
+
 const ADMIN_PRICE = /^admin:(\d+)$/
 
 async function priceOf(db: Db, { price, priced_as }: Kept, timeMs: number): Promise<Price | undefined> {
@@ -73,14 +106,23 @@ async function priceOf(db: Db, { price, priced_as }: Kept, timeMs: number): Prom
   return version === undefined ? undefined : findPriceVersion(db, priced_as, Number(version))
 }
 
+/** The prices of the models that ran further inferences, by the names they are priced as. */
+async function pricesOfOthers(
+  db: Db,
+  { inferences = [] }: Kept,
+  timeMs: number,
+): Promise<Map<string, Price>> {
+  const prices = new Map<string, Price>()
+  for (const each of inferences) {
+    const price = await priceOf(db, each, timeMs)
+    if (price && each.priced_as !== undefined) prices.set(each.priced_as, price)
+  }
+  return prices
+}
+
 const PICO_DIGITS = 12
 
-/** Dollars to the picodollar, without zeros that say nothing. */
-function usdOfPicos(picos: bigint): string {
-  const digits = String(picos).padStart(PICO_DIGITS + 1, '0')
-  const fraction = digits.slice(-PICO_DIGITS).replace(/0+$/, '')
-  return `${digits.slice(0, -PICO_DIGITS)}${fraction && `.${fraction}`}`
-}
+const usdOfPicos = (picos: bigint): string => decimalText(picos, PICO_DIGITS)
 
 const tell = (line: CostLine) => ({
   kind: line.kind,
@@ -98,8 +140,10 @@ export async function costLinesOf(db: Db, row: LogRow) {
   const kept = JSON.parse(row.other) as Kept
   const price = await priceOf(db, kept, row.created_time * 1000)
   const usage = usageOf(row, kept)
-  if (!price || usage.input < 0 || usage.output < 0 || usage.cacheWrite < 0) return undefined
-  const lines = costLines(price.variants ? priceAt(price, kept.priced_for ?? {}) : price, usage)
+  if (!price || !isPossible(usage)) return undefined
+  const others = await pricesOfOthers(db, kept, row.created_time * 1000)
+  const at = (each: Price) => (each.variants ? priceAt(each, kept.priced_for ?? {}) : each)
+  const lines = usageLines(at(price), usage, model => at(others.get(model) ?? price))
   const picos = lines.reduce((sum, line) => sum + picosOf(line), 0n)
   const unit = BigInt(PICOS_PER_NANO)
   const charged = BigInt(row.cost + (kept.overrun ?? 0)) * unit

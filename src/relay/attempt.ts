@@ -32,6 +32,8 @@ type Begun = {
   readonly exchange: Exchange
   /** What the channel could not take of the request. */
   readonly warnings: readonly string[]
+  /** The request as the channel's overrides made it, where there are any. */
+  readonly changed: Ready['changed']
 }
 
 export type Answered =
@@ -170,6 +172,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           ticket: begun.ticket,
           exchange,
           warnings: sent.warnings,
+          changed: ready.changed,
           streamed: outcome,
           trace,
           early,
@@ -187,6 +190,7 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
           ticket: begun.ticket,
           exchange,
           warnings: sent.warnings,
+          changed: ready.changed,
           answer: judged.answer,
           reading: judged.reading,
           trace,

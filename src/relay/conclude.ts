@@ -4,7 +4,16 @@ import { usdText } from '../domain/money.ts'
 import type { When } from '../domain/price.ts'
 import { ROLE } from '../domain/role.ts'
 import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
-import { EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
+import {
+  allCounts,
+  allTokens,
+  type Counts,
+  EMPTY,
+  type Inference,
+  totalInput,
+  totalOutput,
+  type Usage,
+} from '../domain/usage.ts'
 import type { Outcome } from '../routing/health.ts'
 import type { Release, Ticket } from '../routing/rates.ts'
 import { rateHeaders } from './admit.ts'
@@ -18,6 +27,8 @@ import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
 import type { StreamMeter } from './operations/operation.ts'
 import { type PassedError, passedError, passedEvent } from './passed.ts'
+import { excessDoubt, limitedByDelivery, limitsOf, plausibleUsage } from './plausible.ts'
+import type { Priced } from './price.ts'
 import { remembering } from './remember.ts'
 import { COMMON_VOICE, chatErrorOf, troubleOf } from './voice.ts'
 
@@ -29,6 +40,8 @@ const NO_DOUBTS: readonly Doubt[] = []
 export type Settling = {
   readonly channel: RelayChannel
   readonly usage: Usage
+  /** The usage that the provider reported, where a part of it is impossible and not in `usage`. */
+  readonly reported?: Usage | undefined
   /** What a picture turned out to be. */
   readonly made?: When
   readonly source: Source
@@ -66,11 +79,12 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
   const { channel, usage, trace, error } = settling
   const cost = priced.costOf(channel, usage, settling.made)
   const price = priced.priceFor(channel)
+  const counts = allCounts(usage)
   const log: UsageLog = {
     tokenName: admitted.caller.tokenName,
     model: work.model,
-    promptTokens: totalInput(usage),
-    completionTokens: totalOutput(usage),
+    promptTokens: totalInput(counts),
+    completionTokens: totalOutput(counts),
     useTimeMs: deps.nowMs() - startedMs,
     isStream: work.isStream,
     address: admitted.address,
@@ -79,8 +93,13 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
     upstreamRequestId: settling.upstreamRequestId ?? '',
     other: otherOf(errand, settling, price),
   }
-  const given = settling.doubts
-  const doubts = given ? [...doubtsOf(errand, trace), ...given] : doubtsOf(errand, trace)
+  const { reported } = settling
+  const excess = reported
+    ? excessDoubt(channel.id, cost, () => priced.costOf(channel, reported, settling.made))
+    : NO_DOUBTS
+  const given = settling.doubts ?? NO_DOUBTS
+  const failed = doubtsOf(errand, trace)
+  const doubts = excess.length + given.length > 0 ? [...failed, ...given, ...excess] : failed
   const { video } = settling
   const paid = await hold.settle({ channelId: channel.id, cost, doubts, log, ...(video && { video }) })
   return { paid, cost }
@@ -89,7 +108,7 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
 /** What is worth knowing of a request beyond its columns; what there was none of is left out. */
 function otherOf(
   { route, work, priced }: Errand,
-  { channel, source, countedBy, firstByteMs, usage, made, trace, video, errorCode }: Settling,
+  { channel, source, countedBy, firstByteMs, usage, reported, made, trace, video, errorCode }: Settling,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
   const other: Record<string, unknown> = { source }
@@ -107,14 +126,41 @@ function otherOf(
   if (route.model !== work.model) other.upstream_model_name = route.model
   if (video) other.video_id = video.id
   for (const [name, count] of DETAILS) if (count(usage) > 0) other[name] = count(usage)
+  if (reported) other.reported = tellReported(reported)
+  if (usage.inferences) other.inferences = usage.inferences.map(each => tellInference(each, priced))
+  if (usage.vendorCost !== undefined) other.vendor_cost = usage.vendorCost
   // One good attempt is told by the row's own columns; why a single one failed is told nowhere else.
   if (trace.attempts.length > 1 || trace.failures.length > 0 || trace.passedOver.length > 0)
     other.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
   return other
 }
 
+/** What the provider reported in place of what was charged. */
+function tellReported(reported: Usage): Record<string, number> {
+  const { seconds, searches, ...tokens } = allCounts(reported)
+  return {
+    prompt_tokens: totalInput({ ...tokens, seconds, searches }),
+    completion_tokens: totalOutput({ ...tokens, seconds, searches }),
+    ...(seconds > 0 && { seconds }),
+    ...(searches > 0 && { searches }),
+  }
+}
+
+/** A further inference as the row keeps it: its tokens, and the price of the model that ran it. */
+function tellInference({ counts, model }: Inference, priced: Priced): Record<string, unknown> {
+  const price = model === undefined ? undefined : priced.priceOfModel(model)
+  const told: Record<string, unknown> = {
+    prompt_tokens: totalInput(counts),
+    completion_tokens: totalOutput(counts),
+    ...(model !== undefined && { model }),
+    ...(price && { price: price.version, priced_as: price.model }),
+  }
+  for (const [name, count] of DETAILS) if (count(counts) > 0) told[name] = count(counts)
+  return told
+}
+
 /** What is counted beyond plain tokens. */
-const DETAILS: readonly (readonly [name: string, count: (usage: Usage) => number])[] = [
+const DETAILS: readonly (readonly [name: string, count: (usage: Counts) => number])[] = [
   ['cache_tokens', usage => usage.cachedInput],
   ['cache_write_tokens', usage => usage.cacheWrite + usage.cacheWrite1h],
   ['cache_write_1h_tokens', usage => usage.cacheWrite1h],
@@ -179,9 +225,15 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
     reading.usage === undefined
       ? await countFor(errand, step.channel, { bytes: reading.outputBytes, sample: reading.sample })
       : { usage: reading.usage, by: undefined }
-  const { usage } = counted
+  const limits = limitsOf(errand, step.channel, answered.changed)
+  const { vendorCost } = reading
+  const possible = plausibleUsage(
+    counted.usage,
+    limitedByDelivery(limits, counted.usage, step.sentModel, answer.body.length),
+  )
+  const usage = vendorCost === undefined ? possible : { ...possible, vendorCost }
   answered.health.end({ kind: 'ok' })
-  const release = endTickets(answered, ticket, totalInput(usage) + totalOutput(usage))
+  const release = endTickets(answered, ticket, allTokens(usage))
   const writing = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
   const written = writing instanceof Promise ? await writing : writing
   const restored = written?.body ?? work.undress?.(answer.body) ?? answer.body
@@ -191,6 +243,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   const { paid } = await settle(errand, {
     channel: step.channel,
     usage,
+    reported: possible === counted.usage ? undefined : counted.usage,
     source: reading.usage ? 'provider' : 'counted',
     countedBy: counted.by,
     trace,
@@ -257,6 +310,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   early.close()
   if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
 
+  const limits = limitsOf(errand, channel, answered.changed)
   let isExtending = false
   let isRefused = false
   const delivery = await deliver({
@@ -269,7 +323,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     nowMs: deps.nowMs,
     onProgress() {
       const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens))
-      const soFar = priced.costOf(channel, used)
+      const soFar = priced.costOf(channel, plausibleUsage(used, limits))
       hold.progress(soFar)
       // The hold is an upper bound of what was asked for; a provider that goes on beyond it needs more.
       if (soFar > hold.held() && !isExtending) {
@@ -298,11 +352,13 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     ticket.leave()
   }
   const { textBytes, reasoningBytes } = meter.reading
-  const { usage, by } =
+  const bytes = textBytes + reasoningBytes
+  const { usage: reported, by } =
     (await toldUsage(deps.counter, meter)) ??
-    (await countFor(errand, channel, { bytes: textBytes + reasoningBytes, sample: meter.sample }))
+    (await countFor(errand, channel, { bytes, sample: meter.sample }))
+  const usage = plausibleUsage(reported, limitedByDelivery(limits, reported, step.sentModel, bytes))
   const fault = streamFault(delivery, meter)
-  const tokens = totalInput(usage) + totalOutput(usage)
+  const tokens = allTokens(usage)
   answered.health.end(healthOf(delivery, fault))
   const release = endTickets(answered, ticket, tokens)
   // What did not reach its end is made anew for whoever asks again.
@@ -315,6 +371,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   await settle(errand, {
     channel,
     usage,
+    reported: usage === reported ? undefined : reported,
     source: by === undefined ? 'provider' : 'counted',
     countedBy: by,
     trace,
@@ -389,7 +446,7 @@ async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>, tick
   }
   const { usage, by } = await countFor(errand, channel, { bytes: 0 })
   // What is paid for counts under the limits too: whoever always leaves is no exception.
-  ticket.end(totalInput(usage) + totalOutput(usage))
+  ticket.end(allTokens(usage))
   await settle(errand, { channel, usage, source: 'input_only', countedBy: by, trace })
 }
 

@@ -15,6 +15,8 @@ export type Priced = {
   priceFor(channel: RelayChannel): CatalogPrice | undefined
   /** `made` tells what a picture turned out to be; absent: what it was asked to be. */
   costOf(channel: RelayChannel, usage: Usage, made?: When): number
+  /** The price of a model that the vendor runs beside the requested one; undefined: the requested model's counts. */
+  priceOfModel(model: string): CatalogPrice | undefined
   /** What of that the price depends on. */
   pricedFor(channel: RelayChannel, made?: When): When
   /** What a request is taken to have used up where its provider does not tell. */
@@ -25,6 +27,8 @@ export type Priced = {
   granted(channel: RelayChannel): When
   /** The longest answer that was held for, where the client sets no limit. */
   maxOutput(channel: RelayChannel): number
+  /** The longest answer that the price names; undefined where it names none. */
+  modelMaximum(channel: RelayChannel): number | undefined
   /** The same bound for one channel, which may make more of the request than the client did. */
   boundFor(channel: RelayChannel, work: Bounded): number
 }
@@ -86,8 +90,14 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     )
   function costOf(channel: RelayChannel, usage: Usage, made?: When): number {
     const { price } = priceFor(channel) ?? FREE
-    return cost(price.variants ? priceAt(price, pricedFor(channel, made)) : price, usage)
+    const usual = price.variants ? priceAt(price, pricedFor(channel, made)) : price
+    return cost(usual, usage, model => {
+      const other = priceOfModel(model)
+      return other ? priceAt(other.price, work.asked ?? {}) : usual
+    })
   }
+
+  const priceOfModel = (model: string) => catalog.priceOf([model])
 
   const pricedFor = (channel: RelayChannel, made?: When): When =>
     granted((priceFor(channel) ?? FREE).price, { ...(work.askedOn?.(channel) ?? work.asked), ...made })
@@ -114,8 +124,10 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
       boundOf(priceFor(channel) ?? FREE, { ...changed, asked: { ...servicesOf(work), ...changed.asked } }),
     granted: channel => granted((priceFor(channel) ?? FREE).price, work.asked ?? {}),
     costOf,
+    priceOfModel,
     pricedFor,
     counted,
+    modelMaximum: channel => priceFor(channel)?.price.maxOutputTokens,
     maxOutput: channel => maxOutputOf((priceFor(channel) ?? FREE).price),
     estimate,
   }

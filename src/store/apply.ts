@@ -1,5 +1,6 @@
 import { type ChainKey, headMac, link } from '../domain/chain.ts'
 import { LOG_TYPE } from '../domain/log.ts'
+import { vendorNanos } from '../domain/money.ts'
 import type { Settled, UsageLog } from '../domain/settled.ts'
 import { entryFields } from './entry.ts'
 import { UNITS } from './fold-units.ts'
@@ -387,14 +388,29 @@ function touchTokens(settled: readonly Settled[]): Change {
   }
 }
 
+type ChannelCosts = { cost: number; vendorCost: number; compared: number }
+
+/** What each channel has cost, and where its vendor says what it bills, that sum beside ours of the same requests. */
 function chargeChannels(settled: readonly Settled[]): Change {
-  const costs = new Map<number, number>()
-  for (const { channelId, cost } of settled) costs.set(channelId, (costs.get(channelId) ?? 0) + cost)
+  const channels = new Map<number, ChannelCosts>()
+  for (const { channelId, cost, overrun, log } of settled) {
+    const sums = channels.get(channelId) ?? { cost: 0, vendorCost: 0, compared: 0 }
+    channels.set(channelId, sums)
+    sums.cost += cost
+    const { vendor_cost: stated } = log.other
+    if (typeof stated !== 'string') continue
+    sums.vendorCost += vendorNanos(stated)
+    sums.compared += cost + overrun
+  }
   return {
-    statement: given => `update channels set used = channels.used + given.cost from ${given.table}
-      where channels.id = given.id`,
+    statement: given => `update channels set used = channels.used + given.cost,
+      vendor_cost = channels.vendor_cost + given.vendor_cost,
+      vendor_compared = channels.vendor_compared + given.compared
+      from ${given.table} where channels.id = given.id`,
     shared: { table: 'channels', key: ['id'] },
-    columns: [whole('id'), whole('cost')],
-    rows: [...costs].filter(([, cost]) => cost > 0),
+    columns: [whole('id'), whole('cost'), whole('vendor_cost'), whole('compared')],
+    rows: [...channels]
+      .filter(([, { cost, vendorCost, compared }]) => cost + vendorCost + compared > 0)
+      .map(([id, { cost, vendorCost, compared }]) => [id, cost, vendorCost, compared]),
   }
 }

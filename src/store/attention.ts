@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
+import { IMPLAUSIBLE_USAGE } from '../domain/settled.ts'
 import { LOW_TENTHS } from '../domain/token.ts'
 import type { Db } from './store.ts'
 
@@ -96,6 +97,24 @@ export const openDoubts = (db: Db) =>
     .select([sql<number>`count(*)`.as('count'), sql<number | null>`min(time)`.as('oldest')])
     .where('closed_time', 'is', null)
     .executeTakeFirstOrThrow()
+
+/** Channels whose providers reported usage beyond what is possible, with entries in suspense that are still open; newest first. */
+export const implausibleChannels = (db: Db) =>
+  db
+    .selectFrom('suspense')
+    .innerJoin('channels', 'channels.id', 'suspense.channel_id')
+    .select([
+      'channels.id',
+      'channels.name',
+      sql<number>`count(*)`.as('count'),
+      sql<number>`min(suspense.time)`.as('oldest'),
+    ])
+    .where('suspense.closed_time', 'is', null)
+    .where('suspense.reason', '=', IMPLAUSIBLE_USAGE)
+    .groupBy(['channels.id', 'channels.name'])
+    .orderBy(sql`max(suspense.id)`, 'desc')
+    .limit(AT_MOST)
+    .execute()
 
 /** Video jobs since then that failed, were paid and have not been given back: how many, and the oldest. */
 export const unrefundedVideos = (db: Db, since: number) =>

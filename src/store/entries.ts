@@ -72,7 +72,9 @@ export async function readLedgerHealth(db: Db) {
       .selectFrom('suspense')
       .select([
         sql<number>`count(*)`.as('open'),
-        sql<number>`coalesce(sum(amount), 0)`.as('amount'),
+        // Providers report what they like: a sum that no number holds exactly is stated as the largest that one does.
+        sql<number>`case when sum(amount) > ${sql.lit(Number.MAX_SAFE_INTEGER)}
+          then ${sql.lit(Number.MAX_SAFE_INTEGER)} else coalesce(sum(amount), 0) end`.as('amount'),
         sql<number | null>`min(time)`.as('oldest'),
       ])
       .where('closed_time', 'is', null)

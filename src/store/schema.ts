@@ -162,6 +162,9 @@ type ChannelsTable = {
   response_time: number
   /** Nanodollars. */
   used: number
+  /** Nanodollars that vendors say requests cost, and what those same requests cost here. */
+  vendor_cost: Generated<number>
+  vendor_compared: Generated<number>
   auto_ban: number
   test_model: string
   /** JSON objects, told back as they were given. */

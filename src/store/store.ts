@@ -8,6 +8,7 @@ import { folds } from './migrations/0004-folds.ts'
 import { tokenNames } from './migrations/0005-token-names.ts'
 import { leaseNumbers } from './migrations/0006-lease-numbers.ts'
 import { keyedChains } from './migrations/0007-keyed-chains.ts'
+import { vendorCosts } from './migrations/0008-vendor-costs.ts'
 import { priceActivations } from './migrations/0009-price-activations.ts'
 import { createPing, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
@@ -40,6 +41,7 @@ const MIGRATIONS = {
   '0005-token-names': tokenNames,
   '0006-lease-numbers': leaseNumbers,
   '0007-keyed-chains': keyedChains,
+  '0008-vendor-costs': vendorCosts,
   '0009-price-activations': priceActivations,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 

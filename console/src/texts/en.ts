@@ -185,6 +185,8 @@ export const en = {
     turned_off: '{{name}} is off.',
     turned_on: '{{name}} is on.',
     weight: 'Weight',
+    vendor_cost: 'Billed by the vendor',
+    vendor_cost_difference: 'Vendor’s bill less ours',
   },
   common: {
     actions: 'Actions',
@@ -438,6 +440,7 @@ export const en = {
     channel_disabled: 'Channel {{name}} was stopped by the gateway.',
     channel_resting: 'Channel {{name}} failed too often.',
     decide: 'Decide',
+    implausible_usage: 'Channel {{name}} reports more usage than is possible.',
     key_rejected: 'A key of channel {{name}} was rejected.',
     model_single_channel: 'Model {{name}} is served by one channel only.',
     model_unpriced: 'Requests for {{name}} are refused: it has no price.',
@@ -1069,6 +1072,7 @@ export const en = {
     view_name: 'Name of this view',
     views: 'Views',
     zoom_out: 'Zoom out',
+    vendor_cost: 'Vendor’s own cost',
   },
   users: {
     limits_help: 'Only the limits that are ticked are written; an empty one is no limit.',

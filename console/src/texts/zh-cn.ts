@@ -180,6 +180,8 @@ export const zhCN: Texts = {
     turned_off: '{{name}} 已关闭。',
     turned_on: '{{name}} 已开启。',
     weight: '权重',
+    vendor_cost: '供应商账单',
+    vendor_cost_difference: '供应商账单与本站收费之差',
   },
   common: {
     actions: '操作',
@@ -426,6 +428,7 @@ export const zhCN: Texts = {
     channel_disabled: '渠道 {{name}} 已被网关自动禁用。',
     channel_resting: '渠道 {{name}} 连续失败，正在冷却。',
     decide: '处理',
+    implausible_usage: '渠道 {{name}} 上报的用量超出可能范围。',
     key_rejected: '渠道 {{name}} 的一个密钥被拒绝。',
     model_single_channel: '模型 {{name}} 只有一个渠道提供。',
     model_unpriced: '对 {{name}} 的请求会被拒绝：没有价格。',
@@ -1042,6 +1045,7 @@ export const zhCN: Texts = {
     view_name: '视图名称',
     views: '视图',
     zoom_out: '扩大时段',
+    vendor_cost: '供应商自报费用',
   },
   users: {
     limits_help: '只写入勾选的限制；留空表示不限制。',

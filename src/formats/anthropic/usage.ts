@@ -1,5 +1,13 @@
-import { EMPTY, type Usage } from '../../domain/usage.ts'
-import { count } from '../openai/usage.ts'
+import {
+  allCounts,
+  type Counts,
+  EMPTY,
+  type Inference,
+  totalInput,
+  totalOutput,
+  type Usage,
+} from '../../domain/usage.ts'
+import { count, vendorCostIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 
 /**
@@ -7,7 +15,15 @@ import { isObject, type JsonObject, member } from '../openai/value.ts'
  * `output_tokens` hold the thinking. Undefined when the two are not told.
  */
 export function readAnthropicUsage(value: unknown): Usage | undefined {
-  if (!isObject(value)) return undefined
+  const counts = countsIn(value)
+  if (counts === undefined) return undefined
+  const cost = vendorCostIn(value)
+  const usage = cost === undefined ? counts : { ...counts, vendorCost: cost }
+  const iterations = member(value, 'iterations')
+  return Array.isArray(iterations) ? withIterations(usage, iterations) : usage
+}
+
+function countsIn(value: unknown): Counts | undefined {
   const input = count(value, 'input_tokens')
   const output = count(value, 'output_tokens')
   if (input === undefined || output === undefined) return undefined
@@ -30,6 +46,52 @@ export function readAnthropicUsage(value: unknown): Usage | undefined {
   }
 }
 
+type Iteration = Inference & { readonly isMessage: boolean }
+
+/** Iterations that the requested model runs itself; the others name the model that ran them. */
+const OWN_ITERATIONS: readonly unknown[] = ['message', 'compaction']
+/** The vendor ends a request after ten rounds of its tools, each with a summary and advice at most. */
+const MAX_ITERATIONS = 64
+
+const tokensOf = (counts: Counts) => totalInput(counts) + totalOutput(counts)
+
+function iterationIn(entry: unknown): readonly Iteration[] {
+  const counts = countsIn(entry)
+  if (counts === undefined) return []
+  const type = member(entry, 'type')
+  const model = OWN_ITERATIONS.includes(type) ? undefined : member(entry, 'model')
+  return [
+    {
+      isMessage: type === 'message',
+      counts: { ...counts, searches: 0, calls: 0 },
+      ...(typeof model === 'string' && { model }),
+    },
+  ]
+}
+
+/**
+ * `iterations` list every inference of a request, and each is billed. The counts beside them leave out the summary of a
+ * long conversation (compaction), the advice of another model, and the prompts of later rounds. A list with fewer tokens
+ * than those counts is not the whole list.
+ */
+function withIterations(usage: Usage, list: readonly unknown[]): Usage {
+  const iterations = list.slice(0, MAX_ITERATIONS).flatMap(iterationIn)
+  const main = iterations.find(({ isMessage }) => isMessage)
+  const others = iterations.filter(each => each !== main)
+  if (
+    main !== undefined &&
+    iterations.reduce((sum, { counts }) => sum + tokensOf(counts), 0) < tokensOf(usage)
+  )
+    return usage
+  if (others.length === 0) return usage
+  const inferences = others.map(({ isMessage: _, ...inference }) => inference)
+  if (main === undefined) return { ...usage, inferences }
+  const { output } = main.counts
+  const reasoning = Math.min(usage.reasoning, output)
+  const { searches, calls } = usage
+  return { ...usage, ...main.counts, searches, calls, output: output - reasoning, reasoning, inferences }
+}
+
 /** A count that is told again replaces the first: the last word on each of them is the right one. */
 export const restated = (known: JsonObject, told: unknown): JsonObject =>
   isObject(told)
@@ -37,7 +99,8 @@ export const restated = (known: JsonObject, told: unknown): JsonObject =>
     : known
 
 /** Usage as this format tells it; audio and images are tokens like any other here. */
-export function encodeUsage(usage: Usage): JsonObject {
+export function encodeUsage(told: Usage): JsonObject {
+  const usage = allCounts(told)
   const written = usage.cacheWrite + usage.cacheWrite1h
   return {
     input_tokens: usage.input + usage.audioInput + usage.imageInput,

@@ -77,7 +77,7 @@ export function mpegFrame(bytes: Buffer, at: number): SoundFrame | undefined {
   return { bytes: bytesLong, samples, rate, bitrate }
 }
 
-const AAC_RATES = [
+export const AAC_RATES = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
 ]
 const AAC_SAMPLES = 1024

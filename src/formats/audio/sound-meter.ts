@@ -41,12 +41,13 @@ function gatherer(read: (bytes: Buffer) => number): (chunk: Buffer) => void {
 function meterFrames(
   frameAt: (bytes: Buffer, at: number) => SoundFrame | undefined,
   header: number,
+  tagAt: typeof tagLength = tagLength,
 ): SoundMeter {
   let seconds = 0
   const push = gatherer(bytes => {
     let at = 0
     while (at + header <= bytes.length) {
-      const tag = tagLength(bytes, at)
+      const tag = tagAt(bytes, at)
       if (tag > 0) {
         at += tag
         continue
@@ -107,12 +108,13 @@ const PAGE_HEADER = 27
 const NO_GRANULE = 0xffffffffffffffffn
 
 /** Rate and first sample of an Ogg stream, from its first packet. */
-export function oggHead(bytes: Buffer): { rate: number; skip: number } | undefined {
+export function oggHead(bytes: Buffer): { rate: number; skip: number; isVorbis: boolean } | undefined {
   const opus = bytes.indexOf('OpusHead')
-  if (opus >= 0 && opus + 12 <= bytes.length) return { rate: OPUS_RATE, skip: bytes.readUInt16LE(opus + 10) }
+  if (opus >= 0 && opus + 12 <= bytes.length)
+    return { rate: OPUS_RATE, skip: bytes.readUInt16LE(opus + 10), isVorbis: false }
   const vorbis = bytes.indexOf('\x01vorbis', 0, 'latin1')
   if (vorbis >= 0 && vorbis + 16 <= bytes.length)
-    return { rate: Math.max(1, bytes.readUInt32LE(vorbis + 12)), skip: 0 }
+    return { rate: Math.max(1, bytes.readUInt32LE(vorbis + 12)), skip: 0, isVorbis: true }
   return undefined
 }
 
@@ -203,6 +205,13 @@ function crc8(bytes: Buffer, start: number, end: number): number {
   }
   return crc
 }
+
+/** Decoders pass a tag only before the sound: one amid the frames hides none of them. */
+const noTag = () => 0
+
+/** A meter for the frames of a file that its sender would like to be short. */
+export const createFrameMeter = (kind: 'mp3' | 'aac'): SoundMeter =>
+  kind === 'aac' ? meterFrames(aacFrame, 7, noTag) : meterFrames(mpegFrame, 4, noTag)
 
 const METERS: readonly (readonly [RegExp, () => SoundMeter])[] = [
   [/mpeg|mp3/, () => meterFrames(mpegFrame, 4)],

@@ -1,4 +1,4 @@
-import { EMPTY, totalInput, type Usage } from '../../domain/usage.ts'
+import { allCounts, EMPTY, totalInput, type Usage } from '../../domain/usage.ts'
 import { count } from '../openai/usage.ts'
 import { type JsonObject, member } from '../openai/value.ts'
 import { isThirdGeneration } from './model.ts'
@@ -85,7 +85,8 @@ function searchesIn(answer: unknown): number {
 }
 
 /** Usage as this format tells it; tokens written to a cache are tokens of the prompt. */
-export function encodeUsage(usage: Usage): JsonObject {
+export function encodeUsage(told: Usage): JsonObject {
+  const usage = allCounts(told)
   const { audioInput, imageInput, output, audioOutput, imageOutput, reasoning, cachedInput } = usage
   const prompt = totalInput(usage)
   const said = output + audioOutput + imageOutput

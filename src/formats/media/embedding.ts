@@ -1,4 +1,5 @@
 import { EMPTY, totalInput, type Usage } from '../../domain/usage.ts'
+import { vendorCostIn } from '../openai/usage.ts'
 import { type JsonObject, member } from '../openai/value.ts'
 import {
   type Encoding,
@@ -24,6 +25,8 @@ export type EmbeddingAnswer = {
   readonly vectors: readonly Vector[]
   /** Absent where the vendor does not tell them. */
   readonly tokens?: number | undefined
+  /** What the vendor says it bills. */
+  readonly vendorCost?: string | undefined
 }
 export type EmbeddingDialect = Dialect<EmbeddingAsk, EmbeddingAnswer>
 
@@ -62,6 +65,7 @@ export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): Embedding
   return {
     vectors: vectorsIn(vectors, ask),
     tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens'),
+    vendorCost: vendorCostIn(usage),
   }
 }
 
@@ -110,5 +114,7 @@ function asList(vectors: readonly Vector[], { model, usage }: Written): JsonObje
   }
 }
 
-export const embeddingUsage = ({ tokens }: EmbeddingAnswer): Usage | undefined =>
-  tokens === undefined ? undefined : { ...EMPTY, input: tokens, calls: 1 }
+export const embeddingUsage = ({ tokens, vendorCost }: EmbeddingAnswer): Usage | undefined =>
+  tokens === undefined
+    ? undefined
+    : { ...EMPTY, input: tokens, calls: 1, ...(vendorCost !== undefined && { vendorCost }) }

@@ -4,6 +4,7 @@ import type { Usage } from '../../domain/usage.ts'
 import type { StoredFile } from '../../wire/multipart.ts'
 import { readMediaUsage } from '../openai/media-usage.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
+import { vendorCostIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { pictureTypeOf } from '../picture-type.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
@@ -89,6 +90,8 @@ export const askedOf = ({ size, quality }: ImageAsk): When => ({
 export type ImageReading = {
   readonly count: number
   readonly usage: Usage | undefined
+  /** What the vendor says it bills, also where it tells no tokens. */
+  readonly vendorCost: string | undefined
   readonly made: When
 }
 
@@ -106,7 +109,8 @@ export function readImages(
   const isPicture = (entry: unknown) => isText(member(entry, 'url')) || isText(member(entry, 'b64_json'))
   const count = Array.isArray(data) ? data.filter(isPicture).length : 0
   if (count === 0) throw new AnswerError('the answer has no pictures')
-  return { count, usage: pictureUsage(memberNamed('usage')), made: madeOf(memberNamed) }
+  const usage = memberNamed('usage')
+  return { count, usage: pictureUsage(usage), vendorCost: vendorCostIn(usage), made: madeOf(memberNamed) }
 }
 
 /** What a picture turned out to be, by what its answer says of it. */

@@ -1,5 +1,6 @@
 import { EMPTY, type Usage } from '../../domain/usage.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
+import { vendorCostIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
@@ -24,6 +25,8 @@ export type RerankAnswer = {
   readonly tokens?: number | undefined
   /** What the vendor says beside, passed on. */
   readonly meta?: JsonObject | undefined
+  /** What the vendor says it bills. */
+  readonly vendorCost?: string | undefined
 }
 export type RerankDialect = Dialect<RerankAsk, RerankAnswer>
 
@@ -140,6 +143,7 @@ export function readCommonRanking(answer: unknown): RerankAnswer {
       numberIn(billed, 'input_tokens') ??
       numberIn(member(meta, 'tokens'), 'input_tokens'),
     meta: isObject(meta) ? meta : undefined,
+    vendorCost: vendorCostIn(usage),
   }
 }
 
@@ -188,7 +192,11 @@ const backOf = (document: string | JsonObject, text: string): JsonObject =>
  * One search where a vendor tells none, and counted tokens where it tells only those: whoever is charged by the one has used it,
  * whatever the vendor itself is paid by.
  */
-export function rankingUsage({ tokens, searches }: RerankAnswer, counted: number): Usage | undefined {
+export function rankingUsage(
+  { tokens, searches, vendorCost }: RerankAnswer,
+  counted: number,
+): Usage | undefined {
   if (tokens === undefined && searches === undefined) return undefined
-  return { ...EMPTY, input: tokens ?? counted, searches: searches ?? 1, calls: 1 }
+  const counts = { ...EMPTY, input: tokens ?? counted, searches: searches ?? 1, calls: 1 }
+  return vendorCost === undefined ? counts : { ...counts, vendorCost }
 }

@@ -1,8 +1,9 @@
-import { totalInput, totalOutput, type Usage } from '../../domain/usage.ts'
+import { allCounts, totalInput, totalOutput, type Usage } from '../../domain/usage.ts'
 import type { JsonObject } from '../openai/value.ts'
 
 /** Usage as this format tells it: the prompt holds what is cached and written, the completion holds the reasoning. */
-export function encodeUsage(usage: Usage): JsonObject {
+export function encodeUsage(told: Usage): JsonObject {
+  const usage = allCounts(told)
   const prompt = totalInput(usage)
   const completion = totalOutput(usage)
   const written = usage.cacheWrite + usage.cacheWrite1h

@@ -12,6 +12,8 @@ export type ChatFacts = PromptSize & {
   readonly includeUsage: boolean
   /** How many of `textBytes` stand for what vendors may add, and not for what the client wrote. */
   readonly overhead: number
+  /** Inferences that the vendor may run beside the answer, each over the whole prompt; absent: none. */
+  readonly furtherInferences?: number
 }
 
 const MAX_CHOICES = 128

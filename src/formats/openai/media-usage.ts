@@ -1,5 +1,5 @@
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
-import { MAX_COUNT } from './usage.ts'
+import { MAX_COUNT, vendorCostIn } from './usage.ts'
 import { member } from './value.ts'
 
 const isCount = (value: unknown): value is number =>
@@ -35,6 +35,7 @@ export function readMediaUsage(value: unknown): Usage | undefined {
   const image = Math.min(countIn(inputDetails, 'image_tokens'), input - cached - audio)
   const audioOut = Math.min(countIn(outputDetails, 'audio_tokens'), output)
   const imageOut = Math.min(countIn(outputDetails, 'image_tokens'), output - audioOut)
+  const vendorCost = vendorCostIn(value)
   return {
     ...EMPTY,
     input: input - cached - audio - image,
@@ -45,5 +46,6 @@ export function readMediaUsage(value: unknown): Usage | undefined {
     audioOutput: audioOut,
     imageOutput: imageOut,
     calls: 1,
+    ...(vendorCost !== undefined && { vendorCost }),
   }
 }

@@ -1,3 +1,4 @@
+import { decimalText, sumVendorUsd, vendorUsd } from '../../domain/money.ts'
 import type { Usage } from '../../domain/usage.ts'
 import { isObject, member } from './value.ts'
 
@@ -37,7 +38,7 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
   const told = splitCompletion(value, { completion, reasoning, outside })
   const serverTools = member(value, 'server_tool_use')
   // Written out: laying objects over one another is slow, and this is read of every answer.
-  return {
+  const usage: Usage = {
     input,
     cachedInput,
     cacheWrite,
@@ -57,6 +58,32 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     imageGenerationCalls: 0,
     calls: 1,
   }
+  const vendorCost = vendorCostIn(value)
+  return vendorCost === undefined ? usage : { ...usage, vendorCost }
+}
+
+const TICK_DIGITS = 10
+
+/**
+ * What the vendor says the request costs: dollars (`cost`, `estimated_cost`), an object of them with a total, or ticks of
+ * which 10^10 are a dollar. Where the account brings its own key to the vendor behind this one, that vendor's bill comes on top.
+ */
+export function vendorCostIn(usage: unknown): string | undefined {
+  const cost = member(usage, 'cost') ?? member(usage, 'estimated_cost')
+  if (typeof cost === 'number') {
+    const behind =
+      member(usage, 'is_byok') === true && member(member(usage, 'cost_details'), 'upstream_inference_cost')
+    const stated = [cost, typeof behind === 'number' ? behind : 0].map(vendorUsd)
+    return stated.includes(undefined) ? undefined : sumVendorUsd(stated as string[])
+  }
+  if (isObject(cost)) {
+    const { total_cost: total, currency = 'USD' } = cost
+    return typeof total === 'number' && currency === 'USD' ? vendorUsd(total) : undefined
+  }
+  const ticks = member(usage, 'cost_in_usd_ticks')
+  return typeof ticks === 'number' && Number.isSafeInteger(ticks) && ticks >= 0
+    ? decimalText(BigInt(ticks), TICK_DIGITS)
+    : undefined
 }
 
 /** The usage that an answer or a chunk of a stream carries, in any of the places where vendors put it. */

@@ -1,4 +1,4 @@
-import { totalInput, totalOutput, type Usage } from '../../domain/usage.ts'
+import { allCounts, totalInput, totalOutput, type Usage } from '../../domain/usage.ts'
 import { readOpenAiUsage, type UsageOptions } from '../openai/usage.ts'
 import { isObject, type JsonObject } from '../openai/value.ts'
 
@@ -20,7 +20,8 @@ export function readResponsesUsage(value: unknown, options: UsageOptions = {}): 
   return input_tokens === undefined ? undefined : readOpenAiUsage(renamed, options)
 }
 
-export function encodeUsage(usage: Usage): JsonObject {
+export function encodeUsage(told: Usage): JsonObject {
+  const usage = allCounts(told)
   const input = totalInput(usage)
   const output = totalOutput(usage)
   const written = usage.cacheWrite + usage.cacheWrite1h

@@ -120,6 +120,12 @@ export const channelTold = z
     test_time: z.int(),
     response_time: z.int().describe('Of the last test, in milliseconds'),
     used_quota: z.int(),
+    vendor_cost: z.string().describe('USD that the vendor says its requests cost, where it says so'),
+    vendor_cost_difference: z
+      .string()
+      .describe(
+        'USD; that sum less what the same requests cost here: above 0, the vendor bills more than is charged',
+      ),
     auto_ban: z.int().describe('1: the gateway may disable it'),
     test_model: z.string(),
     param_override: object,

@@ -178,6 +178,7 @@ export const insightContract = {
           'channel_disabled',
           'key_rejected',
           'channel_resting',
+          'implausible_usage',
           'model_single_channel',
           'model_unpriced',
           'token_low',

@@ -113,6 +113,7 @@ export const EXPORTED = [
   'cache_tokens',
   'reasoning_tokens',
   'cost',
+  'vendor_cost',
   'use_time_ms',
   'first_ms',
   'is_stream',
@@ -143,6 +144,10 @@ const logTold = z
     model_name: z.string(),
     quota: z.int().describe('Units, rounded up'),
     cost: z.string().describe('USD, exact'),
+    vendor_cost: z
+      .string()
+      .nullable()
+      .describe('USD that the vendor says it bills, as it says it; null where it does not'),
     prompt_tokens: z.int(),
     completion_tokens: z.int(),
     use_time: z.int().describe('Seconds'),

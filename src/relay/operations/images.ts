@@ -122,6 +122,7 @@ function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<stri
     counted: () => usageOf(countMade()),
     estimated: () => usageOf(ask.n),
     outputTokens: maximum => (maximum ?? 0) * ask.n,
+    outputLimit: maximum => (maximum === undefined ? undefined : maximum * ask.n),
     units: { images: ask.n, calls: ask.n },
     asked: askedOf(ask),
     unfit: (channel, sent) => unfit(ask, channel, sent),

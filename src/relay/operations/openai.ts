@@ -63,14 +63,24 @@ const hasStreamOptions = (parsed: Body) => (parsed.stream_options ?? undefined) 
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
 /** What a chat comes to, in whichever format. */
-export const generation = (facts: ChatFacts, parsed: Body, bytes: Buffer) => ({
-  model: facts.model,
-  isStream: facts.stream,
-  inputTokens: inputBound(facts),
-  ...texts(facts, parsed, bytes),
-  countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
-  outputTokens: (maximum: number | undefined) => (facts.maxOutput ?? maximum ?? 0) * facts.n,
-})
+export const generation = (facts: ChatFacts, parsed: Body, bytes: Buffer) => {
+  const { furtherInferences = 0 } = facts
+  return {
+    model: facts.model,
+    isStream: facts.stream,
+    inputTokens: inputBound(facts) * (1 + furtherInferences),
+    ...texts(facts, parsed, bytes),
+    countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
+    // The client's limit is for the answer; what else the vendor writes is as long as the model allows.
+    outputTokens: (maximum: number | undefined) =>
+      (facts.maxOutput ?? maximum ?? 0) * facts.n + (maximum ?? facts.maxOutput ?? 0) * furtherInferences,
+    ...(furtherInferences > 0 && { boundText: () => undefined }),
+    outputLimit: (maximum: number | undefined) => limitOf(facts.maxOutput ?? maximum, facts.n),
+  }
+}
+
+const limitOf = (limit: number | undefined, choices: number) =>
+  limit === undefined ? undefined : limit * choices
 
 type Generation = PromptSize & {
   readonly model: string
@@ -139,6 +149,7 @@ export const completions = {
       ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.choices,
+      outputLimit: maximum => limitOf(facts.maxOutput ?? maximum, facts.choices),
     }
   },
 } satisfies OperationSpec

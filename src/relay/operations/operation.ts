@@ -23,6 +23,8 @@ type Written = { readonly body: Buffer; readonly contentType: string }
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
 export type WholeReading = {
   readonly usage: Usage | undefined
+  /** What the vendor says it bills, where no usage says it. */
+  readonly vendorCost?: string | undefined
   readonly outputBytes: number
   /** How the output begins, where it has to be counted. */
   readonly sample?: TextSample | undefined
@@ -82,6 +84,13 @@ export type Work = {
   boundText?(): { readonly text: string; readonly extra: number } | undefined
   /** At most so many output tokens, given what the model's price says of its longest answer. */
   outputTokens(modelMaximum: number | undefined): number
+  /**
+   * Output tokens that the client or the model's price (`modelMaximum`) allows; undefined where neither does. Absent: what
+   * `outputTokens` says without a maximum.
+   */
+  outputLimit?(modelMaximum: number | undefined): number | undefined
+  /** Seconds that a provider is believed to have heard; absent: those of `units`. */
+  readonly secondsLimit?: number
   /** One call where nothing is said. */
   readonly units?: Units
   /** What a picture is asked to be, and how a chat is asked to be served. */

@@ -25,8 +25,10 @@ import { mustRead } from './written.ts'
 const HEAD_BYTES = 65_536
 /** Sound that does not tell its length has at least so many bytes a second, or is dearer than what is held. */
 const LEAST_BYTES_PER_SECOND = 1_000
-/** And this many as a rule. */
-const USUAL_BYTES_PER_SECOND = 16_000
+/** Where neither the file nor the provider tells a length, it is taken as speech of 32 kbit/s. */
+const USUAL_BYTES_PER_SECOND = 4_000
+/** No codec of speech has fewer bytes a second: a provider that reports a longer sound is not believed. */
+const FEWEST_BYTES_PER_SECOND = 100
 /** The most and the usual number of tokens that vendors make of a second of sound. */
 const MOST_TOKENS_PER_SECOND = 32
 const USUAL_TOKENS_PER_SECOND = 10
@@ -41,11 +43,14 @@ type Task = 'transcription' | 'translation'
 
 const isText = (format: string) => format === 'text' || format === 'srt' || format === 'vtt'
 
-/** The form a vendor is asked for: the client's, or the one from which that can be made. */
+/**
+ * The form a vendor is asked for: the client's, or the one from which that can be made. A bare text does not tell how long the
+ * sound was, which is what the vendor bills: where it writes a form that does, it is asked for that one.
+ */
 function formOn({ provider }: RelayChannel, sent: string, { format }: TranscriptionAsk): string {
   const written = provider.transcripts?.(sent) ?? TRANSCRIPT_FORMATS
-  if (!isTranscriptFormat(format) || written.includes(format)) return format
-  return format !== 'text' && written.includes('verbose_json') ? 'verbose_json' : 'json'
+  if (isText(format) && written.includes('verbose_json')) return 'verbose_json'
+  return !isTranscriptFormat(format) || written.includes(format) ? format : 'json'
 }
 
 /** Said in our words, however the client wrote them. */
@@ -75,6 +80,8 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   )
 }
 
+const JSON_TYPE = /json/i
+
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
 function plainText(body: Buffer, type: string): WholeReading | Promise<WholeReading> | undefined {
   const read = (text: Buffer): WholeReading => ({
@@ -82,7 +89,7 @@ function plainText(body: Buffer, type: string): WholeReading | Promise<WholeRead
     outputBytes: body.length,
     answer: { body: text, contentType: TEXT_TYPE },
   })
-  if (!/json/i.test(type)) return read(body)
+  if (!JSON_TYPE.test(type)) return read(body)
   const begin = body.toString('latin1', 0, HEAD_BYTES).trimStart()[0]
   if (begin === '{' || begin === '[' || begin === undefined) return undefined
   return begin === '"' ? readingDocument(body, text => read(Buffer.from(String(text)))) : read(body)
@@ -112,7 +119,9 @@ function read(
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
   const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
-  const plain = isAsked && isText(ask.format) ? plainText(body, type) : undefined
+  // A host may write the client's form although it was asked for another.
+  const isPlain = !dialect && !ask.isStream && isText(ask.format) && !JSON_TYPE.test(type)
+  const plain = isPlain || (isAsked && isText(ask.format)) ? plainText(body, type) : undefined
   if (plain) return plain
   return readingDocument(body, document => readTranscript(ask, body, { document, dialect, isAsked }))
 }
@@ -178,6 +187,7 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
         countedInput,
         outputTokens,
         units: { seconds, calls: 1 },
+        secondsLimit: Math.max(seconds, size / FEWEST_BYTES_PER_SECOND),
         counted: (output): Usage => ({
           ...EMPTY,
           audioInput: countedInput,

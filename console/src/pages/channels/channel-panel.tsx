@@ -6,7 +6,7 @@ import type { Channel } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Checkbox, Choice } from '../../look/field.tsx'
-import { moneyOfSpan } from '../../look/format.ts'
+import { moneyOfOne, moneyOfSpan, moneyOfSum } from '../../look/format.ts'
 import { Gate } from '../../look/gate.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
@@ -135,6 +135,12 @@ export function ChannelPanel() {
                     ),
                   ],
                   [t('channels.spent'), moneyOfSpan(channel.used_quota)],
+                  ...(Number(channel.vendor_cost) > 0
+                    ? ([
+                        [t('channels.vendor_cost'), moneyOfSum(channel.vendor_cost)],
+                        [t('channels.vendor_cost_difference'), moneyOfOne(channel.vendor_cost_difference)],
+                      ] as const)
+                    : []),
                   [t('common.created'), <Moment key="made" at={channel.created_time} />],
                 ]}
               />

@@ -138,6 +138,9 @@ function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: Cos
                 ? `${other.priced_as ?? ''} · ${other.price === 'shipped' ? t('prices.shipped') : other.price}`
                 : '–',
           ],
+          ...(row.vendor_cost === null
+            ? []
+            : ([[t('usage.vendor_cost'), moneyOfLine(row.vendor_cost)]] as const)),
           [t('usage.counted_by'), other.source ? t(`usage.source.${other.source as 'zero'}`) : '–'],
         ]}
       />

@@ -1,0 +1,54 @@
+import type { Sound } from './sound.ts'
+
+const MAX_CHUNKS = 256
+const FORMAT_BYTES = 40
+const EXTENSIBLE = 0xfffe
+
+/** Bits of a sample by the format's number: PCM and floats say it themselves, the others are fixed. */
+const BITS: Readonly<Record<number, 'stated' | number>> = {
+  1: 'stated',
+  3: 'stated',
+  2: 4, // ADPCM of Microsoft and of the IMA
+  17: 4,
+  6: 8, // A-law and µ-law
+  7: 8,
+  49: 1.625, // GSM 6.10: 65 bytes for 320 samples
+}
+
+/** What a decoder takes for a second: it goes by rate, channels and bits, and not by the byte rate that stands beside them. */
+function bytesPerSecond(format: Buffer): number | undefined {
+  if (format.length < 16) return undefined
+  const stated = format.readUInt16LE(0)
+  const tag = stated === EXTENSIBLE && format.length >= 26 ? format.readUInt16LE(24) : stated
+  const kind = BITS[tag]
+  if (kind === undefined) return undefined
+  const bits = kind === 'stated' ? Math.ceil(format.readUInt16LE(14) / 8) * 8 : kind
+  const bytes = (format.readUInt32LE(4) * format.readUInt16LE(2) * bits) / 8
+  return bytes > 0 ? bytes : undefined
+}
+
+/**
+ * Seconds of a WAV by the bytes of its sound. A size of the sound that leaves over what is no chunk of the format either is
+ * not believed: all that follows is sound.
+ */
+export async function wavSeconds(file: Sound): Promise<number | undefined> {
+  let rate: number | undefined
+  let sound = 0
+  let at = 12
+  for (let chunks = 0; chunks < MAX_CHUNKS && at + 8 <= file.size; chunks += 1) {
+    const head = await file.read(at, 8)
+    const id = head.toString('latin1', 0, 4)
+    const size = head.length < 8 ? 0 : head.readUInt32LE(4)
+    const start = at + 8
+    if (!/^[\x20-\x7e]{4}$/.test(id)) break
+    if (id === 'fmt ') rate ??= bytesPerSecond(await file.read(start, Math.min(size, FORMAT_BYTES)))
+    // A recorder that did not know the size yet wrote none, or the largest one.
+    const isOpen = id === 'data' && (size === 0 || start + size > file.size)
+    const end = isOpen ? file.size : start + size
+    if (id === 'data') sound += end - start
+    // Chunks begin at even places.
+    at = end + (end % 2)
+  }
+  const rest = sound > 0 ? Math.max(0, file.size - at) : 0
+  return rate === undefined || sound === 0 ? undefined : (sound + rest) / rate
+}

@@ -1,0 +1,12 @@
+import { type ColumnDataType, type Kysely, sql } from 'kysely'
+import type { Engine } from '../schema.ts'
+
+/** What vendors say that requests cost them, summed up by channel beside what the same requests cost here. */
+export async function vendorCosts(db: Kysely<unknown>, engine: Engine): Promise<void> {
+  const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
+  for (const name of ['vendor_cost', 'vendor_compared'])
+    await db.schema
+      .alterTable('channels')
+      .addColumn(name, whole, column => column.notNull().defaultTo(sql.lit(0)))
+      .execute()
+}

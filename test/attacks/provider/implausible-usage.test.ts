@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { ENGINES } from '../../support/gateway.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../../support/relay.ts'
+import {
+  eventsAnswer,
+  jsonAnswer,
+  type ScriptedAnswer,
+  startVendor,
+  type Vendor,
+} from '../../support/scripted-vendor.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+const ANTHROPIC = 14
+const GEMINI = 24
+const XAI = 48
+
+/** `limit` × 1.1 + 64. */
+const plausible = (limit: number) => Math.ceil((limit * 11) / 10) + 64
+
+const completion = (usage: object, content = 'Hi') => ({
+  id: 'c1',
+  object: 'chat.completion',
+  choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+  usage,
+})
+
+const chunk = (delta: object, finish_reason: string | null = null) => ({
+  id: 'c1',
+  object: 'chat.completion.chunk',
+  choices: [{ index: 0, delta, finish_reason }],
+})
+
+const absurd = { prompt_tokens: 5, completion_tokens: 900_000_000, total_tokens: 900_000_005 }
+
+for (const engine of ENGINES) {
+  describe(`a provider that reports more than is possible, on ${engine}`, () => {
+    let relay: Relay
+    let vendor: Vendor
+    let answer: ScriptedAnswer
+    before(async () => {
+      relay = await openRelay(engine)
+      vendor = await startVendor(() => answer)
+    })
+    after(async () => {
+      await vendor.close()
+      await relay.gateway.close()
+    })
+
+    const messages = [{ role: 'user', content: 'Hi' }]
+
+    async function open(fields: Fields = {}, price: Fields = {}) {
+      const { model, channels } = await relay.serve('sim-small', { base_url: vendor.url, ...fields }, price)
+      const { id, key } = await relay.newToken({ unlimited_quota: true })
+      return { model, channel: Number(channels[0]), id, key }
+    }
+
+    it('is paid up to the client’s limit, and the rest waits in suspense of the channel', async () => {
+      const { model, channel, id, key } = await open()
+      answer = jsonAnswer(completion(absurd))
+      const reply = await relay.chat(key, { model, messages, max_tokens: 50 })
+      assert.equal(reply.status, 200)
+      const row = await relay.rowOf(id)
+      assert.equal(row.completion_tokens, plausible(50))
+      assert.equal(row.cost, 5 * INPUT_NANOS + plausible(50) * OUTPUT_NANOS)
+      assert.equal(reply.headers.get('x-sluice-cost'), '0.000243')
+      assert.deepEqual(row.other.reported, { prompt_tokens: 5, completion_tokens: 900_000_000 })
+      const [doubt, ...others] = await relay.suspenseOf(id)
+      assert.deepEqual(others, [])
+      assert.equal(doubt?.reason, 'implausible_usage')
+      assert.equal(Number(doubt?.channel_id), channel)
+      assert.equal(Number(doubt?.amount), (900_000_000 - plausible(50)) * OUTPUT_NANOS)
+    })
+
+    it('puts its channel on the list of what needs attention', async () => {
+      const { model, channel, id, key } = await open()
+      answer = jsonAnswer(completion(absurd))
+      await relay.chat(key, { model, messages, max_tokens: 50 })
+      await relay.rowOf(id)
+      const needs = await relay.must(relay.api('GET', '/api/attention'))
+      const need = needs.find(
+        (each: { kind: string; target: string }) =>
+          each.kind === 'implausible_usage' && each.target === `channel:${channel}`,
+      )
+      assert.equal(need?.level, 'error')
+    })
+
+    it('is believed within the limit, times the choices, and a little beyond', async () => {
+      const { model, id, key } = await open()
+      const usage = { prompt_tokens: 5, completion_tokens: plausible(100), total_tokens: plausible(100) + 5 }
+      answer = jsonAnswer(completion(usage))
+      await relay.chat(key, { model, messages, max_tokens: 50, n: 2 })
+      const row = await relay.rowOf(id)
+      assert.equal(row.completion_tokens, plausible(100))
+      assert.equal(row.other.reported, undefined)
+      assert.deepEqual(await relay.suspenseOf(id), [])
+    })
+
+    it('is held to the model’s own limit where the client sets none', async () => {
+      const { model, id, key } = await open({}, { max_output_tokens: 200 })
+      answer = jsonAnswer(completion(absurd))
+      await relay.chat(key, { model, messages })
+      assert.equal((await relay.rowOf(id)).completion_tokens, plausible(200))
+    })
+
+    it('is held to what the channel’s own override asks for, where that is more', async () => {
+      const { model, id, key } = await open({ param_override: { max_tokens: 700 } })
+      answer = jsonAnswer(completion(absurd))
+      await relay.chat(key, { model, messages, max_tokens: 50 })
+      assert.equal((await relay.rowOf(id)).completion_tokens, plausible(700))
+    })
+
+    it('is held to the bytes that it delivered where the model has no hidden reasoning', async () => {
+      const { model, id, key } = await open({}, { max_output_tokens: null })
+      const plain = await relay.addChannel({
+        name: 'plain',
+        base_url: vendor.url,
+        models: ['plain-model'],
+        model_mapping: { 'plain-model': 'gpt-4o-mini' },
+      })
+      assert.ok(plain)
+      answer = jsonAnswer(completion(absurd))
+      const bytes = Buffer.byteLength(String(answer.body))
+      await relay.must(
+        relay.api('POST', '/api/price/', { model: 'plain-model', input: 0.000001, output: 0.000001 }),
+      )
+      await relay.chat(key, { model: 'plain-model', messages })
+      await relay.chat(key, { model, messages })
+      const [delivered, hidden] = await relay.rowsOf(id, 2)
+      assert.equal(delivered?.completion_tokens, plausible(bytes))
+      // Without any limit, a model may have thought for as long as its vendor says.
+      assert.equal(hidden?.completion_tokens, 900_000_000)
+    })
+
+    it('does not extend the hold of a stream that ignores the client’s limit', async () => {
+      const { model, key: other } = await open()
+      const { id, key } = await relay.newToken({ remain_quota: 5_000 })
+      assert.ok(other)
+      answer = eventsAnswer(
+        ...Array.from({ length: 400 }, () => chunk({ content: 'word '.repeat(1_000) })),
+        chunk({}, 'stop'),
+      )
+      const reply = await relay.chat(key, { model, messages, max_tokens: 50, stream: true })
+      assert.ok(reply.text.includes('[DONE]'), reply.text.slice(-200))
+      const row = await relay.rowOf(id)
+      assert.equal(row.completion_tokens, plausible(50))
+      assert.equal((await relay.suspenseOf(id))[0]?.reason, 'implausible_usage')
+    })
+
+    it('is not believed about the prompt, about searches or inside a stream either', async () => {
+      const { model, id, key } = await open({}, { per_search: 0.001 })
+      answer = eventsAnswer(chunk({ content: 'Hi' }), {
+        ...chunk({}, 'stop'),
+        usage: { prompt_tokens: 900_000_000, completion_tokens: 2, num_search_queries: 900_000_000 },
+      })
+      await relay.chat(key, { model, messages, max_tokens: 50, stream: true })
+      const row = await relay.rowOf(id)
+      assert.ok(row.prompt_tokens < 1_002_000, String(row.prompt_tokens))
+      assert.equal(row.other.searches, 1_064)
+      assert.equal(row.other.reported.prompt_tokens, 900_000_000)
+    })
+
+    it('is held to the same limits when its answer is translated, and in further inferences', async () => {
+      const { model, id, key } = await open({ type: ANTHROPIC })
+      const message = (usage: object) => ({
+        id: 'm',
+        type: 'message',
+        role: 'assistant',
+        content: [{ type: 'text', text: 'Hi' }],
+        stop_reason: 'end_turn',
+        usage,
+      })
+      answer = jsonAnswer(message({ input_tokens: 5, output_tokens: 900_000_000 }))
+      await relay.chat(key, { model, messages, max_tokens: 50 })
+      const compaction = { type: 'compaction', input_tokens: 5, output_tokens: 900_000_000 }
+      const iterations = [compaction, { type: 'message', input_tokens: 5, output_tokens: 2 }]
+      answer = jsonAnswer(message({ input_tokens: 5, output_tokens: 2, iterations }))
+      await relay.chat(key, { model, messages, max_tokens: 50 })
+      const [first, second] = await relay.rowsOf(id, 2)
+      assert.equal(first?.completion_tokens, plausible(50))
+      assert.equal(second?.completion_tokens, 2 + plausible(1_000))
+    })
+
+    it('may think longer than the limit where its limit is for the answer alone', async () => {
+      const { model, id, key } = await open({ type: XAI })
+      const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 907 }
+      answer = jsonAnswer(completion(usage))
+      await relay.chat(key, { model, messages, max_tokens: 50 })
+      const row = await relay.rowOf(id)
+      assert.equal(row.completion_tokens, 902)
+      assert.deepEqual(await relay.suspenseOf(id), [])
+    })
+
+    it('of another format than the client’s, and of embeddings, is held to limits too', async () => {
+      const { model, id, key } = await open({ type: GEMINI })
+      answer = jsonAnswer({
+        candidates: [{ content: { role: 'model', parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],
+        usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 2, thoughtsTokenCount: 900_000_000 },
+      })
+      await relay.chat(key, { model, messages, max_tokens: 50 })
+      assert.equal((await relay.rowOf(id)).completion_tokens, plausible(50))
+      const embedder = await open()
+      answer = jsonAnswer({
+        object: 'list',
+        data: [{ object: 'embedding', index: 0, embedding: [0.1] }],
+        usage: absurd,
+      })
+      const asked = { model: embedder.model, input: 'Hi' }
+      const reply = await relay.api('POST', '/v1/embeddings', asked, { token: embedder.key })
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal((await relay.rowOf(embedder.id)).completion_tokens, plausible(0))
+    })
+  })
+}
