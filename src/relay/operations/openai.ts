@@ -2,9 +2,10 @@ import { type ChatFacts, readChatRequest } from '../../formats/openai/chat-reque
 import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
 import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
 import { promptText } from '../../formats/openai/prompt-text.ts'
-import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
+import { createStreamMeter, type StreamMeter } from '../../formats/openai/stream-meter.ts'
 import { createTextSample } from '../../formats/openai/text-sample.ts'
 import { meterWhole, type WholeMeterOptions } from '../../formats/openai/whole-meter.ts'
+import { createChunkFitter } from '../../formats/openai-chat/chunk-fitter.ts'
 import { openaiChat } from '../../formats/openai-chat/format.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Limits, OperationSpec, WholeReading, Work } from './operation.ts'
@@ -47,6 +48,10 @@ const streamOptions = (parsed: Body) => ({
   stream_options: { ...(parsed.stream_options as Body | null | undefined), include_usage: true },
 })
 
+/** A host with a dialect refuses to be asked for the usage where its dialect has no need of that. */
+const tellsUsageUnasked = ({ provider }: RelayChannel): boolean =>
+  provider.encoding?.dialect?.needless.includes('stream_options') === true
+
 const hasStreamOptions = (parsed: Body) => (parsed.stream_options ?? undefined) !== undefined
 
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
@@ -75,20 +80,33 @@ type Wishing = Written & { readonly wishes: readonly Wish[] }
 const generating = (facts: Generation, parsed: Body, written: Wishing) => ({
   dress(channel: RelayChannel, sent: string, limits?: Limits) {
     const left = leftOut(written.wishes, channel, limits)
-    const metered = facts.stream && !facts.includeUsage ? streamOptions(parsed) : {}
+    const isAsked = facts.stream && !facts.includeUsage && !tellsUsageUnasked(channel)
+    const metered = isAsked ? streamOptions(parsed) : {}
     const more = left ? { ...metered, ...left.edits } : metered
     return withWarnings(dressed(written, facts.model, sent, channel, more), left)
   },
   readWhole: (body: Buffer, channel: RelayChannel) =>
     readWhole(body, { usageOptions: usageOptionsOf(channel) }),
-  meter: (channel: RelayChannel) =>
-    createStreamMeter({
+  meter(channel: RelayChannel) {
+    const meter = createStreamMeter({
       includeUsage: facts.includeUsage,
       choices: facts.n,
       usageOptions: usageOptionsOf(channel),
       endsInDone: true,
-    }),
+    })
+    return channel.provider.encoding?.dialect ? fittingChunks(meter) : meter
+  },
 })
+
+/** The meter of a stream in a dialect: chunks that clients cannot read are rewritten before they are metered. */
+function fittingChunks(meter: StreamMeter): StreamMeter {
+  const fitter = createChunkFitter()
+  return {
+    ...meter,
+    push: chunk => fitter.push(chunk).flatMap(piece => meter.push(piece)),
+    end: () => [...fitter.end().flatMap(piece => meter.push(piece)), ...meter.end()],
+  }
+}
 
 const formatOf = chatFormat('openai-chat')
 
