@@ -24,7 +24,8 @@ export const countedInput = (size: PromptSize) =>
 
 /** The texts of a request, for whoever has to count them. */
 export const texts = (facts: PromptSize & { readonly overhead?: number }, parsed: Body, bytes: Buffer) => ({
-  promptText: () => promptText(parsed, mediaTokens(facts)),
+  // Only chats have an overhead: vendors frame their messages.
+  promptText: () => promptText(parsed, mediaTokens(facts), facts.overhead !== undefined),
   // Pictures and sounds are bound by their kind: there is nothing to count in them.
   boundText: () =>
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
