@@ -223,7 +223,7 @@ describe('the text of a prompt', () => {
     })
 
     it('has long texts in it, also inside of calls and tools, as the reader of bodies gives them', async () => {
-      const long = 'word '.repeat(100_000)
+      const long = 'word '.repeat(150_000)
       const call = { type: 'tool_use', id: 'c', name: 'write', input: { text: long } }
       const tools = [{ name: 'write', description: long, input_schema: SCHEMA }]
       const messages = [
