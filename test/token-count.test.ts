@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
+import type { JsonObject } from '../src/domain/json-object.ts'
 import { countedUsage } from '../src/domain/usage.ts'
 import { promptText } from '../src/formats/openai/prompt-text.ts'
 import { createTextSample } from '../src/formats/openai/text-sample.ts'
 import { countUsage } from '../src/relay/count.ts'
 import { chat } from '../src/relay/operations/openai.ts'
 import { createTokenCounter, MAX_COUNTED_LENGTH, type TokenCounter } from '../src/relay/token-count.ts'
+import { readJson } from '../src/wire/json-skim.ts'
 import { DESK } from './support/desk.ts'
 import { ENGINES } from './support/gateway.ts'
 import { startRecorder } from './support/recorder.ts'
@@ -93,6 +95,152 @@ describe('the text of a prompt', () => {
     assert.equal(promptText({ input: [[1, 2, 3]] }, 0).extra, 3)
   })
 
+  describe('of the same conversation', () => {
+    const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+    const described = { name: 'weather', description: 'Tells the weather' }
+    const NAMES = { name: 'weather' }
+    const args = { city: 'Rome' }
+    /** What is said, in the words of each format. */
+    const CONVERSATIONS = {
+      'a word': {
+        chat: { messages: [{ role: 'user', content: 'Hello' }] },
+        messages: { messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }], max_tokens: 5 },
+        responses: { input: 'Hello' },
+        'responses in a list': { input: [{ type: 'message', role: 'user', content: 'Hello' }], text: {} },
+        gemini: { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] },
+        'gemini without a list': { contents: { parts: [{ text: 'Hello' }] } },
+      },
+      'a word after instructions': {
+        chat: {
+          messages: [
+            { role: 'system', content: 'Be brief.' },
+            { role: 'user', content: 'Hello' },
+          ],
+        },
+        messages: { system: 'Be brief.', messages: [{ role: 'user', content: 'Hello' }] },
+        responses: { instructions: 'Be brief.', input: 'Hello', text: { format: { type: 'text' } } },
+        gemini: {
+          systemInstruction: { parts: [{ text: 'Be brief.' }] },
+          contents: [{ parts: [{ text: 'Hello' }] }],
+        },
+        'gemini in snake case': {
+          system_instruction: { parts: [{ text: 'Be brief.' }] },
+          contents: [{ parts: [{ text: 'Hello' }] }],
+        },
+      },
+      'tools and a schema': {
+        chat: {
+          messages: [{ role: 'user', content: 'Hello' }],
+          tools: [{ type: 'function', function: { ...described, parameters: SCHEMA } }],
+          response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: SCHEMA } },
+        },
+        messages: {
+          messages: [{ role: 'user', content: 'Hello' }],
+          tools: [{ ...described, input_schema: SCHEMA }],
+          output_config: { format: { type: 'json_schema', schema: SCHEMA } },
+        },
+        responses: {
+          input: 'Hello',
+          tools: [{ type: 'function', ...described, parameters: SCHEMA, strict: false }],
+          text: { format: { type: 'json_schema', name: 'answer', schema: SCHEMA } },
+        },
+        gemini: {
+          contents: [{ parts: [{ text: 'Hello' }] }],
+          tools: [{ functionDeclarations: [{ ...described, parametersJsonSchema: SCHEMA }] }],
+          generationConfig: { responseMimeType: 'application/json', responseJsonSchema: SCHEMA },
+        },
+      },
+      'a call and its result': {
+        chat: {
+          messages: [
+            { role: 'user', content: 'Hello' },
+            {
+              role: 'assistant',
+              content: 'Let me look.',
+              tool_calls: [
+                { id: 'c', type: 'function', function: { ...NAMES, arguments: '{"city":"Rome"}' } },
+              ],
+            },
+            { role: 'tool', tool_call_id: 'c', content: 'sun' },
+          ],
+        },
+        messages: {
+          messages: [
+            { role: 'user', content: 'Hello' },
+            {
+              role: 'assistant',
+              content: [
+                { type: 'text', text: 'Let me look.' },
+                { type: 'tool_use', id: 'c', ...NAMES, input: args },
+              ],
+            },
+            { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: 'sun' }] },
+          ],
+        },
+        responses: {
+          input: [
+            { role: 'user', content: 'Hello' },
+            { role: 'assistant', content: [{ type: 'output_text', text: 'Let me look.' }] },
+            { type: 'function_call', call_id: 'c', ...NAMES, arguments: '{"city":"Rome"}' },
+            { type: 'function_call_output', call_id: 'c', output: 'sun' },
+          ],
+        },
+        gemini: {
+          contents: [
+            { role: 'user', parts: [{ text: 'Hello' }] },
+            {
+              role: 'model',
+              parts: [
+                { text: 'Let me look.' },
+                { functionCall: { id: 'c', ...NAMES, args }, thoughtSignature: 'c2ln' },
+              ],
+            },
+            {
+              role: 'user',
+              parts: [{ functionResponse: { id: 'c', ...NAMES, response: { output: 'sun' } } }],
+            },
+          ],
+        },
+      },
+    } as const
+
+    for (const [title, requests] of Object.entries(CONVERSATIONS))
+      it(`is the same in every format: ${title}`, () => {
+        const counted = Object.entries(requests).map(([name, request]) => {
+          const { text, extra } = promptText(request, 0, true)
+          return [name, text, extra]
+        })
+        const [, text, extra] = counted[0] ?? []
+        assert.deepEqual(
+          counted,
+          counted.map(([name]) => [name, text, extra]),
+        )
+      })
+
+    it('is what OpenAI would count: four tokens around a message, three before the answer', () => {
+      const { text, extra } = promptText(CONVERSATIONS['a word'].responses, 0, true)
+      assert.equal(countTokens(text) + extra, 8)
+    })
+
+    it('has long texts in it, also inside of calls and tools, as the reader of bodies gives them', async () => {
+      const long = 'word '.repeat(150_000)
+      const call = { type: 'tool_use', id: 'c', name: 'write', input: { text: long } }
+      const tools = [{ name: 'write', description: long, input_schema: SCHEMA }]
+      const messages = [
+        { role: 'user', content: 'Hello' },
+        { role: 'assistant', content: [call] },
+      ]
+      const { value } = await readJson(Buffer.from(JSON.stringify({ messages, tools })), true)
+      const { bytes } = promptText(value as JsonObject, 0, true)
+      assert.ok(bytes > 2 * long.length && bytes < 2.1 * long.length, String(bytes))
+    })
+
+    it('frames no text that is not a chat', () => {
+      for (const request of [{ input: 'Hello' }, { input: ['Hello'] }, { prompt: 'Hello' }])
+        assert.equal(promptText(request, 0).extra, 0)
+    })
+  })
+
   it('keeps of an answer a sample of bounded size, unescaped', () => {
     const sample = createTextSample()
     const first = Buffer.from('"a\\n\\u00e9 "')
@@ -143,6 +291,33 @@ for (const engine of ENGINES)
       const next = await countedRow(key => relay.chat(key, { model: streamed.model, messages, stream: true }))
       assert.equal(next.other.counted_by, 'o200k_base')
       assert.equal(next.prompt_tokens, countTokens(WORDS) + 7)
+    })
+
+    it('counts the same prompt alike for clients of every format, and tells the same when it is asked', async () => {
+      const { model } = await relay.serve('sent', {
+        base_url: provider.url,
+        setting: { chat_formats: ['openai-chat'] },
+      })
+      const hello = { role: 'user', content: 'Hello' }
+      const contents = [{ parts: [{ text: 'Hello' }] }]
+      const asks = {
+        '/v1/chat/completions': { model, messages: [hello] },
+        '/v1/messages': { model, messages: [hello], max_tokens: 50 },
+        '/v1/responses': { model, input: 'Hello' },
+        [`/v1beta/models/${model}:generateContent`]: { contents },
+      }
+      for (const [path, body] of Object.entries(asks)) {
+        const row = await countedRow(key => relay.api('POST', path, body, { token: key }))
+        assert.deepEqual([path, row.prompt_tokens], [path, 8])
+      }
+      const { key } = await relay.newToken()
+      const count = async (path: string, body: unknown) =>
+        (await relay.api('POST', path, body, { token: key })).body
+      assert.equal((await count('/v1/messages/count_tokens', { model, messages: [hello] })).input_tokens, 8)
+      assert.equal((await count('/v1/responses/input_tokens', { model, input: 'Hello' })).input_tokens, 8)
+      const path = `/v1beta/models/${model}:countTokens`
+      for (const body of [{ contents }, { generateContentRequest: { contents } }])
+        assert.equal((await count(path, body)).totalTokens, 8)
     })
 
     it('is not refused for its bytes where a count shows that the quota covers it', async () => {

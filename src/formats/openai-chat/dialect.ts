@@ -46,12 +46,19 @@ export function isInDialect(body: JsonObject, dialect: ChatDialect): boolean {
     return (
       message.role !== 'developer' &&
       message.role !== 'function' &&
-      !isObject(message.function_call) &&
+      hasOnly(message, MESSAGE_FIELDS) &&
       isFitting(message.tool_call_id) &&
-      calls.every(({ id }) => isFitting(id))
+      calls.every(call => hasOnly(call, CALL_FIELDS) && isFitting(call.id))
     )
   })
 }
+
+/** What every host knows of a message and of a call; thoughts, refusals and signatures are worded otherwise. */
+const MESSAGE_FIELDS = ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'prefix']
+const CALL_FIELDS = ['id', 'type', 'function', 'index']
+
+const hasOnly = (fields: JsonObject, names: readonly string[]): boolean =>
+  Object.keys(fields).every(name => names.includes(name))
 
 function fitValue(name: string, value: unknown, dialect: ChatDialect, warnings: Warnings): unknown {
   if (name === 'tool_choice') return fitToolChoice(value, dialect, warnings)

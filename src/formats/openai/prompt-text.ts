@@ -1,4 +1,5 @@
 import { longText } from '../../wire/json-skim.ts'
+import { instructionsIn, messageCount, schemaIn, toolsIn } from './prompt-shape.ts'
 import { isCarrier, isMediaPart, isPayload } from './prompt-size.ts'
 import { isObject, type JsonObject } from './value.ts'
 
@@ -22,14 +23,27 @@ const ASIDE: ReadonlySet<string> = new Set([
   'role',
   'type',
   'id',
+  'call_id',
   'tool_call_id',
+  'tool_use_id',
+  'status',
   'detail',
   'format',
   'index',
+  'cache_control',
+  'media_type',
+  'mimeType',
+  'mime_type',
+  'signature',
+  'thoughtSignature',
+  'thought_signature',
+  'encrypted_content',
+  'reasoning_details',
+  'extra_content',
 ])
 
-/** `mediaTokens`: what its pictures and sounds are taken for. */
-export function promptText(request: JsonObject, mediaTokens: number): PromptText {
+/** `mediaTokens`: what its pictures and sounds are taken for. `isChat`: a bare text is framed as a message, too. */
+export function promptText(request: JsonObject, mediaTokens: number, isChat = false): PromptText {
   const pieces: string[] = []
   let length = 0
   let bytes = 0
@@ -41,6 +55,17 @@ export function promptText(request: JsonObject, mediaTokens: number): PromptText
     const piece = text.slice(0, MAX_TEXT_LENGTH - length)
     length += piece.length
     pieces.push(piece)
+  }
+
+  /** What is shown as JSON; a text in it that was too long to be parsed counts by its bytes. */
+  function takeJson(value: unknown): void {
+    const json = JSON.stringify(value, (_, each) => {
+      const long = longText(each)
+      if (long === undefined) return each
+      bytes += long.bytes
+      return ''
+    })
+    take(json)
   }
 
   function walk(value: unknown, isMedia: boolean): void {
@@ -63,18 +88,31 @@ export function promptText(request: JsonObject, mediaTokens: number): PromptText
       bytes += long.bytes
       return
     }
+    if (walkTool(value)) return
     const isInMedia = isMedia || isMediaPart(value)
     for (const [name, each] of Object.entries(value))
       if (!ASIDE.has(name) && !(isInMedia && isPayload(name))) walk(each, isInMedia || isCarrier(name))
   }
 
-  const { messages, prompt, input, contents, tools, functions, response_format } = request
-  const { system, instructions, systemInstruction, text: form, output_config } = request
-  const turns = [messages, contents, input].find(each => Array.isArray(each) && each.some(isObject))
-  if (Array.isArray(turns)) extra += turns.length * TOKENS_PER_MESSAGE + TOKENS_PER_ANSWER
-  for (const shown of [system, instructions, systemInstruction, messages, prompt, input, contents])
-    walk(shown, false)
-  for (const shape of [tools, functions, response_format, form, output_config])
-    if (typeof shape === 'object' && shape !== null) take(JSON.stringify(shape))
+  /** Calls and results of tools, as formats word them that hold objects where others hold texts. */
+  function walkTool(part: JsonObject): boolean {
+    const call = part.type === 'tool_use' ? part : (part.functionCall ?? part.function_call)
+    const result = part.functionResponse ?? part.function_response
+    const isCall = isObject(call) && typeof call.name === 'string' && !('arguments' in call)
+    if (isCall) {
+      take(String(call.name))
+      takeJson(call.input ?? call.args ?? {})
+    } else if (isObject(result)) walk(result.response, false)
+    return isCall || isObject(result) || part.type === 'redacted_thinking'
+  }
+
+  const { messages, prompt, input, contents } = request
+  const framed = messageCount(request, isChat)
+  if (framed > 0) extra += framed * TOKENS_PER_MESSAGE + TOKENS_PER_ANSWER
+  for (const shown of [instructionsIn(request), messages, prompt, input, contents]) walk(shown, false)
+  const tools = toolsIn(request)
+  if (tools.length > 0) takeJson(tools)
+  const schema = schemaIn(request)
+  if (schema !== undefined) takeJson(schema)
   return { text: pieces.join('\n'), bytes, extra: Math.ceil(extra) }
 }

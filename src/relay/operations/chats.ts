@@ -182,7 +182,12 @@ export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: b
     return {
       ...counted,
       read: (parsed, bytes, desk) =>
-        counted.read((parsed.generateContentRequest ?? parsed) as typeof parsed, bytes, desk, undefined),
+        counted.read(
+          (parsed.generateContentRequest ?? parsed.generate_content_request ?? parsed) as typeof parsed,
+          bytes,
+          desk,
+          undefined,
+        ),
     }
   },
 }

@@ -2,7 +2,7 @@ import { type ChatFacts, readChatRequest } from '../../formats/openai/chat-reque
 import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
 import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
 import { promptText } from '../../formats/openai/prompt-text.ts'
-import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
+import { createStreamMeter, type StreamMeter } from '../../formats/openai/stream-meter.ts'
 import { createTextSample, type TextSample } from '../../formats/openai/text-sample.ts'
 import {
   type WholeReading as MeteredWhole,
@@ -10,6 +10,7 @@ import {
   meterWhole,
   type WholeMeterOptions,
 } from '../../formats/openai/whole-meter.ts'
+import { createChunkFitter } from '../../formats/openai-chat/chunk-fitter.ts'
 import { openaiChat } from '../../formats/openai-chat/format.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog.ts'
@@ -29,7 +30,8 @@ export const countedInput = (size: PromptSize) =>
 
 /** The texts of a request, for whoever has to count them. */
 export const texts = (facts: PromptSize & { readonly overhead?: number }, parsed: Body, bytes: Buffer) => ({
-  promptText: () => promptText(parsed, mediaTokens(facts)),
+  // Only chats have an overhead: vendors frame their messages.
+  promptText: () => promptText(parsed, mediaTokens(facts), facts.overhead !== undefined),
   // Pictures and sounds are bound by their kind: there is nothing to count in them.
   boundText: () =>
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
@@ -57,6 +59,10 @@ function readingOf(reading: MeteredWhole, sample: TextSample): WholeReading {
 const streamOptions = (parsed: Body) => ({
   stream_options: { ...(parsed.stream_options as Body | null | undefined), include_usage: true },
 })
+
+/** A host with a dialect refuses to be asked for the usage where its dialect has no need of that. */
+const tellsUsageUnasked = ({ provider }: RelayChannel): boolean =>
+  provider.encoding?.dialect?.needless.includes('stream_options') === true
 
 const hasStreamOptions = (parsed: Body) => (parsed.stream_options ?? undefined) !== undefined
 
@@ -96,20 +102,33 @@ type Wishing = Written & { readonly wishes: readonly Wish[] }
 const generating = (facts: Generation, parsed: Body, written: Wishing) => ({
   dress(channel: RelayChannel, sent: string, limits?: Limits) {
     const left = leftOut(written.wishes, channel, limits)
-    const metered = facts.stream && !facts.includeUsage ? streamOptions(parsed) : {}
+    const isAsked = facts.stream && !facts.includeUsage && !tellsUsageUnasked(channel)
+    const metered = isAsked ? streamOptions(parsed) : {}
     const more = left ? { ...metered, ...left.edits } : metered
     return withWarnings(dressed(written, facts.model, sent, channel, more), left)
   },
   readWhole: (body: Buffer, channel: RelayChannel) =>
     readWhole(body, { usageOptions: usageOptionsOf(channel) }),
-  meter: (channel: RelayChannel) =>
-    createStreamMeter({
+  meter(channel: RelayChannel) {
+    const meter = createStreamMeter({
       includeUsage: facts.includeUsage,
       choices: facts.n,
       usageOptions: usageOptionsOf(channel),
       endsInDone: true,
-    }),
+    })
+    return channel.provider.encoding?.dialect ? fittingChunks(meter) : meter
+  },
 })
+
+/** The meter of a stream in a dialect: chunks that clients cannot read are rewritten before they are metered. */
+function fittingChunks(meter: StreamMeter): StreamMeter {
+  const fitter = createChunkFitter()
+  return {
+    ...meter,
+    push: chunk => fitter.push(chunk).flatMap(piece => meter.push(piece)),
+    end: () => [...fitter.end().flatMap(piece => meter.push(piece)), ...meter.end()],
+  }
+}
 
 const formatOf = chatFormat('openai-chat')
 

@@ -49,13 +49,9 @@ export type Told = Written & {
 const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
   provider.usage === undefined ? {} : { usage: provider.usage }
 
-/** Whether a host that speaks chat completions in words of its own would refuse the request, or answer in those words. */
-function isOfAnotherDialect({ format, parsed }: Told, { provider }: RelayChannel): boolean {
-  const dialect = provider.encoding?.dialect
-  if (dialect === undefined || format.name !== OPENAI_CHAT) return false
-  // Usage need not be asked for, and calls come without their numbers: a stream is never passed as it is.
-  return parsed.stream === true || !isInDialect(parsed, dialect)
-}
+/** How the host words chat completions, where the client speaks them too. */
+const dialectOn = ({ format }: Told, { provider }: RelayChannel) =>
+  format.name === OPENAI_CHAT ? provider.encoding?.dialect : undefined
 
 const THOUGHTS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
 
@@ -93,6 +89,17 @@ export function translating(
     return services?.get(id)?.service_tier === undefined ? usual : request()
   }
 
+  /**
+   * Whether the answer of a host with a dialect goes through the hub. A stream passes, with chunks that clients cannot read
+   * rewritten one by one, unless its calls name tools otherwise than the client did, or in a form that it does not know.
+   */
+  function isAnswerRestored(isWorded: boolean): boolean {
+    const { stream, tools, functions } = told.parsed
+    if (stream !== true) return !isWorded
+    if ((tools ?? functions ?? null) === null) return false
+    return request().isFirstForm === true || fittedNames(request(), OPENAI_CHAT) !== undefined
+  }
+
   /** Only where answers are translated as well can names be turned back. */
   const namesFor = (upstream: Outbound, channel: RelayChannel) =>
     foreign?.has(channel.id) ? fittedNames(request(), upstream.name) : undefined
@@ -125,11 +132,13 @@ export function translating(
   return {
     dress(channel, sent, limits) {
       const name = formatOf(channel.provider, sent)
-      const isForeign = name !== client.name || isOfAnotherDialect(told, channel)
+      const dialect = dialectOn(told, channel)
+      const isWorded = dialect === undefined || isInDialect(told.parsed, dialect)
+      const isForeign = name !== client.name || (dialect !== undefined && isAnswerRestored(isWorded))
       // A channel may be asked a second time, in another format.
       foreign?.delete(channel.id)
       services?.delete(channel.id)
-      if (!isForeign && !bringsRefused(told, channel)) return native.dress(channel, sent, limits)
+      if (!isForeign && isWorded && !bringsRefused(told, channel)) return native.dress(channel, sent, limits)
       const upstream = outboundOf(name ?? '')
       // Such a channel is passed over before anything goes there.
       if (upstream === undefined) return NOTHING
