@@ -25,7 +25,9 @@ export const HOSTILE = {
 export type HostileOrder = {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  readonly name: keyof typeof HOSTILE
+  /** A body of the table above, or one that is given as it is. */
+  readonly name: string
+  readonly body?: string
   readonly times: number
 }
 
@@ -50,7 +52,7 @@ function send({ url, headers }: HostileOrder, body: Buffer): Promise<string> {
 
 if (import.meta.main) {
   const order = JSON.parse(process.argv[2] ?? '{}') as HostileOrder
-  const body = Buffer.from(HOSTILE[order.name]())
+  const body = Buffer.from(order.body ?? HOSTILE[order.name as keyof typeof HOSTILE]())
   const statuses: string[] = []
   // Making the body has kept a core busy; that must be over before anybody measures.
   await new Promise(resolve => setTimeout(resolve, 500))

@@ -4,10 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { QUESTION } from './answers.ts'
 import { HOSTILE, type HostileOrder } from './hostile-client.ts'
+import { HOSTILE_ANSWERS, type HostileAnswer } from './hostile-provider.ts'
 import { openInspector } from './inspector.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
-import { start, startTold } from './process.ts'
+import { rssMibOf, start, startTold } from './process.ts'
 import { type Sluice, startSluice } from './sluice.ts'
 import { inWords, printTable } from './table.ts'
 
@@ -47,11 +48,11 @@ async function outsideMs(pinger: ChildProcess): Promise<number> {
 }
 
 async function measure(
-  name: keyof typeof HOSTILE,
+  sent: Pick<HostileOrder, 'name' | 'body' | 'times'>,
   { chatUrl, headers }: Sluice,
   { pinger, inspector }: Watch,
 ) {
-  const order: HostileOrder = { url: chatUrl, headers, name, times: TIMES }
+  const order: HostileOrder = { url: chatUrl, headers, ...sent }
   const sender = startTalking([pathOf('hostile-client.ts'), JSON.stringify(order)])
   await heard(sender.child)
   await inspector.evaluate(WATCH)
@@ -65,6 +66,51 @@ async function measure(
   return { statuses, outside, inside }
 }
 
+/** Fewer than would send a channel into a cooldown. */
+const ANSWER_TIMES = 4
+
+/** A model for each format in which the provider is asked. */
+const ANSWER_MODELS = {
+  openai: { model: 'gpt-4o', type: 1 },
+  anthropic: { model: 'claude-sonnet-4-5', type: 14 },
+} as const
+
+const questionFor = (model: string, name: string) =>
+  JSON.stringify({
+    model,
+    stream: HOSTILE_ANSWERS[name as HostileAnswer]?.isStream ?? false,
+    max_tokens: 100,
+    messages: [{ role: 'user', content: `answer with: ${name}` }],
+  })
+
+/** The same while a provider answers what hurts: as it is asked by its own clients, and through a translation. */
+async function benchAnswers(sluice: Sluice, watch: Watch): Promise<number> {
+  const provider = await startTold<[string]>([pathOf('hostile-provider.ts')])
+  try {
+    const [base_url] = provider.told
+    for (const { model, type } of Object.values(ANSWER_MODELS)) {
+      const channel = { name: model, type, key: 'k', base_url, models: [model] }
+      await sluice.api('POST', '/api/channel/', { mode: 'single', channel })
+    }
+    const rows: string[][] = []
+    let mostMs = 0
+    for (const name of Object.keys(HOSTILE_ANSWERS))
+      for (const [format, { model }] of Object.entries(ANSWER_MODELS)) {
+        await measure({ name, body: questionFor(model, 'good'), times: 1 }, sluice, watch)
+        const sent = { name, body: questionFor(model, name), times: ANSWER_TIMES }
+        const { statuses, outside, inside } = await measure(sent, sluice, watch)
+        mostMs = Math.max(mostMs, inside)
+        const memory = rssMibOf(sluice.pid).toFixed(0)
+        rows.push([name, format, statuses.join(' '), outside.toFixed(1), inside.toFixed(1), memory])
+      }
+    console.log(`\nhostile: the same while a provider answers each of these ${ANSWER_TIMES} times\n`)
+    printTable(['answer', 'format', 'answered', 'outside ms', 'event loop ms', 'RSS MiB'], rows)
+    return mostMs
+  } finally {
+    await provider.stop()
+  }
+}
+
 export async function benchHostile({ engine }: Options): Promise<void> {
   const upstream = await startTold<[string]>([pathOf('upstream.ts')])
   const sluice = await startSluice({ engine, inspected: true })
@@ -74,16 +120,18 @@ export async function benchHostile({ engine }: Options): Promise<void> {
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: 16 }
     await putLoad({ ...load, requests: 5_000 })
     const inspector = await openInspector(sluice.inspectorPort)
+    const watch = { pinger: pinger.child, inspector }
     const rows: string[][] = []
     let mostMs = 0
-    for (const name of Object.keys(HOSTILE) as (keyof typeof HOSTILE)[]) {
-      const { statuses, outside, inside } = await measure(name, sluice, { pinger: pinger.child, inspector })
+    for (const name of Object.keys(HOSTILE)) {
+      const { statuses, outside, inside } = await measure({ name, times: TIMES }, sluice, watch)
       mostMs = Math.max(mostMs, inside)
       rows.push([name, statuses.join(' '), outside.toFixed(1), inside.toFixed(1)])
     }
-    inspector.close()
     console.log(`hostile: the longest wait of others while a client sends each of these ${TIMES} times\n`)
     printTable(['sent', 'answered', 'outside ms', 'event loop ms'], rows)
+    mostMs = Math.max(mostMs, await benchAnswers(sluice, watch))
+    inspector.close()
     console.log(`Goal (event loop stalls ≤ ${GOAL_MS} ms): ${inWords(mostMs <= GOAL_MS)}.`)
   } finally {
     await pinger.stop()

@@ -26,6 +26,9 @@ export type Assembler = {
   readonly isText: boolean
 }
 
+/** No model makes so many calls at a time, and each new part looks at all that are unfinished. */
+const MAX_OPEN = 256
+
 type Open = {
   readonly content: Part
   text: string
@@ -59,6 +62,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
     },
     open(content) {
       closeSettled()
+      if (open.size >= MAX_OPEN) throw new Error('the provider’s answer has too many unfinished parts')
       const part = next
       next += 1
       current = part

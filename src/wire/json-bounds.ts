@@ -6,7 +6,7 @@ const SHORT_LENGTH = 64 * 1024
 /** The longest text that is parsed in one go; a longer document is parsed in slices (json-slices.ts). */
 export const MAX_PARSED_LENGTH = 2 * 1_048_576
 /** What is parsed in one go between two events of a stream must take less time than a whole document may. */
-const LIMITS: ScanLimits = { names: 2_000, texts: 50_000, values: 100_000 }
+const LIMITS: ScanLimits = { names: 2_000, texts: 50_000, values: 100_000, otherBytes: MAX_PARSED_LENGTH }
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c

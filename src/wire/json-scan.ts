@@ -7,15 +7,23 @@ export const SCAN_LIMITS: ScanLimits = {
   names: 10_000,
   texts: 100_000,
   values: 350_000,
+  /** Bytes that are in no long text and no long list, spaces among them. */
+  otherBytes: 8 * 1_048_576,
 }
 
-export type ScanLimits = { readonly names: number; readonly texts: number; readonly values: number }
+export type ScanLimits = {
+  readonly names: number
+  readonly texts: number
+  readonly values: number
+  readonly otherBytes: number
+}
 
 /** For a document that is looked at and not parsed whole: the names and the depth are bounded. */
 export const NAMES_ONLY: ScanLimits = {
   names: SCAN_LIMITS.names,
   texts: Number.POSITIVE_INFINITY,
   values: Number.POSITIVE_INFINITY,
+  otherBytes: Number.POSITIVE_INFINITY,
 }
 
 export type ScanOptions = {
@@ -283,6 +291,8 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       case LF:
       case CR:
       case TAB:
+        // A list of spaces is no list of numbers.
+        if (place - solidEnd > LONG_LIST) endNumbers()
         break
       default:
         throw malformed()
@@ -321,7 +331,11 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       if (isInText) throw malformed()
       if (wordState !== 0) endWord()
       if (depth > 0 || next !== NEXT.commaOrClose) throw malformed()
-      const isParsable = texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values
+      const otherBytes = place - cutBytes
+      if (otherBytes > limits.otherBytes)
+        throw new JsonError(`holds more than ${limits.otherBytes} bytes beside its long texts`)
+      const isParsable =
+        texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values && otherBytes <= SCAN_LIMITS.otherBytes
       return { cuts, places, isParsable }
     },
   }

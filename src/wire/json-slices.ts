@@ -6,7 +6,7 @@ import { type Cut, createJsonScanner, type Scan, type ScanOptions } from './json
 /** Up to this size a document is scanned, parsed and written in one go. */
 export const SLICED_BYTES = 64 * 1024
 /** What is worked on before other requests get their turn: a few milliseconds. */
-const SLICE_BYTES = 256 * 1024
+const SLICE_BYTES = 128 * 1024
 const CUTS_AT_ONCE = 2_048
 
 const QUOTE = 0x22

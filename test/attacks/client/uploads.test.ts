@@ -2,8 +2,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
-import { shortageOf } from '../../../src/domain/shortage.ts'
-import { overloaded } from '../../../src/http/budget.ts'
 import { until } from '../../support/process.ts'
 import { openRelay, type Relay } from '../../support/relay.ts'
 
@@ -64,28 +62,5 @@ describe('uploads that take all the disk there is for them', () => {
 
   it('are refused alone where one of them is larger than that', async () => {
     assert.deepEqual(await upload(12 * MB), { status: 503, code: 'overloaded' })
-  })
-})
-
-describe('what the machine has run out of', () => {
-  const failing = (code: string, more = {}) => Object.assign(new Error(code), { code, ...more })
-
-  it('is told as 503 overloaded, with what an operator can change for the log', () => {
-    for (const code of ['EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'ENOMEM', 'ENOBUFS', 'EADDRNOTAVAIL']) {
-      const shortage = shortageOf(failing(code))
-      assert.equal(shortage?.code, code)
-      assert.match(shortage?.advice ?? '', /SLUICE_|ulimit|fs\.file-max|net\.ipv4/)
-      const refusal = overloaded(shortage ?? { resource: '' })
-      assert.equal(refusal.code, 'overloaded')
-      assert.equal(refusal.retryAfterS, 1)
-    }
-  })
-
-  it('is found behind every address of a name, and not where a machine has no IPv6', () => {
-    const several = new AggregateError([failing('ECONNREFUSED'), failing('EMFILE')])
-    assert.equal(shortageOf(several)?.code, 'EMFILE')
-    assert.equal(shortageOf(failing('EADDRNOTAVAIL', { address: '2001:db8::1' })), undefined)
-    assert.equal(shortageOf(failing('ECONNREFUSED')), undefined)
-    assert.equal(shortageOf(undefined), undefined)
   })
 })

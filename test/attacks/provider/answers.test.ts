@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { createAssembler } from '../../../src/formats/assembler.ts'
-import { createGatherer } from '../../../src/wire/gather.ts'
-import { parseInSlices, writeInSlices } from '../../../src/wire/json-slices.ts'
 import {
   type Answer,
   type AnsweringProvider,
@@ -160,58 +157,5 @@ describe('a provider whose answers are hostile', () => {
   it('leaves books that verify, with nothing held', async () => {
     const { ok, lines } = await relay.gateway.operations.verify({})
     assert.ok(ok, lines.join('\n'))
-  })
-})
-
-describe('large documents of a provider', () => {
-  /** How often the event loop turns until this is done. */
-  async function turnsOf(work: () => Promise<unknown>): Promise<number> {
-    let turns = 0
-    let isDone = false
-    const turn = () => {
-      turns += 1
-      if (!isDone) setImmediate(turn)
-    }
-    setImmediate(turn)
-    await work()
-    isDone = true
-    return turns
-  }
-
-  it('are parsed and written with turns for other requests in between', async () => {
-    const value = {
-      text: 'x'.repeat(16 * MB),
-      vector: Array.from({ length: 500_000 }, (_, index) => index / 3),
-    }
-    const bytes = await writeInSlices(value)
-    assert.ok((await turnsOf(() => parseInSlices(bytes))) > 50)
-    assert.ok((await turnsOf(() => writeInSlices(value))) > 50)
-  })
-
-  it('that come byte by byte take memory for their bytes only', () => {
-    const gathered = createGatherer()
-    const byte = Buffer.from('x')
-    for (let i = 0; i < 200_000; i++) gathered.push(byte)
-    assert.equal(gathered.size(), 200_000)
-    assert.ok(gathered.take().length < 10)
-  })
-
-  it('of many open tool calls are not parsed again with each new part', () => {
-    const events: unknown[] = []
-    const assembler = createAssembler(0, event => events.push(event))
-    const call = { type: 'toolCall', id: 'a', name: 'f', arguments: '' } as const
-    const first = assembler.open(call)
-    assembler.add(first, { text: `{"a":"${'x'.repeat(4 * MB)}` })
-    for (let i = 0; i < 2_000; i++) assembler.say('text', 'y')
-    const closed = (part: number) =>
-      events.some(
-        event =>
-          (event as { type: string; part: number }).type === 'close' &&
-          (event as { part: number }).part === part,
-      )
-    assert.ok(!closed(first))
-    assembler.add(first, { text: '"}' })
-    assembler.open({ ...call, id: 'b' })
-    assert.ok(closed(first))
   })
 })
