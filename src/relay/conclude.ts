@@ -4,7 +4,7 @@ import { usdText } from '../domain/money.ts'
 import type { When } from '../domain/price.ts'
 import { ROLE } from '../domain/role.ts'
 import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
-import { EMPTY, totalInput, totalOutput, type Usage } from '../domain/usage.ts'
+import { EMPTY, type ToolCalls, totalInput, totalOutput, type Usage, withToolCalls } from '../domain/usage.ts'
 import type { Outcome } from '../routing/health.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { rateHeaders } from './admit.ts'
@@ -28,6 +28,8 @@ const NO_DOUBTS: readonly Doubt[] = []
 export type Settling = {
   readonly channel: RelayChannel
   readonly usage: Usage
+  /** Calls of the provider's own tools that the answer shows, where `usage` may be silent about them. */
+  readonly toolCalls?: ToolCalls | undefined
   /** What a picture turned out to be. */
   readonly made?: When
   readonly source: Source
@@ -59,10 +61,17 @@ function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
 export const errorCodeOf = (refusal: Refusal, passed: PassedError | undefined) =>
   passed ? `upstream_${passed.status}` : refusal.code
 
+/** The usage that is charged: with the calls of tools that the answer shows, and those that no answer reports. */
+function usedIn({ priced }: Errand, { channel, usage, toolCalls, source }: Settling): Usage {
+  const shown = withToolCalls(usage, toolCalls)
+  return source === 'zero' ? shown : withToolCalls(shown, priced.unreported(channel))
+}
+
 /** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
 export async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
   const { hold, priced, work, deps, startedMs, admitted } = errand
-  const { channel, usage, trace, error } = settling
+  const { channel, trace, error } = settling
+  const usage = usedIn(errand, settling)
   const cost = priced.costOf(channel, usage, settling.made)
   const price = priced.priceFor(channel)
   const log: UsageLog = {
@@ -76,7 +85,7 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
     isError: error !== undefined,
     content: error ?? '',
     upstreamRequestId: settling.upstreamRequestId ?? '',
-    other: otherOf(errand, settling, price),
+    other: otherOf(errand, { ...settling, usage }, price),
   }
   const given = settling.doubts
   const doubts = given ? [...doubtsOf(errand, trace), ...given] : doubtsOf(errand, trace)
@@ -126,6 +135,9 @@ const DETAILS: readonly (readonly [name: string, count: (usage: Usage) => number
   ['seconds', usage => usage.seconds],
   ['images', usage => usage.images],
   ['searches', usage => usage.searches],
+  ['file_searches', usage => usage.fileSearches],
+  ['code_interpreter_calls', usage => usage.codeInterpreterCalls],
+  ['image_generation_calls', usage => usage.imageGenerationCalls],
 ]
 
 export const idOf = (headers: Readonly<Record<string, unknown>>) => {
@@ -182,6 +194,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   const { paid } = await settle(errand, {
     channel: step.channel,
     usage,
+    toolCalls: reading.toolCalls,
     source: reading.usage ? 'provider' : 'counted',
     countedBy: counted.by,
     trace,
@@ -235,7 +248,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     nowMs: deps.nowMs,
     onProgress() {
       const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens))
-      const soFar = priced.costOf(channel, used)
+      const soFar = priced.costOf(channel, withToolCalls(used, meter.reading.toolCalls))
       hold.progress(soFar)
       // The hold is an upper bound of what was asked for; a provider that goes on beyond it needs more.
       if (soFar > hold.held() && !isExtending) {
@@ -282,6 +295,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   await settle(errand, {
     channel,
     usage,
+    toolCalls: meter.reading.toolCalls,
     source: by === undefined ? 'provider' : 'counted',
     countedBy: by,
     trace,
