@@ -89,6 +89,11 @@ describe('the tools that a request asks its provider to run', () => {
     ])
   })
 
+  it('are of an unknown kind in an object that Google takes for a list of one', () => {
+    assert.deepEqual(chargesOf({ ...contents, tools: { google_search: {} } }), [['tools', undefined]])
+    assert.deepEqual(chargesOf({ ...contents, tools: { functionDeclarations: [] } }), [])
+  })
+
   it('are of an unknown kind where a type is hidden in another spelling or among functions', () => {
     const odd = { type: 'function', TYPE: 'web_search', function: { name: 'add' } }
     const nested = { type: 'namespace', tools: [{ type: 'web_search' }] }
@@ -198,6 +203,7 @@ describe('a body without tools that are not paid for', () => {
   it('loses Google’s settings of tools with the last of them', () => {
     const toolConfig = { functionCallingConfig: { mode: 'ANY' } }
     assert.deepEqual(edited({ ...contents, tools: [{ googleSearch: {} }], toolConfig }), contents)
+    assert.deepEqual(edited({ ...contents, tools: { googleSearch: {} }, toolConfig }), contents)
   })
 
   it('is limited where tools stay that cost something by the call, and only then', () => {

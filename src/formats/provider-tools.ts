@@ -151,12 +151,31 @@ export function requestedTools(body: JsonObject): RequestedTools {
 type Add = (tool: RequestedTool | undefined) => void
 
 function readTools(tools: unknown, body: JsonObject, add: Add): void {
-  if (!Array.isArray(tools)) return
   const isGoogle = Object.hasOwn(body, 'contents')
+  if (!Array.isArray(tools)) {
+    add(readLoneTool(tools, isGoogle))
+    return
+  }
   for (const [index, tool] of tools.entries()) {
     if (!isObject(tool)) continue
     if (isGoogle) readGoogleTool(tool, index, add)
     else add(readTool(tool, index, Object.hasOwn(body, 'input')))
+  }
+}
+
+/** Google takes an object for a list of one. It is sent only where the client runs all that it names. */
+function readLoneTool(tool: unknown, isGoogle: boolean): RequestedTool | undefined {
+  if (!isObject(tool)) return undefined
+  const hosted: RequestedTool[] = []
+  if (isGoogle) readGoogleTool(tool, 0, each => each && hosted.push(each))
+  if (isGoogle && hosted.length === 0) return undefined
+  return {
+    field: 'tools',
+    place: { member: 'tools' },
+    charge: undefined,
+    maxCalls: DEFAULT_CALLS,
+    resultTokens: RESULT_TOKENS,
+    names: [],
   }
 }
 

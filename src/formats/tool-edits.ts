@@ -52,7 +52,8 @@ export function toolEdits(body: JsonObject, requested: RequestedTools, choice: C
   for (const [list, edits] of lists) removeEmpty(body[list], edits)
 
   if (removed.length > 0) {
-    const dropped = choiceEdits(body, removed, isAllRemoved(body.tools, lists.get('tools')))
+    const isNoneLeft = 'tools' in members || isAllRemoved(body.tools, lists.get('tools'))
+    const dropped = choiceEdits(body, removed, isNoneLeft)
     for (const name of dropped) members[name] = undefined
     if (dropped.includes('tool_choice')) warnings.push({ field: 'tool_choice', message: CHOICE_REMOVED })
   }
