@@ -153,7 +153,11 @@ for (const engine of ENGINES) {
       })
 
       it('is left alone where the request asks for nothing to be lost on the way', async () => {
-        const { model } = await serveOn('fastapi')
+        const { model } = await relay.serve(
+          'small',
+          { base_url: `${server.url}/fastapi` },
+          { tools: { web_search: 0.01 } },
+        )
         server.seen.length = 0
         const strict = { headers: { 'x-sluice-strict': 'true' } }
         const asked = { model, input: 'Hi', tools: [{ type: 'web_search' as const }] }

@@ -3,6 +3,7 @@ import { addedTokens, type ChatFacts } from './openai/chat-request.ts'
 import { inputBound, type PromptSize, sizeOf } from './openai/prompt-size.ts'
 import { type Fields, MAX_LIMIT, type RequestReading, readRequest } from './openai/request-fields.ts'
 import { isObject, type JsonObject, member } from './openai/value.ts'
+import { type RequestedTools, requestedTools } from './provider-tools.ts'
 
 /** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
 export type FactNames = {
@@ -130,7 +131,11 @@ const CHOICES = ['n', 'candidateCount']
 const TURNS = ['messages', 'input', 'contents']
 
 /** What no answer to a body can pass, in whichever format it is written. */
-export type Bounds = { readonly inputTokens: number; outputTokens(modelMaximum: number | undefined): number }
+export type Bounds = {
+  readonly inputTokens: number
+  outputTokens(modelMaximum: number | undefined): number
+  readonly tools: RequestedTools
+}
 
 /**
  * The bounds of a body that an administrator's override may have changed. Limits stand at the top or in an object there;
@@ -148,6 +153,7 @@ export function boundsOf(body: JsonObject): Bounds {
   return {
     inputTokens: inputBound(size) + addedTokens(turns?.length ?? 1, tools),
     outputTokens: maximum => (limits.length > 0 ? Math.max(...limits) : (maximum ?? 0)) * choices,
+    tools: requestedTools(body),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Usage } from '../domain/usage.ts'
+import type { ToolCalls, Usage } from '../domain/usage.ts'
 import type { JsonObject } from './openai/value.ts'
 
 /**
@@ -301,6 +301,8 @@ export type ChatEvent =
   | { readonly type: 'finish'; readonly choice: number; readonly stop: Stop }
   /** The whole usage so far, never an increment: the last one told counts. */
   | { readonly type: 'usage'; readonly usage: Usage }
+  /** The calls of the provider's own tools so far, never an increment; usage that follows may know more. */
+  | { readonly type: 'providerTools'; readonly calls: ToolCalls }
   | { readonly type: 'error'; readonly error: ChatError }
   | { readonly type: 'end' }
 
@@ -322,6 +324,8 @@ export type ChatAnswer = Extendable & {
   readonly createdS?: number
   readonly choices: readonly Choice[]
   readonly usage?: Usage
+  /** Calls of the provider's own tools that the answer shows, whether or not it has a usage. */
+  readonly toolCalls?: ToolCalls
 }
 
 export type Choice = {

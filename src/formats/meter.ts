@@ -60,6 +60,9 @@ export function createEventMeter(): EventMeter {
           reading.usage = event.usage
           reading.toldBytes = reading.textBytes + reading.reasoningBytes
           break
+        case 'providerTools':
+          reading.toolCalls = event.calls
+          break
         case 'error':
           reading.error = event.error
           return true

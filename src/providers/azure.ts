@@ -14,6 +14,7 @@ export const azure = {
   name: 'Azure',
   auth: keyHeader('api-key'),
   chat: { 'openai-chat': deployment('chat/completions'), responses: '/openai/v1/responses' },
+  takesMaxToolCalls: true,
   completions: { openai: deployment('completions') },
   embeddings: { openai: deployment('embeddings') },
   speech: { openai: deployment('audio/speech') },

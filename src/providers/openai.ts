@@ -50,6 +50,7 @@ export const openai = {
   baseUrl: 'https://api.openai.com',
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions', responses: '/v1/responses' },
+  takesMaxToolCalls: true,
   completions: { openai: '/v1/completions' },
   embeddings: { openai: '/v1/embeddings' },
   speech: { openai: '/v1/audio/speech' },

@@ -9,6 +9,8 @@ export const perplexity = {
   baseUrl: 'https://api.perplexity.ai',
   auth: bearer,
   chat: { 'openai-chat': '/chat/completions' },
+  // One model of another maker answers without a search.
+  alwaysSearches: /^(?!r1-)/,
   embeddings: { native: '/v1/embeddings' },
   keyHint: 'pplx-…',
 } satisfies Provider

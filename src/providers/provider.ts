@@ -156,6 +156,10 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly usage?: { readonly reasoningOutside: boolean }
   /** What of a chat its hosts take or refuse beyond the format, where one is translated for them. */
   readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks' | 'dialect'>
+  /** Models that search the web with every request, and are charged for it, beside those that are known by their names. */
+  readonly alwaysSearches?: RegExp
+  /** Takes `max_tool_calls` in the Responses format, and keeps to it. */
+  readonly takesMaxToolCalls?: true
   /** Members that a body of this format has here and nowhere else; one that is undefined it must not have. */
   readonly bodies?: { readonly [format in Format]?: Readonly<Record<string, unknown>> }
   readonly dialects?: Dialects

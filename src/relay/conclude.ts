@@ -10,9 +10,11 @@ import {
   type Counts,
   EMPTY,
   type Inference,
+  type ToolCalls,
   totalInput,
   totalOutput,
   type Usage,
+  withToolCalls,
 } from '../domain/usage.ts'
 import type { Outcome } from '../routing/health.ts'
 import type { Release, Ticket } from '../routing/rates.ts'
@@ -42,6 +44,8 @@ export type Settling = {
   readonly usage: Usage
   /** The usage that the provider reported, where a part of it is impossible and not in `usage`. */
   readonly reported?: Usage | undefined
+  /** Calls of the provider's own tools that the answer shows, where `usage` may be silent about them. */
+  readonly toolCalls?: ToolCalls | undefined
   /** What a picture turned out to be. */
   readonly made?: When
   readonly source: Source
@@ -73,10 +77,17 @@ function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
 export const errorCodeOf = (refusal: Refusal, passed: PassedError | undefined) =>
   passed ? `upstream_${passed.status}` : refusal.code
 
+/** The usage that is charged: with the calls of tools that the answer shows, and those that no answer reports. */
+function usedIn({ priced }: Errand, { channel, usage, toolCalls, source }: Settling): Usage {
+  const shown = withToolCalls(usage, toolCalls)
+  return source === 'zero' ? shown : withToolCalls(shown, priced.unreported(channel))
+}
+
 /** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
 export async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
   const { hold, priced, work, deps, startedMs, admitted } = errand
-  const { channel, usage, trace, error } = settling
+  const { channel, trace, error } = settling
+  const usage = usedIn(errand, settling)
   const cost = priced.costOf(channel, usage, settling.made)
   const price = priced.priceFor(channel)
   const counts = allCounts(usage)
@@ -91,11 +102,13 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
     isError: error !== undefined,
     content: error ?? '',
     upstreamRequestId: settling.upstreamRequestId ?? '',
-    other: otherOf(errand, settling, price),
+    other: otherOf(errand, { ...settling, usage }, price),
   }
   const { reported } = settling
   const excess = reported
-    ? excessDoubt(channel.id, cost, () => priced.costOf(channel, reported, settling.made))
+    ? excessDoubt(channel.id, cost, () =>
+        priced.costOf(channel, usedIn(errand, { ...settling, usage: reported }), settling.made),
+      )
     : NO_DOUBTS
   const given = settling.doubts ?? NO_DOUBTS
   const failed = doubtsOf(errand, trace)
@@ -173,6 +186,9 @@ const DETAILS: readonly (readonly [name: string, count: (usage: Counts) => numbe
   ['seconds', usage => usage.seconds],
   ['images', usage => usage.images],
   ['searches', usage => usage.searches],
+  ['file_searches', usage => usage.fileSearches],
+  ['code_interpreter_calls', usage => usage.codeInterpreterCalls],
+  ['image_generation_calls', usage => usage.imageGenerationCalls],
 ]
 
 export const idOf = (headers: Readonly<Record<string, unknown>>) => {
@@ -244,6 +260,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
     channel: step.channel,
     usage,
     reported: possible === counted.usage ? undefined : counted.usage,
+    toolCalls: reading.toolCalls,
     source: reading.usage ? 'provider' : 'counted',
     countedBy: counted.by,
     trace,
@@ -323,7 +340,8 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     nowMs: deps.nowMs,
     onProgress() {
       const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens))
-      const soFar = priced.costOf(channel, plausibleUsage(used, limits))
+      const shown = withToolCalls(plausibleUsage(used, limits), meter.reading.toolCalls)
+      const soFar = priced.costOf(channel, shown)
       hold.progress(soFar)
       // The hold is an upper bound of what was asked for; a provider that goes on beyond it needs more.
       if (soFar > hold.held() && !isExtending) {
@@ -372,6 +390,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     channel,
     usage,
     reported: usage === reported ? undefined : reported,
+    toolCalls: meter.reading.toolCalls,
     source: by === undefined ? 'provider' : 'counted',
     countedBy: by,
     trace,

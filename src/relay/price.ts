@@ -2,10 +2,13 @@ import { cost, bound as costBound, granted, priceAt, pricesWithin } from '../dom
 import { Refusal } from '../domain/errors.ts'
 import type { Price, When } from '../domain/price.ts'
 import { SERVICES } from '../domain/service.ts'
-import { countedUsage, type Usage, withoutTokens } from '../domain/usage.ts'
+import { countedUsage, type ToolCalls, type Usage, withoutTokens, withToolCalls } from '../domain/usage.ts'
+import { type RequestedTools, toolBounds, unreportedCalls, withSearches } from '../formats/provider-tools.ts'
+import { mostCalls } from '../formats/tool-calls.ts'
 import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from './catalog.ts'
-import type { Work } from './operations/operation.ts'
+import type { Limits, Work } from './operations/operation.ts'
+import { isPaidFor, overrideTools, searchesIn, searchesOn } from './operations/provider-tools.ts'
 
 /** Prices as they stood when the request was admitted: it is billed by these, whatever changes meanwhile. */
 export type Priced = {
@@ -25,6 +28,9 @@ export type Priced = {
   estimate(channel: RelayChannel): number
   /** What is asked for, without the services that the price of this channel does not name. */
   granted(channel: RelayChannel): When
+  readonly priceOn: Limits['priceOn']
+  /** Calls of tools that are charged though no answer reports them. */
+  unreported(channel: RelayChannel): ToolCalls | undefined
   /** The longest answer that was held for, where the client sets no limit. */
   maxOutput(channel: RelayChannel): number
   /** The longest answer that the price names; undefined where it names none. */
@@ -34,7 +40,7 @@ export type Priced = {
 }
 
 /** What of a request says how much it may cost. */
-type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked'>
+type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked' | 'tools'>
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
 
@@ -43,12 +49,23 @@ const DEFAULT_MAX_OUTPUT = 8_192
 
 const maxOutputOf = (price: Price) => price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT
 
-const boundOf = ({ price }: CatalogPrice, work: Bounded) => {
+const NO_TOOLS: RequestedTools = { list: [] }
+
+/** What tools of the provider may add: those that have a price, and searches that the model makes in any case. */
+function toolBoundsOf(price: Price, { tools = NO_TOOLS, inputTokens }: Bounded, searches: number) {
+  if (tools.list.length === 0 && searches === 0) return undefined
+  const asked = toolBounds(tools, inputTokens, tool => isPaidFor(tool, price))
+  return searches === 0 ? asked : withSearches(asked, searches)
+}
+
+const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
+  const tools = toolBoundsOf(price, work, searches)
   const limits = {
-    inputTokens: work.inputTokens,
+    inputTokens: tools?.inputTokens ?? work.inputTokens,
     outputTokens: work.outputTokens(maxOutputOf(price)),
     calls: 1,
     ...work.units,
+    ...tools?.units,
   }
   try {
     return Math.max(...pricesWithin(price, work.asked).map(each => costBound(each, limits)))
@@ -80,6 +97,7 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     return known.get(channel.id)
   }
 
+  const searches = work.tools === undefined ? 0 : searchesIn(route)
   const prices = shared
     ? [shared]
     : route.tiers.flatMap(({ channels }) => channels.flatMap(channel => priceFor(channel) ?? []))
@@ -112,16 +130,33 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
   const counted = (channel: RelayChannel, outputTokens: number): Usage =>
     byLength(channel, work.counted?.(outputTokens) ?? countedUsage(work.countedInput, outputTokens))
 
+  function unreported(channel: RelayChannel): ToolCalls | undefined {
+    if (work.tools === undefined) return undefined
+    const { list } = work.toolsOn?.(channel) ?? work.tools
+    const added = overrideTools(channel)
+    if (list.length === 0 && searches === 0 && added.length === 0) return undefined
+    const { price } = priceFor(channel) ?? FREE
+    const asked = unreportedCalls([...list, ...added].filter(tool => isPaidFor(tool, price)))
+    return searchesOn(channel, route.model) > 0 ? mostCalls(asked, { searches: 1 }) : asked
+  }
+
   function estimate(channel: RelayChannel): number {
     const usage = work.estimated?.()
-    return costOf(channel, usage ? byLength(channel, usage) : counted(channel, 0))
+    const guessed = usage ? byLength(channel, usage) : counted(channel, 0)
+    return costOf(channel, withToolCalls(guessed, unreported(channel)))
   }
 
   return {
-    bound: Math.max(0, ...prices.map(price => boundOf(price, work))),
+    bound: Math.max(0, ...prices.map(price => boundOf(price, work, searches))),
     priceFor,
     boundFor: (channel, changed) =>
-      boundOf(priceFor(channel) ?? FREE, { ...changed, asked: { ...servicesOf(work), ...changed.asked } }),
+      boundOf(
+        priceFor(channel) ?? FREE,
+        { ...changed, asked: { ...servicesOf(work), ...changed.asked } },
+        searches,
+      ),
+    priceOn: channel => (priceFor(channel) ?? FREE).price,
+    unreported,
     granted: channel => granted((priceFor(channel) ?? FREE).price, work.asked ?? {}),
     costOf,
     priceOfModel,

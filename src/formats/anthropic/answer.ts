@@ -4,6 +4,7 @@ import { compact, extrasOf, lenientFields, ownExtras } from '../fields.ts'
 import type { AnswerOptions, DecodeOptions } from '../format.ts'
 import type { ChatAnswer, ChatError } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { toolCallsIn } from '../tool-calls.ts'
 import { answerBlocks, decodeBlocks, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
 import { decodeStop, encodeStop } from './stop.ts'
@@ -25,6 +26,7 @@ export function decodeAnswer(body: unknown, _options: DecodeOptions): ChatAnswer
     model: answer.text('model') ?? '',
     choices: [{ parts, stop: decodeStop(body, hasCalls) }],
     usage: readAnthropicUsage(body.usage),
+    toolCalls: toolCallsIn(body.content),
     extras: extrasOf(FORMAT, answer.rest()),
   })
 }

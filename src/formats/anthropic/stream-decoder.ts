@@ -1,3 +1,4 @@
+import type { ToolCalls } from '../../domain/usage.ts'
 import { parseBounded } from '../../wire/json-bounds.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { chatError } from '../error.ts'
@@ -7,6 +8,7 @@ import type { ChatEvent, Signature, Stop, ToolCallPart } from '../hub.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
+import { toolCallOf, withCall } from '../tool-calls.ts'
 import { decodeBlock, decodeCitation, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
 import { decodeStop } from './stop.ts'
@@ -29,6 +31,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
   let usage: JsonObject = {}
   let stop: Stop | undefined
   let pending: Signature | undefined
+  let calls: ToolCalls | undefined
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
     frame({ event, text, data }, emit) {
@@ -119,6 +122,11 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
 
   function open(index: number, block: unknown, emit: Emit): void {
     if (!isObject(block)) return
+    const call = toolCallOf(block)
+    if (call !== undefined) {
+      calls = withCall(calls, call)
+      emit({ type: 'providerTools', calls })
+    }
     if (block.type === 'thinking') {
       blocks.set(index, { kind: 'thought' })
       if (typeof block.thinking === 'string' && block.thinking !== '') think(index, block.thinking, emit)

@@ -8,7 +8,7 @@ import { decodeError } from './error.ts'
 import { decodeGrounding, encodeGrounding } from './grounding.ts'
 import { decodeLogprobs, encodeLogprobs } from './logprobs.ts'
 import { blockedStop, decodeStop, encodeStop, FAILED } from './stop.ts'
-import { encodeUsage, usageIn } from './usage.ts'
+import { callsIn, encodeUsage, usageIn } from './usage.ts'
 
 export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAnswer | { error: ChatError } {
   const isError = Array.isArray(body) || Boolean(member(body, 'error'))
@@ -26,11 +26,11 @@ export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAn
     candidates.length === 0 && blocked !== undefined
       ? [{ parts: [], stop: blocked }]
       : candidates.map(candidate => decodeCandidate(candidate, newId))
-  return compact<ChatAnswer>({ ...headOf(answer), choices, usage: usageIn(body) })
+  return compact<ChatAnswer>({ ...headOf(answer), choices, usage: usageIn(body), toolCalls: callsIn(body) })
 }
 
 /** What an answer and each event of a stream begin with. */
-export function headOf(answer: Fields): Omit<ChatAnswer, 'choices' | 'usage'> {
+export function headOf(answer: Fields): Omit<ChatAnswer, 'choices' | 'usage' | 'toolCalls'> {
   for (const name of ['candidates', 'usageMetadata', 'promptFeedback']) answer.any(name)
   const createdMs = Date.parse(answer.text('createTime') ?? '')
   return compact<Omit<ChatAnswer, 'choices' | 'usage'>>({

@@ -11,7 +11,7 @@ import { decodeGrounding } from './grounding.ts'
 import { decodeLogprobs } from './logprobs.ts'
 import { createPartialArgs, type PartialArgs } from './partial-args.ts'
 import { blockedStop, decodeStop, FAILED } from './stop.ts'
-import { usageIn } from './usage.ts'
+import { searchesIn, usageIn } from './usage.ts'
 
 /** The text at hand, if the last part is one; its words are kept because places in it are told in bytes, and at the end. */
 type Speaking = { readonly part: number; readonly words: string[] }
@@ -29,7 +29,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   const { ambience, choices: wanted = 1 } = options
   const choices = new Map<number, ChoiceState>()
   let isStarted = false
-  let searches = 0
+  let searches: ReturnType<typeof searchesIn> = { searches: 0, fileSearches: 0 }
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
     isUnterminated: true,
@@ -65,11 +65,20 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     }
     for (const candidate of candidates) readCandidate(candidate, emit)
     if (candidates.length === 0 && blocked !== undefined) stateOf(0, emit).stop ??= blocked
+    countSearches(chunk, emit)
     const usage = usageIn(chunk)
-    if (usage === undefined) return
-    // Searches are told with the event that names their sources, usage with every one.
-    searches = Math.max(searches, usage.searches)
-    emit({ type: 'usage', usage: { ...usage, searches } })
+    if (usage !== undefined) emit({ type: 'usage', usage: { ...usage, ...searches } })
+  }
+
+  /** Searches are told with the event that names their sources, usage with every one. */
+  function countSearches(chunk: JsonObject, emit: Emit): void {
+    const made = searchesIn(chunk)
+    if (made.searches <= searches.searches && made.fileSearches <= searches.fileSearches) return
+    searches = {
+      searches: Math.max(searches.searches, made.searches),
+      fileSearches: Math.max(searches.fileSearches, made.fileSearches),
+    }
+    emit({ type: 'providerTools', calls: searches })
   }
 
   function stateOf(index: number, emit: Emit): ChoiceState {

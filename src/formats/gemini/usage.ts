@@ -1,4 +1,4 @@
-import { allCounts, EMPTY, totalInput, type Usage } from '../../domain/usage.ts'
+import { allCounts, EMPTY, type ToolCalls, totalInput, type Usage } from '../../domain/usage.ts'
 import { count } from '../openai/usage.ts'
 import { type JsonObject, member } from '../openai/value.ts'
 import { isThirdGeneration } from './model.ts'
@@ -16,7 +16,7 @@ export function usageIn(answer: unknown): Usage | undefined {
     ...EMPTY,
     ...splitPrompt(told, prompt, forTools),
     ...splitAnswer(told, prompt + forTools),
-    searches: searchesIn(answer),
+    ...searchesIn(answer),
     calls: 1,
   }
 }
@@ -70,18 +70,29 @@ function tokensOf(told: unknown, details: string, modality: string): number {
   return tokens
 }
 
-/** Older models sell an answer with searches once, newer ones each search. */
-function searchesIn(answer: unknown): number {
+/** Older models sell an answer with searches once, newer ones each search; places on a map are sold like searches. */
+export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearches'> {
   const candidates = member(answer, 'candidates')
-  if (!Array.isArray(candidates)) return 0
   let queries = 0
-  for (const candidate of candidates) {
-    const asked = member(member(candidate, 'groundingMetadata'), 'webSearchQueries')
+  let fileSearches = 0
+  for (const candidate of Array.isArray(candidates) ? candidates : []) {
+    const grounding = member(candidate, 'groundingMetadata')
+    const asked = member(grounding, 'webSearchQueries')
     if (Array.isArray(asked)) queries += asked.length
+    const chunks = member(grounding, 'groundingChunks')
+    if (!Array.isArray(chunks)) continue
+    if (chunks.some(chunk => member(chunk, 'maps') !== undefined)) queries += 1
+    if (chunks.some(chunk => member(chunk, 'retrievedContext') !== undefined)) fileSearches += 1
   }
   const model = member(answer, 'modelVersion')
   const isEachSold = typeof model === 'string' && isThirdGeneration(model)
-  return isEachSold ? queries : Math.min(queries, 1)
+  return { searches: isEachSold ? queries : Math.min(queries, 1), fileSearches }
+}
+
+/** The same of a whole answer, whether or not it has a usage; undefined where nothing was searched. */
+export function callsIn(answer: unknown): ToolCalls | undefined {
+  const calls = searchesIn(answer)
+  return calls.searches + calls.fileSearches > 0 ? calls : undefined
 }
 
 /** Usage as this format tells it; tokens written to a cache are tokens of the prompt. */

@@ -1,4 +1,4 @@
-import type { Usage } from '../../domain/usage.ts'
+import type { ToolCalls, Usage } from '../../domain/usage.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { createSseScanner, dataText, type Frame, type SseLimits } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
@@ -13,6 +13,8 @@ export type StreamReading<Failure = unknown> = {
   readonly usage: Usage | undefined
   /** How many of the bytes below had come by then. What a model writes after that is in no usage yet. */
   readonly toldBytes: number
+  /** Calls of the provider's own tools that the events show. */
+  readonly toolCalls: ToolCalls | undefined
   /** Events with data, `[DONE]` not among them. */
   readonly events: number
   /** Events that carried something of the answer itself; a role alone is nothing yet. */
@@ -33,6 +35,7 @@ export type StreamReading<Failure = unknown> = {
 export const emptyReading = <Failure = unknown>(): Writable<StreamReading<Failure>> => ({
   usage: undefined,
   toldBytes: 0,
+  toolCalls: undefined,
   events: 0,
   contentEvents: 0,
   textBytes: 0,

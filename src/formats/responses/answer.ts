@@ -28,7 +28,7 @@ import {
   splitExtras,
 } from './content.ts'
 import { encodeRequest } from './encode-request.ts'
-import { encodeUsage, readResponsesUsage } from './usage.ts'
+import { callsIn, encodeUsage, usageIn } from './usage.ts'
 
 /** Fields that say what the answer is made of; the rest of a response is extras. */
 const KNOWN = ['object', 'status', 'error', 'incomplete_details', 'output', 'usage', 'output_text'] as const
@@ -49,7 +49,8 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
     model: answer.text('model') ?? '',
     createdS: answer.number('created_at'),
     choices: [{ parts, stop: decodeStop(body, hasCalls(parts)), ...(logprobs.length > 0 && { logprobs }) }],
-    usage: readResponsesUsage(body.usage, options.usage),
+    usage: usageIn(body, options.usage),
+    toolCalls: callsIn(body),
     extras: extrasOf(FORMAT, answer.rest()),
   })
 }

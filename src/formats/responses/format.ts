@@ -1,7 +1,7 @@
 import { restoringCustomCalls, withCustomCalls } from '../custom-tools.ts'
 import type { Format } from '../format.ts'
 import type { UsageOptions } from '../openai/usage.ts'
-import { member } from '../openai/value.ts'
+import { isObject } from '../openai/value.ts'
 import { decodeError, encodeError } from '../openai-chat/error.ts'
 import { decodeAnswer, encodeAnswer } from './answer.ts'
 import { FORMAT } from './content.ts'
@@ -9,7 +9,7 @@ import { decodeRequest } from './decode-request.ts'
 import { encodeRequest } from './encode-request.ts'
 import { createStreamDecoder } from './stream-decoder.ts'
 import { createStreamEncoder } from './stream-encoder.ts'
-import { readResponsesUsage } from './usage.ts'
+import { usageIn } from './usage.ts'
 
 /** OpenAI's Responses, without what needs answers to be stored. */
 export const responses = {
@@ -21,8 +21,7 @@ export const responses = {
   encodeAnswer: (answer, options) => encodeAnswer(withCustomCalls(answer, options.request), options),
   createStreamDecoder,
   createStreamEncoder: options => restoringCustomCalls(createStreamEncoder(options), options.request),
-  readUsage: (body: unknown, options: UsageOptions = {}) =>
-    readResponsesUsage(member(body, 'usage'), options),
+  readUsage: (body: unknown, options?: UsageOptions) => (isObject(body) ? usageIn(body, options) : undefined),
   decodeError,
   encodeError,
 } as const satisfies Format

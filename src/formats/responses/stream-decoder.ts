@@ -1,3 +1,4 @@
+import { type ToolCalls, withToolCalls } from '../../domain/usage.ts'
 import { type Assembler, createAssembler } from '../assembler.ts'
 import { compact, lenientFields } from '../fields.ts'
 import type { StreamDecoder, StreamDecoderOptions } from '../format.ts'
@@ -7,9 +8,10 @@ import { errorInside } from '../openai-chat/error.ts'
 import { decodeLogprobs } from '../openai-chat/logprobs.ts'
 import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../stream.ts'
+import { mostCalls, toolCallOf, withCall } from '../tool-calls.ts'
 import { decodeStop, failureIn, partsOf } from './answer.ts'
 import { decodeAnnotation, decodeItem, FORMAT } from './content.ts'
-import { readResponsesUsage } from './usage.ts'
+import { callsIn, readResponsesUsage } from './usage.ts'
 
 /** A part that is being told; `hasText` once a piece of it has come. */
 type Told = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
@@ -22,6 +24,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   let isStarted = false
   let hasParts = false
   let pending: Signature | undefined
+  let calls: ToolCalls | undefined
 
   return createDecoder<JsonFrame>(createJsonScanner(), {
     frame({ event, data }, emit) {
@@ -217,6 +220,11 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function closeItem(data: JsonObject, emit: Emit): void {
     const { item } = data
     if (!isObject(item)) return
+    const call = toolCallOf(item)
+    if (call !== undefined) {
+      calls = withCall(calls, call)
+      emit({ type: 'providerTools', calls })
+    }
     switch (item.type) {
       case 'message':
         for (const key of [...told.keys()]) if (key.startsWith(`${itemKey(data)}.`)) closeAt(key, emit)
@@ -265,8 +273,10 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     start(response, emit)
     // A server that tells nothing before the end tells it all there.
     if (!hasParts) for (const part of partsOf(response, options)) assembler(emit).whole(part)
+    const all = mostCalls(calls, callsIn(response))
+    if (all !== undefined) emit({ type: 'providerTools', calls: all })
     const read = readResponsesUsage(response.usage, usage)
-    if (read !== undefined) emit({ type: 'usage', usage: read })
+    if (read !== undefined) emit({ type: 'usage', usage: withToolCalls(read, all) })
     assembler(emit).closeAll()
     emit({ type: 'finish', choice: 0, stop: decodeStop(response, assembler(emit).hasToolCalls) })
     emit({ type: 'end' })

@@ -1,6 +1,14 @@
-import { allCounts, totalInput, totalOutput, type Usage } from '../../domain/usage.ts'
+import {
+  allCounts,
+  type ToolCalls,
+  totalInput,
+  totalOutput,
+  type Usage,
+  withToolCalls,
+} from '../../domain/usage.ts'
 import { readOpenAiUsage, type UsageOptions } from '../openai/usage.ts'
 import { isObject, type JsonObject } from '../openai/value.ts'
+import { mostCalls, reportedCalls, toolCallsIn } from '../tool-calls.ts'
 
 /**
  * Reads a `usage` of this format: other names for what chat completions tell. An answer that was cut may come with zeros
@@ -18,6 +26,16 @@ export function readResponsesUsage(value: unknown, options: UsageOptions = {}): 
     completion_tokens_details: output_tokens_details,
   }
   return input_tokens === undefined ? undefined : readOpenAiUsage(renamed, options)
+}
+
+/** The calls of the vendor's tools in a whole response: its items, or its own sum where that is greater. */
+export const callsIn = (response: JsonObject): ToolCalls | undefined =>
+  mostCalls(toolCallsIn(Array.isArray(response.output) ? response.output : []), reportedCalls(response))
+
+/** The usage of a whole response, with the calls of the vendor's tools: `usage` itself is silent about them. */
+export function usageIn(response: JsonObject, options?: UsageOptions): Usage | undefined {
+  const usage = readResponsesUsage(response.usage, options)
+  return usage && withToolCalls(usage, callsIn(response))
 }
 
 export function encodeUsage(told: Usage): JsonObject {

@@ -8,6 +8,7 @@ import { createPassingMeter } from '../../formats/meter.ts'
 import type { ChatFacts } from '../../formats/openai/chat-request.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { member } from '../../formats/openai/value.ts'
+import type { RequestedTools } from '../../formats/provider-tools.ts'
 import { responses as responsesFormat } from '../../formats/responses/format.ts'
 import type { Format as FormatName } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
@@ -16,9 +17,10 @@ import { type Voice, voiceOf } from '../voice.ts'
 import { readingDocument } from './carry.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
+import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
 import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, decodeWhole, measured, type Native, translating } from './translate.ts'
-import { dressed, mustRead, type Written } from './written.ts'
+import { type Body, dressed, mustRead, type Written } from './written.ts'
 
 type Dialect = {
   readonly format: Inbound
@@ -39,10 +41,27 @@ function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
     kept?.check(held)
     const facts = mustRead(readFacts(parsed, address))
     const wishes = wishesIn(parsed)
-    const told = { format, formatOf, bytes, members, parsed, address, choices: facts.n, goesOn: true, wishes }
+    const tools = toolsIn(parsed)
+    const told = {
+      format,
+      formatOf,
+      bytes,
+      members,
+      parsed,
+      address,
+      choices: facts.n,
+      goesOn: true,
+      wishes,
+      tools,
+    }
     const left = kept && held !== undefined ? { [kept.name]: undefined } : {}
     const native = own ? passing(own, facts, { ...told, ambience: desk.ambience, left }) : NOBODY
-    return { ...generation(facts, parsed, bytes), ...asking(wishes), ...translating(told, native, desk) }
+    return {
+      ...generation(facts, parsed, bytes),
+      tools,
+      ...asking(wishes, searchAsked(tools)),
+      ...translating(told, native, desk),
+    }
   }
   return {
     operation: 'chat',
@@ -59,21 +78,26 @@ type Passing = Written & {
   readonly ambience: Ambience
   /** Members that are left out. */
   readonly left: Readonly<Record<string, undefined>>
+  readonly parsed: Body
   readonly wishes: readonly Wish[]
+  readonly tools: RequestedTools
 }
 
 /** The same format in and out: bytes pass, and are only read. */
 const passing = (
   own: Outbound,
   facts: ChatFacts,
-  { address, ambience, left, wishes, ...written }: Passing,
+  { address, ambience, left, parsed, wishes, tools: requested, ...written }: Passing,
 ): Native => ({
   dress(channel, sent, limits) {
     const unnamed = leftOut(wishes, channel, limits)
-    const special = { ...left, ...unnamed?.edits, ...channel.provider.bodies?.[own.name as FormatName] }
+    const tools = editsFor(parsed, requested, channel, limits)
+    const edits = { ...unnamed?.edits, ...editsOfBytes(tools, written) }
+    const special = { ...left, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
     // A model that stands in the address is no field of the body.
     const isTold = address?.model === undefined && !('model' in special)
-    return withWarnings(dressed(written, isTold ? facts.model : sent, sent, channel, special), unnamed)
+    const body = dressed(written, isTold ? facts.model : sent, sent, channel, special)
+    return withWarnings(body, unnamed, toolWarnings(tools))
   },
   readWhole: (body, channel) =>
     readingDocument(body, document => {

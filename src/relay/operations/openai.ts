@@ -12,9 +12,11 @@ import {
 } from '../../formats/openai/whole-meter.ts'
 import { createChunkFitter } from '../../formats/openai-chat/chunk-fitter.ts'
 import { openaiChat } from '../../formats/openai-chat/format.ts'
+import type { RequestedTools } from '../../formats/provider-tools.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog.ts'
 import type { Limits, OperationSpec, WholeReading, Work } from './operation.ts'
+import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
 import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, translating } from './translate.ts'
 import { type Body, dressed, mustRead, type Written } from './written.ts'
@@ -96,16 +98,17 @@ type Generation = PromptSize & {
   readonly n: number
 }
 
-type Wishing = Written & { readonly wishes: readonly Wish[] }
+type Wishing = Written & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
 
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
 const generating = (facts: Generation, parsed: Body, written: Wishing) => ({
   dress(channel: RelayChannel, sent: string, limits?: Limits) {
     const left = leftOut(written.wishes, channel, limits)
+    const tools = editsFor(parsed, written.tools, channel, limits)
     const isAsked = facts.stream && !facts.includeUsage && !tellsUsageUnasked(channel)
     const metered = isAsked ? streamOptions(parsed) : {}
-    const more = left ? { ...metered, ...left.edits } : metered
-    return withWarnings(dressed(written, facts.model, sent, channel, more), left)
+    const more = left || tools ? { ...metered, ...left?.edits, ...editsOfBytes(tools, written) } : metered
+    return withWarnings(dressed(written, facts.model, sent, channel, more), left, toolWarnings(tools))
   },
   readWhole: (body: Buffer, channel: RelayChannel) =>
     readWhole(body, { usageOptions: usageOptionsOf(channel) }),
@@ -141,11 +144,23 @@ export const chat = {
     const facts = mustRead(readChatRequest(parsed))
     const goesOn = (parsed.messages as readonly unknown[]).length > 1
     const wishes = wishesIn(parsed)
-    const told = { format: openaiChat, formatOf, bytes, members, parsed, choices: facts.n, goesOn, wishes }
+    const tools = toolsIn(parsed)
+    const told = {
+      format: openaiChat,
+      formatOf,
+      bytes,
+      members,
+      parsed,
+      choices: facts.n,
+      goesOn,
+      wishes,
+      tools,
+    }
     return {
       ...generation(facts, parsed, bytes),
       hasStreamOptions: hasStreamOptions(parsed),
-      ...asking(wishes),
+      tools,
+      ...asking(wishes, searchAsked(tools)),
       ...translating(told, generating(facts, parsed, told), desk),
     }
   },
@@ -158,13 +173,15 @@ export const completions = {
   read(parsed, bytes, _desk, members): Work {
     const facts = mustRead(readCompletionRequest(parsed))
     const wishes = wishesIn(parsed)
+    const tools = toolsIn(parsed)
     return {
       model: facts.model,
-      ...asking(wishes),
+      tools,
+      ...asking(wishes, searchAsked(tools)),
       isStream: facts.stream,
       hasStreamOptions: hasStreamOptions(parsed),
       inputTokens: inputBound(facts),
-      ...generating(facts, parsed, { bytes, members, wishes }),
+      ...generating(facts, parsed, { bytes, members, wishes, tools }),
       ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.choices,

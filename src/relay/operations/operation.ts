@@ -1,13 +1,14 @@
 import type { Refusal } from '../../domain/errors.ts'
-import type { When } from '../../domain/price.ts'
+import type { Price, When } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
-import type { Usage } from '../../domain/usage.ts'
+import type { ToolCalls, ToolCount, Usage } from '../../domain/usage.ts'
 import type { Bounds } from '../../formats/facts.ts'
 import type { Ambience } from '../../formats/format.ts'
 import type { ChatError } from '../../formats/hub.ts'
 import type { PromptText } from '../../formats/openai/prompt-text.ts'
 import type { StreamMeter as Meter } from '../../formats/openai/stream-meter.ts'
 import type { TextSample } from '../../formats/openai/text-sample.ts'
+import type { RequestedTools } from '../../formats/provider-tools.ts'
 import type { Format, Operation, Provider, Values } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import type { Upload } from '../../wire/multipart.ts'
@@ -29,6 +30,8 @@ export type WholeReading = {
   /** How the output begins, where it has to be counted. */
   readonly sample?: TextSample | undefined
   readonly fault?: string
+  /** Calls of the provider's own tools, where the answer has no usage that counts them. */
+  readonly toolCalls?: ToolCalls
   /** What the client is sent, where that is not the provider's own bytes; written last where it tells what was counted. */
   readonly answer?: Written | ((usage: Usage) => Written | Promise<Written>)
   /** What a picture turned out to be, where the answer says so: its price may depend on it. */
@@ -60,10 +63,11 @@ export type Limits = {
   maxOutput(channel: RelayChannel): number
   /** What is asked for, without the services that it does not name. */
   granted(channel: RelayChannel): When
+  priceOn(channel: RelayChannel): Price
 }
 
 /** Counts beside tokens that no answer to a request can pass. */
-export type Units = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | 'searches'>>
+export type Units = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | ToolCount>>
 
 /** What else is known of a whole answer. */
 export type Answering = { readonly answer: Whole; readonly sent: string }
@@ -93,6 +97,10 @@ export type Work = {
   readonly secondsLimit?: number
   /** One call where nothing is said. */
   readonly units?: Units
+  /** The tools that the provider is asked to run; absent: an operation that has none. */
+  readonly tools?: RequestedTools
+  /** The same as they were sent to a channel in another format; undefined: as they were asked for. */
+  toolsOn?(channel: RelayChannel): RequestedTools | undefined
   /** What a picture is asked to be, and how a chat is asked to be served. */
   readonly asked?: When
   /** The same as it was sent to a channel whose format may lack words for it; undefined: as it was asked. */

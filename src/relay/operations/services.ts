@@ -52,9 +52,11 @@ export function askedIn(wishes: readonly Wish[]): When {
   return asked
 }
 
-/** The same as a part of the work; a plain request has no such part. */
-export const asking = (wishes: readonly Wish[]): { readonly asked?: When } =>
-  wishes.length === 0 ? {} : { asked: askedIn(wishes) }
+/** The same as a part of the work, with the kind of its web search; a plain request has no such part. */
+export function asking(wishes: readonly Wish[], search: string | undefined): { readonly asked?: When } {
+  if (wishes.length === 0 && search === undefined) return {}
+  return { asked: { ...askedIn(wishes), ...(search !== undefined && { web_search: search }) } }
+}
 
 /** Wishes that a channel is not sent, as edits of the body and as words for the client. */
 export type LeftOut = { readonly edits: Readonly<Record<string, undefined>>; readonly warnings: string }
@@ -77,6 +79,12 @@ export function leftOut(
   }
 }
 
-/** A body with what its client is to be told of it. */
-export const withWarnings = (body: Buffer, left: LeftOut | undefined): Buffer | Dressed =>
-  left === undefined ? body : { body, warnings: [left.warnings], boundsOf }
+/** A body with the warnings that its client is sent. */
+export function withWarnings(
+  body: Buffer,
+  left: LeftOut | undefined,
+  more: readonly string[],
+): Buffer | Dressed {
+  if (left === undefined && more.length === 0) return body
+  return { body, warnings: [...(left ? [left.warnings] : []), ...more], boundsOf }
+}

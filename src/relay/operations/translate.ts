@@ -1,4 +1,5 @@
 import type { When } from '../../domain/price.ts'
+import { withToolCalls } from '../../domain/usage.ts'
 import { eventsOf } from '../../formats/answer.ts'
 import { boundsOf } from '../../formats/facts.ts'
 import { fittedNames, restoringNames, withFittedNames, withOwnNames } from '../../formats/fitted-names.ts'
@@ -8,6 +9,7 @@ import { outboundOf } from '../../formats/index.ts'
 import { createEventMeter, createTranslatingMeter } from '../../formats/meter.ts'
 import { FORMAT as OPENAI_CHAT } from '../../formats/openai-chat/content.ts'
 import { isInDialect } from '../../formats/openai-chat/dialect.ts'
+import type { RequestedTools } from '../../formats/provider-tools.ts'
 import { hasForeignProof } from '../../formats/signature.ts'
 import { warningsHeader } from '../../formats/warnings.ts'
 import { type Format as FormatName, formatsFor, type Provider } from '../../providers/index.ts'
@@ -15,7 +17,8 @@ import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import type { RelayChannel } from '../catalog.ts'
 import { answerFrom, readingDocument } from './carry.ts'
 import type { Desk, Dressed, Limits, WholeReading, Work } from './operation.ts'
-import { askedIn, leftOut, type Wish, wishesIn } from './services.ts'
+import { searchAsked, withPaidTools } from './provider-tools.ts'
+import { asking, leftOut, type Wish, wishesIn } from './services.ts'
 import { type Body, mustRead, type Written } from './written.ts'
 
 /** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
@@ -42,6 +45,7 @@ export type Told = Written & {
   readonly address?: Address | undefined
   readonly choices: number
   readonly wishes: readonly Wish[]
+  readonly tools: RequestedTools
   /** There are answers in it, which may have brought the proofs of a vendor. */
   readonly goesOn: boolean
 }
@@ -68,13 +72,15 @@ export function translating(
   told: Told,
   native: Native,
   { ambience }: Desk,
-): Native & Required<Pick<Work, 'askedOn'>> {
+): Native & Required<Pick<Work, 'askedOn' | 'toolsOn'>> {
   const { format: client, bytes, formatOf } = told
   // Which channels were asked in another format: their answers come in it.
   let foreign: Map<number, Outbound> | undefined
   let decoded: ChatRequest | undefined
   // How they were asked to serve it, where the client cares.
   let services: Map<number, When> | undefined
+  // Which tools of the provider they were asked for, where the client asks for any.
+  let toolsSent: Map<number, RequestedTools> | undefined
 
   function request(): ChatRequest {
     // Of a long body the parsed form lacks the long texts.
@@ -113,16 +119,24 @@ export function translating(
     const fixed = channel.provider.bodies?.[upstream.name as FormatName]
     const wishes = wishesIn(body)
     const left = leftOut(wishes, channel, limits)
+    const paid = told.tools.list.length > 0 ? withPaidTools(body, channel, limits) : undefined
+    if (paid) {
+      toolsSent ??= new Map()
+      toolsSent.set(channel.id, paid.tools)
+    }
     if (told.wishes.length > 0) {
       services ??= new Map()
-      services.set(channel.id, askedIn(wishes.filter(({ name }) => !(left && name in left.edits))))
+      const granted = wishes.filter(({ name }) => !(left && name in left.edits))
+      services.set(channel.id, asking(granted, paid && searchAsked(paid.tools)).asked ?? {})
     }
     const lost = [
       ...(warnings.length > 0 ? [warningsHeader(warnings)] : []),
       ...(left ? [left.warnings] : []),
+      ...(paid?.warnings ?? []),
     ]
+    const members = { ...(paid?.body ?? body), ...left?.edits, ...fixed, ...channel.override.members }
     return {
-      body: Buffer.from(JSON.stringify({ ...body, ...left?.edits, ...fixed, ...channel.override.members })),
+      body: Buffer.from(JSON.stringify(members)),
       ...(headers && { headers }),
       ...(lost.length > 0 && { warnings: lost }),
       boundsOf,
@@ -138,6 +152,7 @@ export function translating(
       // A channel may be asked a second time, in another format.
       foreign?.delete(channel.id)
       services?.delete(channel.id)
+      toolsSent?.delete(channel.id)
       if (!isForeign && isWorded && !bringsRefused(told, channel)) return native.dress(channel, sent, limits)
       const upstream = outboundOf(name ?? '')
       // Such a channel is passed over before anything goes there.
@@ -149,6 +164,7 @@ export function translating(
       return encode(upstream, channel, sent, limits)
     },
     askedOn: channel => services?.get(channel.id),
+    toolsOn: channel => toolsSent?.get(channel.id),
     readWhole(body, channel, more) {
       const upstream = foreign?.get(channel.id)
       if (upstream === undefined) return native.readWhole(body, channel, more)
@@ -195,9 +211,11 @@ export function decodeWhole(
 
 /** What an answer has used; where it does not say so, how much of it there is to count. */
 export function measured(answer: ChatAnswer): WholeReading {
-  if (answer.usage !== undefined) return { usage: answer.usage, outputBytes: 0 }
+  const { usage, toolCalls } = answer
+  if (usage !== undefined) return { usage: withToolCalls(usage, toolCalls), outputBytes: 0 }
   const meter = createEventMeter()
   for (const event of eventsOf(answer)) meter.read(event)
   const { textBytes, reasoningBytes } = meter.reading
-  return { usage: undefined, outputBytes: textBytes + reasoningBytes, sample: meter.sample }
+  const outputBytes = textBytes + reasoningBytes
+  return { usage: undefined, outputBytes, sample: meter.sample, ...(toolCalls && { toolCalls }) }
 }

@@ -1,0 +1,105 @@
+import type { Price } from '../../domain/price.ts'
+import { TOOL_RATES } from '../../domain/rate.ts'
+import {
+  type RequestedTool,
+  type RequestedTools,
+  requestedTools,
+  searchesOf,
+} from '../../formats/provider-tools.ts'
+import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../formats/tool-edits.ts'
+import { warningsHeader } from '../../formats/warnings.ts'
+import { type Route, sentModel } from '../../routing/table.ts'
+import { topLevel } from '../../wire/json-edit.ts'
+import type { RelayChannel } from '../catalog.ts'
+import { badParameter } from './carry.ts'
+import type { Limits } from './operation.ts'
+import type { Body, Written } from './written.ts'
+
+/** The tools that a request asks the provider to run; a limit of theirs that cannot be read is refused. */
+export function toolsIn(body: Body): RequestedTools {
+  const tools = requestedTools(body)
+  if (tools.fault !== undefined) throw badParameter(tools.fault.field, tools.fault.message)
+  return tools
+}
+
+/** How the request asks to search, where a price depends on it. */
+export const searchAsked = ({ list }: RequestedTools): string | undefined =>
+  list.find(({ search }) => search !== undefined)?.search
+
+/** A tool goes out where its calls have a price, or cost nothing but tokens. */
+export const isPaidFor = ({ charge }: RequestedTool, { rates }: Price): boolean =>
+  charge === 'tokens' || (charge !== undefined && rates[TOOL_RATES[charge]] !== undefined)
+
+/** What changes of the tools in a body for a channel; undefined: nothing. */
+export function editsFor(
+  body: Body,
+  tools: RequestedTools,
+  channel: RelayChannel,
+  limits: Limits | undefined,
+): ToolEdits | undefined {
+  if (tools.list.length === 0 || limits === undefined) return undefined
+  const price = limits.priceOn(channel)
+  const edits = toolEdits(body, tools, {
+    isSent: tool => isPaidFor(tool, price),
+    takesMaxCalls: channel.provider.takesMaxToolCalls === true,
+  })
+  return isUnedited(edits) ? undefined : edits
+}
+
+/** The same as members of the client's own bytes. */
+export const editsOfBytes = (edits: ToolEdits | undefined, { bytes, members }: Written): Body | undefined =>
+  edits && memberEdits(edits, bytes, members ?? topLevel(bytes))
+
+/** A body in another format with its tools edited, and what its client is told of that. */
+export function withPaidTools(
+  body: Body,
+  channel: RelayChannel,
+  limits: Limits | undefined,
+): { readonly body: Body; readonly tools: RequestedTools; readonly warnings: readonly string[] } {
+  const tools = toolsIn(body)
+  const edits = editsFor(body, tools, channel, limits)
+  if (edits === undefined) return { body, tools, warnings: [] }
+  return { body: editedBody(body, edits), tools, warnings: toolWarnings(edits) }
+}
+
+export const toolWarnings = (edits: ToolEdits | undefined): readonly string[] =>
+  edits === undefined || edits.warnings.length === 0 ? [] : [warningsHeader(edits.warnings)]
+
+const overriding = new WeakMap<RelayChannel, readonly RequestedTool[]>()
+
+/** Tools that the channel's own override asks for with every request, beside its list of tools. */
+export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
+  const found = overriding.get(channel)
+  if (found !== undefined) return found
+  const { tools: _, ...members } = channel.override.members
+  const { list } = requestedTools(members)
+  overriding.set(channel, list)
+  return list
+}
+
+const known = new WeakMap<RelayChannel, Map<string, number>>()
+
+/** The most searches that a channel makes with every request for a model. Both are few, and asked for all the time. */
+export function searchesOn(channel: RelayChannel, model: string): number {
+  const book = known.get(channel) ?? new Map<string, number>()
+  known.set(channel, book)
+  const sent = sentModel(channel, model)
+  const found = book.get(sent)
+  if (found !== undefined) return found
+  const always = channel.provider.alwaysSearches?.test(sent) ? 1 : 0
+  const searches = Math.max(always, searchesOf(sent))
+  book.set(sent, searches)
+  return searches
+}
+
+const routed = new WeakMap<Route<RelayChannel>, number>()
+
+/** The same for the channels that a request may go to. */
+export function searchesIn(route: Route<RelayChannel>): number {
+  const found = routed.get(route)
+  if (found !== undefined) return found
+  const channels = route.tiers.flatMap(tier => tier.channels)
+  const searches = Math.max(0, ...channels.map(channel => searchesOn(channel, route.model)))
+  routed.set(route, searches)
+  return searches
+}
