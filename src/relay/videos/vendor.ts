@@ -4,6 +4,7 @@ import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel, signing } from '../catalog.ts'
+import { type ChannelSecrets, createChannelSecrets } from '../channel-secrets.ts'
 import type { KeyExchange } from '../key-exchange.ts'
 import type { Exchange, Timeouts, Upstream, Whole } from '../upstream.ts'
 
@@ -26,6 +27,10 @@ export const accessOf = (channel: RelayChannel, key: RoutedKey): Access => ({
   key: key.value,
   timeouts: channel.timeouts,
 })
+
+/** What must not come back from the provider of a job. */
+export const secretsOf = ({ key, headerOverride, setting }: Access): ChannelSecrets =>
+  createChannelSecrets({ keys: [key], headers: headerOverride.fixed, fields: [setting] })
 
 const place = (id: string) => ({ table: 'videos', row: id, field: 'access' })
 
