@@ -13,10 +13,19 @@ const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
 
 type Said = { readonly secrets: Pick<ChannelSecrets, 'scrub'>; readonly baseUrl: string }
 
+/** Longer ones are no value of a header, and no key. */
+const MAX_SECRET = 8_192
+
+/** As much of a text as is passed on. Half a secret at the edge would not be known as one, so the edge is left out. */
+function scrubHead(text: string, { secrets }: Said): string {
+  const head = text.slice(0, MAX_MESSAGE + MAX_SECRET)
+  const clean = secrets.scrub(head)
+  return head.length === text.length ? clean : clean.slice(0, -MAX_SECRET)
+}
+
 /** Secrets and hosts belong to the gateway, not to the client; the rest of what a provider says helps the caller. */
 export function cleaned(text: string, channel: Said): string {
-  // Cut last: half a secret at the edge would no longer be known as one.
-  let clean = channel.secrets.scrub(text)
+  let clean = scrubHead(text, channel)
   const { hostname } = URL.parse(channel.baseUrl) ?? { hostname: '' }
   if (hostname !== '') clean = clean.replaceAll(hostname, '[address]')
   return clean.replace(HOST, '[address]').slice(0, MAX_MESSAGE)

@@ -90,6 +90,17 @@ describe('a provider that repeats the secrets it was sent', () => {
     }
   })
 
+  it('at the very edge of what is passed on of a long error: no half of it is left', async () => {
+    for (let before = 1_990; before < 10_300; before += 277) {
+      answer = response =>
+        sendJson(response, 400, { error: { message: `${'a'.repeat(before)}${KEY}${'b'.repeat(9_000)}` } })
+      const { model } = await relay.serve('m', channel())
+      const { key } = await relay.newToken({ unlimited_quota: true })
+      const reply = await relay.chat(key, { model, messages: [{ role: 'user', content: 'hi' }] })
+      assert.doesNotMatch(reply.text, /provider/, String(before))
+    }
+  })
+
   it('in an error in the middle of a stream', async () => {
     answer = response => {
       const chunk = {
@@ -123,6 +134,25 @@ describe('a provider that repeats the secrets it was sent', () => {
     assert.match(reply.body.choices[0].message.content, /^say \*+ and \*+$/)
     mustBeClean(reply.text, 'the answer')
     mustBeClean(row, 'the log row')
+  })
+
+  it('in an event of a streamed answer: a header’s secret arrives masked', async () => {
+    const chunk = (delta: unknown, finish_reason: string | null) => ({
+      id: 'c',
+      object: 'chat.completion.chunk',
+      model: 'm',
+      choices: [{ index: 0, delta, finish_reason }],
+    })
+    answer = response => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(
+        `data: ${JSON.stringify(chunk({ role: 'assistant', content: `say ${SECRET}.` }, null))}\n\n`,
+      )
+      response.end(`data: ${JSON.stringify(chunk({}, 'stop'))}\n\ndata: [DONE]\n\n`)
+    }
+    const { reply } = await ask({ stream: true })
+    assert.match(reply.text, /say \*+\./)
+    mustBeClean(reply.text, 'the stream')
   })
 
   it('in a test of the channel, and when it is asked for its models', async () => {
