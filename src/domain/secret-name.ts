@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from './json-object.ts'
 import { mask } from './text.ts'
 
-const SECRET = /(?:^|-)(?:key|token|cookie2?|password|passwd|credential)s?$|authorization|secret|apikey/
+const SECRET = /(?:^|-)(?:auth|key|token|cookie2?|password|passwd|credential)s?$|authorization|secret|apikey/
 /** Ends like a credential and is none: a client makes it up for each request. */
 const OPEN = new Set(['idempotency-key'])
 
@@ -23,10 +23,13 @@ export const isOnlyPlaceholders = (value: string) => SCHEME.test(value.replace(P
 /** A password inside an address, whatever the address is called. */
 const HAS_PASSWORD = /\/\/[^/\s@]*:[^/\s@]+@/
 
+/** A credential by its scheme, whatever its header is called. */
+const HAS_SCHEME = /^\s*(?:bearer|basic)\s+\S/i
+
 /** Whether a value is masked wherever it is shown. */
 export const isMaskedValue = (name: string, value: unknown): value is string =>
   typeof value === 'string' &&
-  ((isSecretName(name) && !isOnlyPlaceholders(value)) || HAS_PASSWORD.test(value))
+  (((isSecretName(name) || HAS_SCHEME.test(value)) && !isOnlyPlaceholders(value)) || HAS_PASSWORD.test(value))
 
 /** The same object with what looks like a secret masked, at any depth. */
 export function maskSecrets(object: JsonObject): Record<string, unknown> {

@@ -1,5 +1,6 @@
 import { Agent, request } from 'undici'
 import { Refusal } from '../domain/errors.ts'
+import { createScrub, type Scrub } from '../domain/scrub.ts'
 import { JsonError } from '../wire/json.ts'
 import { readJson } from '../wire/json-skim.ts'
 import type { AddressGuard } from './address-guard.ts'
@@ -22,21 +23,13 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-const LEAST_SECRET = 4
-
-/** What only the provider may see, in the forms it may come back in: each header whole, and without its scheme. */
+/** What only the provider may see: each header whole, and without its scheme. */
 const secretsOf = (headers: Readonly<Record<string, string>>) =>
-  Object.values(headers)
-    .flatMap(value => [value, value.replace(/^\S+ /, '')])
-    .flatMap(value => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
-    .filter(value => value.length >= LEAST_SECRET)
+  Object.values(headers).flatMap(value => [value, value.replace(/^\S+ /, '')])
 
 /** What a provider said of a failure, short, and without the key should it repeat it. */
-function told(bytes: Buffer, secrets: readonly string[]): string {
-  let text = bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')
-  for (const secret of secrets) text = text.replaceAll(secret, '[redacted]')
-  return text.slice(0, MAX_TOLD)
-}
+const told = (bytes: Buffer, scrub: Scrub): string =>
+  scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_TOLD)
 
 /** The one client for everything the management API asks of providers: checked addresses, no redirects, bounded. */
 export function createOutbound(guard: AddressGuard) {
@@ -50,7 +43,7 @@ export function createOutbound(guard: AddressGuard) {
   return {
     /** The parsed answer of a GET, or 502 with what went wrong. */
     async getJson(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
-      const secrets = secretsOf(headers)
+      const scrub = createScrub(secretsOf(headers))
       const refused = guard.refuseUrl(url.split('?')[0] ?? url)
       if (refused) throw upstreamError(`the address ${refused}`)
       let status: number
@@ -66,10 +59,10 @@ export function createOutbound(guard: AddressGuard) {
       } catch (error) {
         if (error instanceof Refusal) throw error
         throw upstreamError(
-          `the provider could not be reached: ${told(Buffer.from((error as Error).message), secrets)}`,
+          `the provider could not be reached: ${told(Buffer.from((error as Error).message), scrub)}`,
         )
       }
-      if (status !== 200) throw upstreamError(`the provider answered ${status}: ${told(bytes, secrets)}`)
+      if (status !== 200) throw upstreamError(`the provider answered ${status}: ${told(bytes, scrub)}`)
       try {
         return (await readJson(bytes, false)).value
       } catch (error) {

@@ -116,13 +116,26 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
 }
 
 /** As the parser does with what is no request. */
-const closeAsMalformed = ({ socket }: IncomingMessage) =>
-  socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
+const closeAsMalformed = ({ socket }: IncomingMessage, status = '400 Bad Request') =>
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
+
+/**
+ * Why a request is not framed as this server reads it (RFC 9112, 6.1). The parser takes any list that ends in `chunked`, and
+ * chunks of HTTP/1.0: a proxy in front may read either in another way.
+ */
+function framingFault({ headers, httpVersion }: IncomingMessage): string | undefined {
+  const coding = headers['transfer-encoding']
+  if (coding === undefined) return undefined
+  if (httpVersion === '1.0') return '400 Bad Request'
+  return coding.trim().toLowerCase() === 'chunked' ? undefined : '501 Not Implemented'
+}
 
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
 export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
   const serve: RequestListener = (request, response) => {
     if (hasTwoHosts(request)) return closeAsMalformed(request)
+    const fault = framingFault(request)
+    if (fault !== undefined) return closeAsMalformed(request, fault)
     closeUnread(request, response)
     stripOrigin(request)
     const isHealth = HEALTH_PATH.test(request.url ?? '/')

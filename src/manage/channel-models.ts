@@ -1,5 +1,6 @@
 import { KEY_STATUS, keyFault, readKeys } from '../domain/channel-key.ts'
 import { invalidField, Refusal } from '../domain/errors.ts'
+import { createScrub, type Scrub, secretsOfFields, secretsOfHeaders, secretsOfKey } from '../domain/scrub.ts'
 import {
   endpoint,
   fieldValues,
@@ -16,7 +17,7 @@ import { listSealedKeys } from '../store/channel-keys.ts'
 import { enabledModels } from '../store/channels.ts'
 import type { Handlers } from './call.ts'
 import { checkProviderFields, readBaseUrl, readProvider, withOther } from './channel-fields.ts'
-import { mustFindChannel } from './channel-rows.ts'
+import { createChannelRows } from './channel-rows.ts'
 import { createChannelSeals } from './channel-seals.ts'
 import type { channelContract } from './contract/channels.ts'
 import type { Deps } from './deps.ts'
@@ -31,6 +32,7 @@ type Upstream = {
   readonly key: string
   readonly setting: Readonly<Record<string, unknown>>
   readonly organization: string
+  readonly headerOverride: Readonly<Record<string, string>>
 }
 
 /** Which models there are: known by name, served here, or listed by a provider that is asked. */
@@ -42,8 +44,16 @@ export function createChannelModelHandlers(
 > {
   const { db, outbound, startTime, allowPrivateUpstreams } = deps
   const seals = createChannelSeals(deps)
+  const rows = createChannelRows(deps)
 
-  async function ask({ type, baseUrl, key, setting, organization }: Upstream): Promise<string[]> {
+  async function ask({
+    type,
+    baseUrl,
+    key,
+    setting,
+    organization,
+    headerOverride,
+  }: Upstream): Promise<string[]> {
     const provider = readProvider(type, 'type')
     if (!provider.models)
       throw invalidField('type', `${provider.name} has no list of models to ask for; enter the names by hand`)
@@ -52,11 +62,16 @@ export function createChannelModelHandlers(
     const listed = host === undefined ? provider : { ...provider, baseUrl: host }
     const url = fill(endpoint(listed, baseUrl, provider.models.path), values)
     if (url === undefined) throw invalidField('setting', `lacks a field that ${provider.name} needs`)
+    const scrub = createScrub([
+      ...secretsOfKey(key),
+      ...secretsOfHeaders(headerOverride),
+      ...secretsOfFields(setting),
+    ])
     try {
       const body = await outbound.getJson(url, await headersFor(provider, { key, values, url }))
-      return [...provider.models.names(body)]
+      return [...provider.models.names(body)].map(scrub)
     } catch (error) {
-      throw error instanceof Refusal ? withoutKey(error, key) : error
+      throw error instanceof Refusal ? scrubbed(error, scrub) : error
     }
   }
 
@@ -74,7 +89,7 @@ export function createChannelModelHandlers(
 
   /** Asks with the first key that is in use. */
   async function askFor(id: number): Promise<string[]> {
-    const row = await mustFindChannel(db, id)
+    const row = await rows.mustFind(db, id)
     const keys = await listSealedKeys(db, row.id)
     const chosen = keys.find(({ status }) => status === KEY_STATUS.enabled) ?? keys[0]
     return ask({
@@ -83,6 +98,7 @@ export function createChannelModelHandlers(
       key: chosen ? seals.open(chosen) : '',
       setting: JSON.parse(row.setting),
       organization: row.openai_organization,
+      headerOverride: JSON.parse(row.header_override),
     })
   }
 
@@ -114,6 +130,7 @@ export function createChannelModelHandlers(
         key: readAskingKey(body.key ?? ''),
         setting: withOther(provider, given, body.other ?? ''),
         organization: body.openai_organization ?? '',
+        headerOverride: {},
       }
       checkProviderFields(
         provider,
@@ -138,15 +155,10 @@ function readAskingKey(given: string): string {
   return read.keys[0] ?? ''
 }
 
-const LEAST_SECRET = 4
-
-/** Providers repeat keys in their errors, whole, in part, or as they were encoded on the way. */
-function withoutKey(refusal: Refusal, key: string): Refusal {
-  const parts = [key, ...key.split(/[|:]/)].filter(part => part.length >= LEAST_SECRET)
-  const forms = parts.flatMap(part => [part, encodeURIComponent(part), JSON.stringify(part).slice(1, -1)])
-  const message = forms.reduce((text, form) => text.replaceAll(form, '[redacted]'), refusal.message)
+/** Providers repeat what they were sent in their errors, and could in the names of their models. */
+function scrubbed(refusal: Refusal, scrub: Scrub): Refusal {
   const { code, errors, retryAfterS } = refusal
-  return new Refusal(code, message, {
+  return new Refusal(code, scrub(refusal.message), {
     ...(errors === undefined ? {} : { errors }),
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
   })

@@ -57,6 +57,9 @@ const PAGES =
 export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
   method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
 
+/** A name that leads out of its folder, in either kind of slash, or that no file can have. */
+const LEADS_OUT = /(?:^|[/\\])\.\.(?:[/\\]|$)|\0/
+
 const readPage = (folder: string) =>
   readFile(join(folder, 'index.html'), 'utf8').catch(error => {
     if (error.code === 'ENOENT') return undefined
@@ -74,9 +77,15 @@ async function folderWith(file: string, folders: readonly string[]): Promise<str
   return undefined
 }
 
-/** A file that is taken away while it is being sent is not found; and nobody shall keep that for a year. */
-function errorHandler(error: Error & { code?: string }, request: FastifyRequest, reply: FastifyReply): never {
-  if (error.code !== 'ENOENT') throw error
+type FileError = Error & { readonly code?: string; readonly statusCode?: number }
+
+/**
+ * A file that is taken away while it is being sent, or whose name the library refuses, is not found; and no cache may keep
+ * that for a year.
+ */
+function errorHandler(error: FileError, request: FastifyRequest, reply: FastifyReply): never {
+  const isRefused = error.statusCode === 400 || error.statusCode === 403
+  if (error.code !== 'ENOENT' && !isRefused) throw error
   for (const name of ['cache-control', 'content-encoding', 'etag', 'last-modified', 'accept-ranges']) {
     reply.removeHeader(name)
     reply.raw.removeHeader(name)
@@ -108,6 +117,8 @@ export async function serveConsole(
   }
 
   async function sendFile(reply: FastifyReply, file: string, kept: SendOptions): Promise<FastifyReply> {
+    // Before any look at the disk: an answer must not tell whether a file exists elsewhere.
+    if (LEADS_OUT.test(file)) throw nothingAt(reply.request)
     const folders = await consoleBuilds()
     const folder = (await folderWith(file, folders)) ?? folders[0]
     if (folder === undefined) throw nothingAt(reply.request)

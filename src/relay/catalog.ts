@@ -23,6 +23,7 @@ import {
   type RoutedKey,
   type Table,
 } from '../routing/table.ts'
+import type { ChannelSecrets } from './channel-secrets.ts'
 import type { HeaderOverride } from './header-override.ts'
 import type { KeyExchange } from './key-exchange.ts'
 import type { Ask, Timeouts } from './upstream.ts'
@@ -38,6 +39,8 @@ export type RelayChannel = RoutedChannel & {
   /** What a failing status of the provider is taken for. */
   readonly statusMapping: ReadonlyMap<number, number>
   readonly testModel: string
+  /** What is removed from whatever the provider says. */
+  readonly secrets: ChannelSecrets
 }
 
 /** What counts for a request's price: the version it is billed at, and which one that is. */

@@ -143,6 +143,7 @@ export function createChannelTest({
     })
     const found = await judge(await exchange.outcome, work, { channel, sent, format, startedMs })
     exchange.abort()
-    return { ...named, ...found, isGood: found.error === null, latencyMs: nowMs() - startedMs }
+    const error = found.error === null ? null : channel.secrets.scrub(found.error)
+    return { ...named, ...found, error, isGood: error === null, latencyMs: nowMs() - startedMs }
   }
 }

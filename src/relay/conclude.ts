@@ -27,6 +27,7 @@ import { type Counted, countUsage, type Output, toldUsage, usageSoFar } from './
 import { type Delivery, deliver } from './deliver.ts'
 import { streamHeaders } from './early.ts'
 import type { Errand, Trace } from './errand.ts'
+import { maskingMeter } from './masking-meter.ts'
 import type { StreamMeter } from './operations/operation.ts'
 import { type PassedError, passedError, passedEvent } from './passed.ts'
 import { excessDoubt, limitedByDelivery, limitsOf, plausibleUsage } from './plausible.ts'
@@ -191,9 +192,10 @@ const DETAILS: readonly (readonly [name: string, count: (usage: Counts) => numbe
   ['image_generation_calls', usage => usage.imageGenerationCalls],
 ]
 
-export const idOf = (headers: Readonly<Record<string, unknown>>) => {
+/** The provider's own id of a request. */
+export const idOf = (headers: Readonly<Record<string, unknown>>, { secrets }: RelayChannel) => {
   const id = headers['x-request-id'] ?? headers['request-id']
-  return typeof id === 'string' ? id.slice(0, 128) : ''
+  return typeof id === 'string' ? secrets.scrub(id).slice(0, 128) : ''
 }
 
 /** What every good answer carries besides its own. */
@@ -253,7 +255,8 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
   const writing = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
   const written = writing instanceof Promise ? await writing : writing
   const restored = written?.body ?? work.undress?.(answer.body) ?? answer.body
-  const body = restored instanceof Promise ? await restored : restored
+  const received = restored instanceof Promise ? await restored : restored
+  const body = step.channel.secrets.maskAnswer(received, step.key.value)
   const contentType = written?.contentType ?? JSON_TYPE
   await errand.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(errand, {
@@ -265,7 +268,7 @@ async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Tick
     countedBy: counted.by,
     trace,
     firstByteMs: deps.nowMs() - errand.startedMs,
-    upstreamRequestId: idOf(answer.headers),
+    upstreamRequestId: idOf(answer.headers, step.channel),
     ...(reading.made && { made: reading.made }),
   })
   if (release) await release
@@ -322,8 +325,9 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   const isSilent = isFile(errand, answered)
   const length = isSilent ? Number(streamed.headers['content-length']) : Number.NaN
   const plain = work.meter(channel, Number.isSafeInteger(length) ? length : undefined)
-  const kept = errand.keep && remembering(plain)
-  const meter = kept ?? plain
+  const clean = maskingMeter(plain, channel.secrets.headerNeedles())
+  const kept = errand.keep && remembering(clean)
+  const meter = kept ?? clean
   early.close()
   if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
 
@@ -395,7 +399,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
     countedBy: by,
     trace,
     firstByteMs,
-    upstreamRequestId: idOf(streamed.headers),
+    upstreamRequestId: idOf(streamed.headers, channel),
     ...(meter.made && { made: meter.made() }),
     ...(fault === undefined ? {} : { error: fault.message, errorCode: fault.code }),
   })

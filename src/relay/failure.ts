@@ -78,7 +78,12 @@ function connectionHealth(reason: Failure['reason'], message: string): HealthOut
 
 /** An answer that says it is good and is not. */
 export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFailure =>
-  connectionFailure(channel, { kind: 'failure', reason: 'invalid', message, wasSent: true })
+  connectionFailure(channel, {
+    kind: 'failure',
+    reason: 'invalid',
+    message: channel.secrets.scrub(message),
+    wasSent: true,
+  })
 
 const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 

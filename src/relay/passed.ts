@@ -3,6 +3,7 @@ import { ERROR_KINDS } from '../formats/error.ts'
 import type { ChatError, ErrorKind } from '../formats/hub.ts'
 import { parsedOrNothing } from '../wire/json-bounds.ts'
 import type { RelayChannel } from './catalog.ts'
+import type { ChannelSecrets } from './channel-secrets.ts'
 import type { Whole } from './upstream.ts'
 import type { Trouble } from './voice.ts'
 
@@ -11,11 +12,21 @@ export type PassedError = Trouble & { readonly message: string }
 const MAX_MESSAGE = 2_000
 const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
 
-/** Keys and hosts are ours, not the client's; the rest of what a provider says helps whoever asked. */
-export function cleaned(text: string, channel: Pick<RelayChannel, 'keys' | 'baseUrl'>): string {
-  // Cut last: half a key at the edge would no longer be known as one.
-  let clean = text
-  for (const { value } of channel.keys) if (value.length >= 4) clean = clean.replaceAll(value, '[redacted]')
+type Said = { readonly secrets: Pick<ChannelSecrets, 'scrub'>; readonly baseUrl: string }
+
+/** Longer ones are no value of a header, and no key. */
+const MAX_SECRET = 8_192
+
+/** As much of a text as is passed on. Half a secret at the edge would not be known as one, so the edge is left out. */
+function scrubHead(text: string, { secrets }: Said): string {
+  const head = text.slice(0, MAX_MESSAGE + MAX_SECRET)
+  const clean = secrets.scrub(head)
+  return head.length === text.length ? clean : clean.slice(0, -MAX_SECRET)
+}
+
+/** Secrets and hosts belong to the gateway, not to the client; the rest of what a provider says helps the caller. */
+export function cleaned(text: string, channel: Said): string {
+  let clean = scrubHead(text, channel)
   const { hostname } = URL.parse(channel.baseUrl) ?? { hostname: '' }
   if (hostname !== '') clean = clean.replaceAll(hostname, '[address]')
   return clean.replace(HOST, '[address]').slice(0, MAX_MESSAGE)

@@ -17,6 +17,7 @@ import type { Db } from '../store/store.ts'
 import { findToken, findTokenByDigest } from '../store/tokens.ts'
 import { findUser } from '../store/users.ts'
 import type { CatalogSource, RelayChannel } from './catalog.ts'
+import { createChannelSecrets } from './channel-secrets.ts'
 import type { Caller } from './directory.ts'
 import { readHeaderOverride } from './header-override.ts'
 import { personOf } from './playground.ts'
@@ -134,6 +135,8 @@ export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnread
     const headers = readHeaders(row)
     if (headers === undefined) return []
     const setting = { ...JSON.parse(row.setting), openai_organization: row.openai_organization }
+    const headerOverride: Record<string, string> = JSON.parse(headers)
+    const channelKeys = readKeys(row.id, keys)
     return [
       {
         id: row.id,
@@ -144,7 +147,7 @@ export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnread
         priority: row.priority,
         weight: row.weight,
         status: row.status as RelayChannel['status'],
-        keys: readKeys(row.id, keys),
+        keys: channelKeys,
         limits: limitsTold(row.limits),
         autoBan: row.auto_ban === 1,
         provider: speakingOnly(provider, setting.chat_formats),
@@ -152,11 +155,16 @@ export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnread
         setting,
         timeouts: readTimeouts(setting),
         override: readStored(row),
-        headerOverride: readHeaderOverride(JSON.parse(headers)),
+        headerOverride: readHeaderOverride(headerOverride),
         statusMapping: new Map(
           Object.entries(JSON.parse(row.status_code_mapping)).map(([from, to]) => [Number(from), Number(to)]),
         ),
         testModel: row.test_model,
+        secrets: createChannelSecrets({
+          keys: channelKeys.map(({ value }) => value),
+          headers: headerOverride,
+          fields: [setting, JSON.parse(row.param_override)],
+        }),
       },
     ]
   }

@@ -19,12 +19,13 @@ import {
   startFound,
   suspenseOfRequest,
 } from '../../store/videos.ts'
+import type { ChannelSecrets } from '../channel-secrets.ts'
 import { cleaned } from '../passed.ts'
 import type { VideoDeps } from './deps.ts'
 import { LOST } from './doubts.ts'
 import type { Search } from './search.ts'
 import type { KeptResult } from './tell.ts'
-import { type Access, openAccess, VendorError, videoDialect } from './vendor.ts'
+import { type Access, openAccess, secretsOf, VendorError, videoDialect } from './vendor.ts'
 
 const TICK_MS = 1_000
 /** Looks at once; at one channel fewer, so that a provider that does not answer keeps nobody else's jobs waiting. */
@@ -97,20 +98,26 @@ export function createPoller(deps: VideoDeps, search: Search) {
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
   }
 
+  /** What the job was sent with, and what its channel has now. */
+  function secretsAt({ channel_id }: VideoRow, access: Access): Pick<ChannelSecrets, 'scrub'> {
+    const sent = secretsOf(access)
+    const current = deps.catalog.table().channel(channel_id)?.secrets
+    return { scrub: text => sent.scrub(current?.scrub(text) ?? text) }
+  }
+
   const isTooLate = ({ created_time }: VideoRow) => nowMs() >= created_time * 1000 + deps.deadlineMs
 
   function failed(row: VideoRow, { code, message }: Failing, access: Access | undefined): Progressed {
     const time = Math.floor(nowMs() / 1000)
-    const words = access
-      ? cleaned(message, { keys: [{ index: 0, value: access.key, status: 1 }], baseUrl: access.baseUrl })
-      : message
+    const clean = (text: string) =>
+      access ? cleaned(text, { secrets: secretsAt(row, access), baseUrl: access.baseUrl }) : text
     return {
       phase: 'ended',
       status: 'failed',
       states: JSON.stringify({ ...JSON.parse(row.states), failed: time }),
       completed_time: time,
-      error_code: code.slice(0, 128),
-      error_message: words,
+      error_code: clean(code).slice(0, 128),
+      error_message: clean(message),
     }
   }
 
@@ -191,7 +198,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
       const misses = isUnknown ? row.misses + 1 : row.misses
       if (misses >= MOST_MISSES) return failed(row, FORGOTTEN, access)
-      return { ...troubled(row, error.message, access), misses }
+      return { ...troubled(row, secretsAt(row, access).scrub(error.message), access), misses }
     }
   }
 

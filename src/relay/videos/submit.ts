@@ -322,7 +322,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
       usage: priced.usageOn(channel, videos),
       source: 'provider',
       trace,
-      upstreamRequestId: idOf(answer.headers),
+      upstreamRequestId: idOf(answer.headers, channel),
       doubts:
         doubtful > 0
           ? [{ channelId: channel.id, amount, reason: 'a part of a video job was not answered' }]

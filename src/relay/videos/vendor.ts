@@ -7,6 +7,7 @@ import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { parseInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel, signing } from '../catalog.ts'
+import { type ChannelSecrets, createChannelSecrets } from '../channel-secrets.ts'
 import type { KeyExchange } from '../key-exchange.ts'
 import type { Exchange, Timeouts, Upstream, Whole } from '../upstream.ts'
 
@@ -29,6 +30,10 @@ export const accessOf = (channel: RelayChannel, key: RoutedKey): Access => ({
   key: key.value,
   timeouts: channel.timeouts,
 })
+
+/** What must not come back from the provider of a job. */
+export const secretsOf = ({ key, headerOverride, setting }: Access): ChannelSecrets =>
+  createChannelSecrets({ keys: [key], headers: headerOverride.fixed, fields: [setting] })
 
 const place = (id: string) => ({ table: 'videos', row: id, field: 'access' })
 

@@ -1,0 +1,136 @@
+import { isObject, type JsonObject } from './json-object.ts'
+import { isSecretName } from './secret-name.ts'
+
+/** Shorter values are words that occur in any message. */
+const LEAST_NAMED = 4
+/** Of what is no secret by its name, or only a part of one. */
+const LEAST_UNNAMED = 8
+const REDACTED = '[redacted]'
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** A secret as it may come back: in an address, in JSON, in a page, in base64. */
+const formsOf = (secret: string): string[] => [
+  secret,
+  encodeURIComponent(secret),
+  JSON.stringify(secret).slice(1, -1),
+  secret.replace(/[&<>"']/g, character => ENTITIES[character] ?? character),
+  Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+  Buffer.from(secret).toString('base64url'),
+]
+
+/** Tokens that are made of a key while a request is sent, and so are known by their shape only. */
+const BY_SHAPE = /\b(?:(bearer|basic)\s+[\w.~+/=-]{16,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)/gi
+
+export type Scrub = (text: string) => string
+
+/** Removes secrets from a text that somebody else wrote. */
+export function createScrub(secrets: Iterable<string>): Scrub {
+  const known = [...secrets].filter(secret => secret.length >= LEAST_NAMED).flatMap(formsOf)
+  // The longest first: a part of a secret must not be taken out of it, so that the rest is no longer known.
+  const forms = [...new Set(known)].sort((one, other) => other.length - one.length)
+  const hasSecret = (text: string) => {
+    for (let index = forms.length - 1; index >= 0; index--) {
+      const form = forms[index] as string
+      if (form.length > text.length) return false
+      if (text.includes(form)) return true
+    }
+    return false
+  }
+  return text => {
+    let clean = text
+    if (hasSecret(text)) for (const form of forms) clean = clean.replaceAll(form, REDACTED)
+    return clean.replace(BY_SHAPE, (_whole, scheme?: string) =>
+      scheme === undefined ? REDACTED : `${scheme} ${REDACTED}`,
+    )
+  }
+}
+
+const REGION = /^[a-z]{2}(?:-[a-z]+)+-\d$/
+
+const namedSecrets = (object: JsonObject): string[] =>
+  Object.entries(object).flatMap(([name, value]) => {
+    if (isObject(value)) return namedSecrets(value)
+    const isSecret = isSecretName(name) || /private_?key/i.test(name)
+    return isSecret && typeof value === 'string' ? [value] : []
+  })
+
+function keyFile(key: string): JsonObject | undefined {
+  if (!key.startsWith('{')) return undefined
+  try {
+    const parsed = JSON.parse(key)
+    return isObject(parsed) ? parsed : undefined
+  } catch {
+    // A key that only looks like JSON is a key all the same.
+    return undefined
+  }
+}
+
+/** A provider's key and the secrets in it: the halves of `access|secret`, the private key of a key file. */
+export function secretsOfKey(key: string): string[] {
+  const file = keyFile(key)
+  if (file === undefined) return [key, ...partsOf(key.split(/[|:.\s]/))]
+  const secrets = namedSecrets(file)
+  return [key, ...secrets, ...partsOf(secrets.flatMap(secret => secret.split('\n')))]
+}
+
+const partsOf = (parts: readonly string[]) =>
+  parts
+    .map(part => part.trim())
+    .filter(part => part.length >= LEAST_UNNAMED && !REGION.test(part) && !part.startsWith('-----'))
+
+/** Headers whose values say what a client is or sends, and open nothing. */
+const OPEN_HEADERS: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-language',
+  'anthropic-beta',
+  'anthropic-version',
+  'content-type',
+  'http-referer',
+  'openai-beta',
+  'referer',
+  'user-agent',
+  'x-title',
+])
+const PLACEHOLDER = /\{(?:api_key|client_header:[^{}]*)\}/
+
+/** The password of basic authentication, which is sent in base64. */
+const passwordIn = (value: string): string[] => {
+  const [, encoded] = /^\s*basic\s+([\w+/=-]+)\s*$/i.exec(value) ?? []
+  const pair = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8')
+  return pair.includes(':') ? [pair, pair.slice(pair.indexOf(':') + 1)] : []
+}
+
+const withoutScheme = (value: string) => value.replace(/^\s*\w+\s+/, '')
+
+/** The secrets among the headers that an administrator adds to a channel's requests; placeholders are none. */
+export const secretsOfHeaders = (headers: Readonly<Record<string, string>>): string[] =>
+  Object.entries(headers).flatMap(([name, value]) => {
+    if (OPEN_HEADERS.has(name.toLowerCase())) return []
+    const least = isSecretName(name) ? LEAST_NAMED : LEAST_UNNAMED
+    return value
+      .split(PLACEHOLDER)
+      .flatMap(part => [part.trim(), withoutScheme(part).trim(), ...passwordIn(part)])
+      .filter(part => part.length >= least && !/^(?:bearer|basic|token)$/i.test(part))
+  })
+
+const PASSWORD_IN_URL = /\/\/[^/\s@]*:([^/\s@]+)@/g
+
+const textsIn = (value: unknown): string[] => {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+}
+
+/** The secrets among the other fields of a channel: by their names, and passwords inside addresses. */
+export const secretsOfFields = (fields: JsonObject): string[] => [
+  ...namedSecrets(fields),
+  ...textsIn(fields).flatMap(text =>
+    [...text.matchAll(PASSWORD_IN_URL)].map(([, password = '']) => password),
+  ),
+]
