@@ -27,7 +27,12 @@ type Need = Answer<(typeof insightContract)['attention']>[number]
 const URGENCY = { error: 0, warning: 1, info: 2 } as const
 
 /** What needs somebody, most urgent first (console, E). */
-export function createAttention({ db, now, channels }: Deps): Handlers<typeof insightContract>['attention'] {
+export function createAttention({
+  db,
+  now,
+  channels,
+  exposure,
+}: Deps): Handlers<typeof insightContract>['attention'] {
   async function needsOfChannels(): Promise<Need[]> {
     const [off, keys] = await Promise.all([disabledByGateway(db), rejectedKeys(db)])
     const resting = channels.conditions().filter(({ channel }) => channel.state === 'resting')
@@ -92,6 +97,32 @@ export function createAttention({ db, now, channels }: Deps): Handlers<typeof in
     return needs
   }
 
+  /** How the gateway is reached: what the operator sets at the start. */
+  async function needsOfDeployment(): Promise<Need[]> {
+    const { publicHost } = exposure
+    const proxy = await exposure.untrustedProxy()
+    const needs: Need[] = []
+    if (publicHost !== undefined)
+      needs.push({
+        kind: 'public_without_tls',
+        level: 'warning',
+        target: 'setting:HOST',
+        name: publicHost,
+        detail: 'put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES',
+        since: null,
+      })
+    if (proxy !== undefined)
+      needs.push({
+        kind: 'untrusted_proxy',
+        level: 'warning',
+        target: 'setting:SLUICE_TRUSTED_PROXIES',
+        name: proxy.peer,
+        detail: 'its clients count as one address; if it is your proxy, add it to SLUICE_TRUSTED_PROXIES',
+        since: proxy.time,
+      })
+    return needs
+  }
+
   async function singleModels(): Promise<Need[]> {
     return (await singleChannelModels(db)).map(({ model, name }) => ({
       kind: 'model_single_channel',
@@ -135,7 +166,9 @@ export function createAttention({ db, now, channels }: Deps): Handlers<typeof in
   }
 
   return async ({ actor }) => {
-    const ofAll = isAdmin(actor) ? [needsOfChannels(), needsOfBooks(), singleModels(), unpricedModels()] : []
+    const ofAll = isAdmin(actor)
+      ? [needsOfDeployment(), needsOfChannels(), needsOfBooks(), singleModels(), unpricedModels()]
+      : []
     const needs = await Promise.all([...ofAll, needsOfTokens(actor.id)])
     return needs
       .flat()

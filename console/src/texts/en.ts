@@ -444,10 +444,13 @@ export const en = {
     more: '{{count}} more',
     nothing: 'Nothing needs you',
     open: 'Open',
+    public_without_tls:
+      'The gateway listens on {{name}}, without TLS: passwords and keys cross the network in the clear.',
     suspense_open: 'In doubt and undecided: {{name}}',
     title: 'Needs you',
     token_expiring: 'Token {{name}} expires soon.',
     token_low: 'Token {{name}} is nearly used up.',
+    untrusted_proxy: '{{name}} sends X-Forwarded headers and is not a trusted proxy, so they are ignored.',
     video_unrefunded: 'Failed videos that are paid and not given back: {{name}}',
   },
   not_found: { title: 'Not found', words: 'There is no such page.' },

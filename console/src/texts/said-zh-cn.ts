@@ -52,6 +52,11 @@ export const saidZhCN: Readonly<Record<string, string>> = {
   'the JSON key file of a service account, or an API key': '服务账号的 JSON 密钥文件，或 API 密钥',
   'the access key of the console': '控制台的访问密钥',
   'what the server asks for as bearer token': '服务器要求的 Bearer 令牌',
+  // How the gateway is reached.
+  'put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES':
+    '请在前面部署启用 TLS 的代理，并写入 SLUICE_TRUSTED_PROXIES',
+  'its clients count as one address; if it is your proxy, add it to SLUICE_TRUSTED_PROXIES':
+    '其后的所有客户端都算作同一个地址；如果这是您的代理，请把它加入 SLUICE_TRUSTED_PROXIES',
   // The check of the books.
   '{}: {} records, unbroken': '{}：{} 条记录，链条完整',
   '{}: BROKEN after {} records: {}': '{}：在第 {} 条记录之后断裂：{}',
