@@ -108,7 +108,7 @@ export function createAttention({
         level: 'warning',
         target: 'setting:HOST',
         name: publicHost,
-        detail: 'put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES',
+        detail: 'Put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES.',
         since: null,
       })
     if (proxy !== undefined)
@@ -117,7 +117,7 @@ export function createAttention({
         level: 'warning',
         target: 'setting:SLUICE_TRUSTED_PROXIES',
         name: proxy.peer,
-        detail: 'its clients count as one address; if it is your proxy, add it to SLUICE_TRUSTED_PROXIES',
+        detail: 'Its clients count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.',
         since: proxy.time,
       })
     return needs
