@@ -4,7 +4,7 @@ import { NEVER } from '../domain/token.ts'
 import { newAccessToken, newPassword } from '../identity/credentials.ts'
 import { OPERATOR } from '../identity/passwords.ts'
 import { verifyChain } from '../ledger/verify.ts'
-import { insertAccessToken } from '../store/access-tokens.ts'
+import { deleteAccessTokensOf, insertAccessToken } from '../store/access-tokens.ts'
 import { accountsWithSums, entriesAfter, entryFields, listAccounts } from '../store/accounts.ts'
 import { appendAudit, auditAfter, auditFields } from '../store/audit.ts'
 import { AUDIT_CHAIN, findChain, listChains } from '../store/chains.ts'
@@ -48,9 +48,11 @@ export function createOperations(deps: OperationDeps) {
   async function resetPassword({
     username,
     password = newPassword(),
+    revokeAccessTokens = false,
   }: {
     username: string
     password?: string
+    revokeAccessTokens?: boolean
   }) {
     const length = [...password].length
     if (length < 8 || length > 128) throw new CommandError('a password has 8 to 128 characters')
@@ -61,6 +63,9 @@ export function createOperations(deps: OperationDeps) {
       await updateUser(trx, user, { password_hash, status: 1 })
       await endSessions(trx, user.id, now())
       await record(trx, 'user.password', `user:${user.id}`)
+      if (!revokeAccessTokens) return
+      await deleteAccessTokensOf(trx, user.id)
+      await record(trx, 'access_token.revoke_all', `user:${user.id}`)
     })
     await deps.announce([`user:${user.id}`])
     return { password }
