@@ -8,9 +8,11 @@ import { buildRelay } from './build-relay.ts'
 import { createOperations } from './cli/operations.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 import { createConsoleBuilds } from './console-files.ts'
+import { isPublicWithoutTls, warnOfProxy } from './exposure.ts'
 import { createClientAddress } from './http/address.ts'
 import { createAddressGuard } from './http/address-guard.ts'
 import { createCrowd } from './http/crowd.ts'
+import { createProxyReports, type ProxyReports } from './http/exposure.ts'
 import { createOutbound } from './http/outbound.ts'
 import { createHttpServer, drain, listen, listenBeside } from './http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from './identity/identify.ts'
@@ -152,6 +154,15 @@ function throttleOf({ supervisor }: Peers): Throttle {
   }
 }
 
+/** So is the peer that sends forwarding headers without being trusted: one warning for all workers. */
+function proxyReportsOf({ supervisor }: Peers, log: Logger): ProxyReports {
+  if (!supervisor) return createProxyReports(now, warnOfProxy(log))
+  return {
+    report: peer => supervisor.tell('reportProxy', peer),
+    first: async () => (await supervisor.ask('firstProxy', null)) ?? undefined,
+  }
+}
+
 /** Builds every room and introduces them to each other. */
 export async function buildServer(
   config: Config,
@@ -183,7 +194,8 @@ export async function buildServer(
     )
   let isStopping = false
   const manage: RequestListener = (request, response) => app.routing(request, response)
-  const clientAddress = createClientAddress(config.trustedProxies)
+  const proxies = proxyReportsOf(peers, log)
+  const clientAddress = createClientAddress(config.trustedProxies, proxies.report)
   const limits = processLimits(config, readMachine(config.dataDir))
   const crowd = createCrowd(limits.connections)
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
@@ -243,6 +255,10 @@ export async function buildServer(
       passwords,
       throttle: throttleOf(peers),
       clientAddress,
+      exposure: {
+        publicHost: isPublicWithoutTls(config) ? config.host : undefined,
+        untrustedProxy: proxies.first,
+      },
       outbound,
       ledger: relay.ledger,
       announce: relay.announce,

@@ -5,6 +5,7 @@ import { serveControl } from './cli/control.ts'
 import type { Config } from './config.ts'
 import { createConsoleFiles } from './console-files.ts'
 import { createDemo } from './demo.ts'
+import { warnOfPublicHost } from './exposure.ts'
 import { claimPort } from './http/server.ts'
 import { createLog, endLog } from './log.ts'
 import { mismatches, readMachine } from './machine.ts'
@@ -82,6 +83,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
     await demo.furnish({ address, operations, rootPassword, store, announce, print })
   }
   log.info({ address, version, engine: ground.store.engine, workers: config.workers }, 'sluice is ready')
+  warnOfPublicHost(log, config)
   for (const mismatch of mismatches(config, readMachine(config.dataDir))) log.warn(mismatch)
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')

@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import { warnOfProxy } from './exposure.ts'
+import { createProxyReports } from './http/exposure.ts'
 import { createThrottle } from './identity/throttle.ts'
 import { assignNodes } from './nodes.ts'
 import { monotonicMs } from './routing/clock.ts'
@@ -13,6 +15,7 @@ import { startSupervisor } from './workers/supervisor.ts'
 export function startWorkers(config: Config, port: number, log: Logger) {
   const rates = createRates({ nowMs: monotonicMs })
   const throttle = createThrottle(Date.now)
+  const proxies = createProxyReports(() => Math.floor(Date.now() / 1000), warnOfProxy(log))
   return startSupervisor({
     program: fileURLToPath(programFile('main')),
     args: ['start'],
@@ -33,6 +36,8 @@ export function startWorkers(config: Config, port: number, log: Logger) {
           endTicket: async ({ id, tokens }) => desk.end(id, tokens),
           attempt: async ({ account, address }) => throttle.attempt(account, address),
           succeed: ({ account, address }) => throttle.succeed(account, address),
+          reportProxy: peer => proxies.report(peer),
+          firstProxy: async () => proxies.first() ?? null,
         },
         end: desk.close,
       }

@@ -72,17 +72,19 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   'admin reset-password': {
     summary: 'give a user a new password and end its sessions',
-    usage: 'sluice admin reset-password [USERNAME] [--password TEXT] [--data DIR]',
-    options: { password: { type: 'string' }, ...DATA },
+    usage: 'sluice admin reset-password [USERNAME] [--password TEXT] [--revoke-access-tokens] [--data DIR]',
+    options: { password: { type: 'string' }, 'revoke-access-tokens': { type: 'boolean' }, ...DATA },
     help: [
       'USERNAME        whose (default: root)',
       '--password TEXT the new one (default: a random one, printed)',
+      '--revoke-access-tokens  revoke every system access token of the user as well',
       DATA_HELP,
     ],
     positionals: 1,
     run: async (deps, values, [username = 'root']) => {
       const password = text(values.password)
-      const input = { username, ...(password === undefined ? {} : { password }) }
+      const revokeAccessTokens = values['revoke-access-tokens'] === true
+      const input = { username, revokeAccessTokens, ...(password === undefined ? {} : { password }) }
       const done = await deps.operate('resetPassword', input, text(values.data))
       deps.print(
         password === undefined

@@ -3,7 +3,7 @@ import { mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken, newPassword } from '../identity/credentials.ts'
 import { OPERATOR } from '../identity/passwords.ts'
-import { insertAccessToken } from '../store/access-tokens.ts'
+import { deleteAccessTokensOf, insertAccessToken } from '../store/access-tokens.ts'
 import { appendAudit } from '../store/audit.ts'
 import { endSessions } from '../store/sessions.ts'
 import { type Trx, transact } from '../store/store.ts'
@@ -40,9 +40,11 @@ export function createOperations(deps: OperationDeps) {
   async function resetPassword({
     username,
     password = newPassword(),
+    revokeAccessTokens = false,
   }: {
     username: string
     password?: string
+    revokeAccessTokens?: boolean
   }) {
     const length = [...password].length
     if (length < 8 || length > 128) throw new CommandError('a password has 8 to 128 characters')
@@ -53,6 +55,9 @@ export function createOperations(deps: OperationDeps) {
       await updateUser(trx, user, { password_hash, status: 1 })
       await endSessions(trx, user.id, now())
       await record(trx, 'user.password', `user:${user.id}`)
+      if (!revokeAccessTokens) return
+      await deleteAccessTokensOf(trx, user.id)
+      await record(trx, 'access_token.revoke_all', `user:${user.id}`)
     })
     await deps.announce([`user:${user.id}`])
     return { password }

@@ -43,8 +43,21 @@ function remembered<T>(read: (text: string) => T): (text: string) => T {
 
 export type ClientAddress = (request: IncomingMessage) => { address: string; isTls: boolean }
 
-/** Who is calling. Forwarding headers are believed only when they come from a proxy the operator named. */
-export function createClientAddress(trustedProxies: readonly string[]): ClientAddress {
+const isForwarded = ({ headers }: IncomingMessage) =>
+  headers['x-forwarded-for'] !== undefined ||
+  headers['x-forwarded-proto'] !== undefined ||
+  headers['x-forwarded-host'] !== undefined ||
+  headers.forwarded !== undefined
+
+/**
+ * Who is calling. Forwarding headers are believed only when they come from a proxy the operator named;
+ * `onUntrusted` is called for the first peer that sends them without being named.
+ */
+export function createClientAddress(
+  trustedProxies: readonly string[],
+  onUntrusted: (peer: string) => void = () => {},
+): ClientAddress {
+  let isReported = false
   const ranges = trustedProxies.map(readRange)
   const isTrusted = remembered(text => {
     const parsed = parse(text)
@@ -54,7 +67,13 @@ export function createClientAddress(trustedProxies: readonly string[]): ClientAd
 
   return request => {
     const peer = plain(request.socket.remoteAddress ?? '')
-    if (ranges.length === 0 || !isTrusted(peer)) return { address: peer, isTls: false }
+    if (ranges.length === 0 || !isTrusted(peer)) {
+      if (!isReported && isForwarded(request)) {
+        isReported = true
+        onUntrusted(peer)
+      }
+      return { address: peer, isTls: false }
+    }
     const proto = request.headers['x-forwarded-proto']
     const isTls = (Array.isArray(proto) ? proto[0] : proto)?.split(',')[0]?.trim() === 'https'
     const forwarded = request.headers['x-forwarded-for']

@@ -28,7 +28,12 @@ type Need = Answer<(typeof insightContract)['attention']>[number]
 const URGENCY = { error: 0, warning: 1, info: 2 } as const
 
 /** What needs somebody, most urgent first (console, E). */
-export function createAttention({ db, now, channels }: Deps): Handlers<typeof insightContract>['attention'] {
+export function createAttention({
+  db,
+  now,
+  channels,
+  exposure,
+}: Deps): Handlers<typeof insightContract>['attention'] {
   async function needsOfChannels(): Promise<Need[]> {
     const [off, keys, implausible] = await Promise.all([
       disabledByGateway(db),
@@ -107,6 +112,32 @@ export function createAttention({ db, now, channels }: Deps): Handlers<typeof in
     return needs
   }
 
+  /** How the gateway is reached: what the operator sets at the start. */
+  async function needsOfDeployment(): Promise<Need[]> {
+    const { publicHost } = exposure
+    const proxy = await exposure.untrustedProxy()
+    const needs: Need[] = []
+    if (publicHost !== undefined)
+      needs.push({
+        kind: 'public_without_tls',
+        level: 'warning',
+        target: 'setting:HOST',
+        name: publicHost,
+        detail: 'Put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES.',
+        since: null,
+      })
+    if (proxy !== undefined)
+      needs.push({
+        kind: 'untrusted_proxy',
+        level: 'warning',
+        target: 'setting:SLUICE_TRUSTED_PROXIES',
+        name: proxy.peer,
+        detail: 'Its clients count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.',
+        since: proxy.time,
+      })
+    return needs
+  }
+
   async function singleModels(): Promise<Need[]> {
     return (await singleChannelModels(db)).map(({ model, name }) => ({
       kind: 'model_single_channel',
@@ -150,7 +181,9 @@ export function createAttention({ db, now, channels }: Deps): Handlers<typeof in
   }
 
   return async ({ actor }) => {
-    const ofAll = isAdmin(actor) ? [needsOfChannels(), needsOfBooks(), singleModels(), unpricedModels()] : []
+    const ofAll = isAdmin(actor)
+      ? [needsOfDeployment(), needsOfChannels(), needsOfBooks(), singleModels(), unpricedModels()]
+      : []
     const needs = await Promise.all([...ofAll, needsOfTokens(actor.id)])
     return needs
       .flat()

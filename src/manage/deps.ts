@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress } from '../http/address.ts'
 import type { Budget } from '../http/budget.ts'
+import type { ProxyReports } from '../http/exposure.ts'
 import type { Outbound } from '../http/outbound.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Identify } from '../identity/identify.ts'
@@ -47,6 +48,12 @@ export type Deps = {
   readonly passwords: Passwords
   readonly throttle: Throttle
   readonly clientAddress: ClientAddress
+  /** What makes the gateway less safe than it could be. */
+  readonly exposure: {
+    /** The address it listens on, where that is public and no TLS is known in front of it. */
+    readonly publicHost: string | undefined
+    readonly untrustedProxy: ProxyReports['first']
+  }
   readonly outbound: Outbound
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget

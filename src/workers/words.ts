@@ -42,4 +42,8 @@ export type ToSupervisor = {
   /** How many seconds a sign-in has to wait. */
   attempt(input: { readonly account: string; readonly address: string }): Promise<number>
   succeed(input: { readonly account: string; readonly address: string }): void
+  /** This peer sent forwarding headers and is not trusted. */
+  reportProxy(peer: string): void
+  /** The first such peer that any worker reported. */
+  firstProxy(input: null): Promise<{ readonly peer: string; readonly time: number } | null>
 }

@@ -12,21 +12,26 @@ type ConfirmProps = {
   readonly verb: string
   /** Has to be typed where the act is wide. */
   readonly typed?: string
-  readonly onConfirm: () => Promise<unknown>
+  /** Whose password has to be entered; `onConfirm` is called with it. */
+  readonly passwordOf?: string
+  readonly onConfirm: (password: string) => Promise<unknown>
   readonly onClose: () => void
 }
 
 /** Asks before something permanent. The button says the verb; the focus is on the way back. */
-export function Confirm({ title, effect, verb, typed, onConfirm, onClose }: ConfirmProps) {
+export function Confirm({ title, effect, verb, typed, passwordOf, onConfirm, onClose }: ConfirmProps) {
   const { t } = useTranslation()
   const [text, setText] = useState('')
+  const [password, setPassword] = useState('')
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
+  const isTyped = typed === undefined || text.trim() === typed
+  const isReady = isTyped && (passwordOf === undefined || password !== '')
   const confirm = async () => {
     setBusy(true)
     setError(undefined)
     try {
-      await onConfirm()
+      await onConfirm(password)
       onClose()
     } catch (fault) {
       setError(fault)
@@ -48,17 +53,33 @@ export function Confirm({ title, effect, verb, typed, onConfirm, onClose }: Conf
           )}
         </Field>
       )}
+      {passwordOf === undefined ? null : (
+        <form
+          onSubmit={event => {
+            event.preventDefault()
+            if (isReady) void confirm()
+          }}
+        >
+          <input type="text" name="username" autoComplete="username" value={passwordOf} readOnly hidden />
+          <Field label={t('confirm.password')}>
+            {wiring => (
+              <TextInput
+                {...wiring}
+                type="password"
+                autoComplete="current-password"
+                value={password}
+                onChange={event => setPassword(event.target.value)}
+              />
+            )}
+          </Field>
+        </form>
+      )}
       {error ? <ErrorCard error={error} /> : null}
       <div className="flex justify-end gap-2">
         <Button autoFocus onClick={onClose}>
           {t('common.cancel')}
         </Button>
-        <Button
-          kind="danger"
-          isBusy={isBusy}
-          disabled={typed !== undefined && text.trim() !== typed}
-          onClick={() => void confirm()}
-        >
+        <Button kind="danger" isBusy={isBusy} disabled={!isReady} onClick={() => void confirm()}>
           {verb}
         </Button>
       </div>

@@ -86,6 +86,21 @@ for (const engine of ENGINES)
         assert.equal((await bySession(cookie, 'GET', '/api/user/self')).status, 401)
       })
 
+      it('by the operator loses the same, or keeps its access tokens', async () => {
+        const { operations } = gateway
+        for (const revokeAccessTokens of [false, true]) {
+          const user = await gateway.createUser()
+          const cookie = await signIn(user)
+          await operations.resetPassword({
+            username: user.username,
+            password: NEW_PASSWORD,
+            revokeAccessTokens,
+          })
+          assert.equal(await isAlive(user.accessToken), !revokeAccessTokens)
+          assert.equal((await bySession(cookie, 'GET', '/api/user/self')).status, 401)
+        }
+      })
+
       it('without a new password revokes nothing: 400 names the field', async () => {
         const user = await gateway.createUser()
         for (const reply of [

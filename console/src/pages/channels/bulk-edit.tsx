@@ -87,7 +87,8 @@ export function BulkEdit({ channels, onSelect, onClose }: BulkEditProps) {
       onSelect(new Set(refused.map(({ id }) => String(id))))
       if (refused.length === 0) onClose()
     } catch (error) {
-      setFaults([words(error)])
+      const isKeyNeeded = error instanceof ApiError && error.errors[0]?.path === 'key'
+      setFaults([isKeyNeeded ? t('bulk.key_needed') : words(error)])
     }
   }
   const set = (name: FieldName, value: string) => {

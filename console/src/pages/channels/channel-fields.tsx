@@ -25,6 +25,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
     return i18n.exists(key) ? t(key as 'types.field.region') : label
   }
   const keys = splitKeys(form.watch('key'))
+  const keyError = errorOf('key')
   const baseUrl = type.fields.find(({ name }) => name === 'base_url')
   const own = type.fields.filter(({ name }) => name !== 'base_url')
   return (
@@ -34,7 +35,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
       </Field>
       <Field
         label={t('editor.key')}
-        error={errorOf('key')}
+        error={keyError === undefined ? undefined : said(keyError)}
         help={
           <>
             {type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : null}{' '}

@@ -29,10 +29,12 @@ export function DeleteAccount() {
         <Confirm
           title={t('me.delete')}
           effect={t('me.delete_effect')}
-          typed={username}
+          passwordOf={username}
           verb={t('me.delete')}
           onClose={() => setAsking(false)}
-          onConfirm={async () => {
+          onConfirm={async password => {
+            // The gateway deletes an account only for a session whose sign-in is fresh.
+            await call('login', { body: { username, password } }, { askSignIn: false })
             await call('deleteSelf', {})
             await navigate({ to: '/sign-in' })
             client.clear()

@@ -5,10 +5,10 @@ import { useAct } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { FormFault } from '../../look/fault.tsx'
-import { Field, TextInput } from '../../look/field.tsx'
+import { Checkbox, Field, TextInput } from '../../look/field.tsx'
 import { toast } from '../../look/toast.tsx'
 
-type Values = { original_password: string; password: string; again: string }
+type Values = { original_password: string; password: string; again: string; revoke_access_tokens: boolean }
 
 const FIELDS = [
   ['original_password', 'current-password'],
@@ -22,13 +22,13 @@ export function PasswordForm() {
   const { username } = useSelf()
   const update = useAct('updateSelf')
   const { form, submit, errorOf, isBusy, fault } = useSavingForm<Values>({
-    defaults: { original_password: '', password: '', again: '' },
-    save: async ({ original_password, password, again }) => {
+    defaults: { original_password: '', password: '', again: '', revoke_access_tokens: false },
+    save: async ({ original_password, password, again, revoke_access_tokens }) => {
       const refuse = (path: string, message: string) => {
         throw new ApiError({ status: 400, code: 'invalid_request', message, errors: [{ path, message }] })
       }
       if (password !== again) refuse('again', t('me.different'))
-      const body = { original_password, password }
+      const body = { original_password, password, revoke_access_tokens }
       await judge('updateSelf', body)
       await update.mutateAsync({ body }).catch(error => {
         if (error instanceof ApiError && error.code === 'wrong_password')
@@ -56,6 +56,7 @@ export function PasswordForm() {
             </Field>
           ))}
         </div>
+        <Checkbox {...form.register('revoke_access_tokens')} label={t('me.revoke_access_tokens')} />
         <FormFault words={fault} />
         <Button type="submit" className="self-start" isBusy={isBusy}>
           {t('me.change_password')}

@@ -27,9 +27,10 @@ const SAID: ReadonlySet<Attention['kind']> = new Set([
   'video_unrefunded',
 ])
 
-/** Where the thing is that needs somebody. */
-function linkOf({ kind, target, name }: Attention): LinkProps {
+/** The page where it can be dealt with; undefined for settings of the start. */
+function linkOf({ kind, target, name }: Attention): LinkProps | undefined {
   const [what, id = ''] = target.split(':')
+  if (what === 'setting') return undefined
   if (what === 'channel') return { to: '/channels/$id', params: { id } }
   if (what === 'token') return { to: '/tokens/$id', params: { id } }
   if (kind === 'model_unpriced') return { to: '/prices', search: { edit: name } }
@@ -58,26 +59,31 @@ export function NeedsYou() {
   return (
     <Sheet title={t('needs.title')}>
       <ul className="divide-y divide-line">
-        {needs.slice(0, isWhole ? needs.length : MOST).map(need => (
-          <li
-            key={`${need.kind} ${need.target} ${need.detail}`}
-            className="flex items-center gap-3 px-4 py-2"
-          >
-            {ICONS[need.level]}
-            <span className="min-w-0 grow break-words">
-              {t(`needs.${need.kind}`, { name: need.name })}
-              {need.detail && !SAID.has(need.kind) ? (
-                <span className="text-label text-ink-3">
-                  {' '}
-                  <Said text={need.detail} />
-                </span>
+        {needs.slice(0, isWhole ? needs.length : MOST).map(need => {
+          const link = linkOf(need)
+          return (
+            <li
+              key={`${need.kind} ${need.target} ${need.detail}`}
+              className="flex items-center gap-3 px-4 py-2"
+            >
+              {ICONS[need.level]}
+              <span className="min-w-0 grow break-words">
+                {t(`needs.${need.kind}`, { name: need.name })}
+                {need.detail && !SAID.has(need.kind) ? (
+                  <span className="text-label text-ink-3">
+                    {' '}
+                    <Said text={need.detail} />
+                  </span>
+                ) : null}
+              </span>
+              {link ? (
+                <Link {...link} className="shrink-0 py-1">
+                  {t('needs.open')}
+                </Link>
               ) : null}
-            </span>
-            <Link {...linkOf(need)} className="shrink-0 py-1">
-              {t('needs.open')}
-            </Link>
-          </li>
-        ))}
+            </li>
+          )
+        })}
       </ul>
       {needs.length > MOST && !isWhole ? (
         <Button kind="quiet" className="m-2" onClick={() => showWhole(true)}>

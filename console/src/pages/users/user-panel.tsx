@@ -9,7 +9,7 @@ import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { Entries } from '../../look/entries.tsx'
 import { FormFault } from '../../look/fault.tsx'
-import { Field, TextInput } from '../../look/field.tsx'
+import { Checkbox, Field, TextInput } from '../../look/field.tsx'
 import { count, moneyOfSpan } from '../../look/format.ts'
 import { Gate } from '../../look/gate.tsx'
 import { LimitFields } from '../../look/limit-fields.tsx'
@@ -102,6 +102,7 @@ type Values = {
   tpm: string
   concurrency: string
   password: string
+  revoke_access_tokens: boolean
 }
 const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
 function Editor({ user }: { readonly user: User }) {
@@ -115,18 +116,19 @@ function Editor({ user }: { readonly user: User }) {
       tpm: String(user.limits.tpm ?? ''),
       concurrency: String(user.limits.concurrency ?? ''),
       password: '',
+      revoke_access_tokens: false,
     },
-    toInput: ({ display_name, email, password, rpm, tpm, concurrency }) => ({
+    toInput: ({ display_name, email, password, revoke_access_tokens, rpm, tpm, concurrency }) => ({
       body: {
         id: user.id,
         display_name,
         email,
-        ...(password === '' ? {} : { password }),
+        ...(password === '' ? {} : { password, revoke_access_tokens }),
         limits: { rpm: limitOf(rpm), tpm: limitOf(tpm), concurrency: limitOf(concurrency) },
       },
     }),
     onDone: (_user, values) => {
-      form.reset({ ...values, password: '' })
+      form.reset({ ...values, password: '', revoke_access_tokens: false })
       toast(t('editor.saved', { name: user.username }))
     },
     names: { limits: 'rpm' },
@@ -154,6 +156,9 @@ function Editor({ user }: { readonly user: User }) {
             />
           )}
         </Field>
+        {form.watch('password') === '' ? null : (
+          <Checkbox {...form.register('revoke_access_tokens')} label={t('users.revoke_access_tokens')} />
+        )}
         <LimitFields register={form.register} errorOf={errorOf} />
         <FormFault words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy}>
