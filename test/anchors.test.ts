@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { createChainKey } from '../src/domain/chain.ts'
 import { type Anchor, type Head, isGenuine, readAnchor } from '../src/ledger/anchor.ts'
 import { createAnchorFile, olderAnchorFile, readAnchorFile } from '../src/ledger/anchor-file.ts'
 import { type AnchorSink, createAnchors } from '../src/ledger/anchors.ts'
 import { launch, logLines, newDirectory, newGround, run, settingsOf, until } from './support/process.ts'
 
-const KEY = Buffer.alloc(32, 9)
+const KEY = createChainKey(Buffer.alloc(32, 9))
 const head = (chain: string, seq: number): Head => ({ chain, seq, hash: `${chain} ${seq}` })
 
 /** Anchors of chains that a test moves, and what they wrote. */
@@ -71,7 +72,7 @@ describe('anchors', () => {
     const lines = linesOf(path).map(anchor => anchor as Anchor)
     assert.equal(lines.length, 6)
     assert.ok(lines.every(anchor => isGenuine(KEY, anchor)))
-    assert.ok(!lines.some(anchor => isGenuine(Buffer.alloc(32, 8), anchor)))
+    assert.ok(!lines.some(anchor => isGenuine(createChainKey(Buffer.alloc(32, 8)), anchor)))
     assert.deepEqual(
       lines.map(({ previous }) => previous),
       ['', ...lines.slice(0, -1).map(({ mac }) => mac)],
