@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Config, SettingError } from './config.ts'
 import { SYSTEM } from './domain/actor.ts'
+import { createChainKey } from './domain/chain.ts'
 import { ROLE } from './domain/role.ts'
 import { mask } from './domain/text.ts'
 import { NEVER } from './domain/token.ts'
@@ -44,12 +45,13 @@ const LOST_CHAIN_KEY =
  * one here, and its chains are closed under it in the same transaction.
  */
 export async function openChainKey(db: Db, keyring: Keyring, now: () => number): Promise<void> {
-  const open = (sealed: string) => Buffer.from(keyring.open(sealed, CHAIN_KEY_PLACE), 'base64')
+  const open = (sealed: string) =>
+    createChainKey(Buffer.from(keyring.open(sealed, CHAIN_KEY_PLACE), 'base64'))
   const sealed = await readMeta(db, 'chain_key')
   if (sealed !== undefined) return setChainKey(db, open(sealed))
-  const key = randomBytes(32)
+  const key = createChainKey(randomBytes(32))
   const isFirst = await transact(db, async trx => {
-    const value = keyring.seal(key.toString('base64'), CHAIN_KEY_PLACE)
+    const value = keyring.seal(key.bytes.toString('base64'), CHAIN_KEY_PLACE)
     if (!(await claimMeta(trx, 'chain_key', value))) return false
     // A key that went missing must not be replaced: the next one would vouch for whatever stands there now.
     if ((await listChains(trx)).some(({ mac }) => mac !== '')) throw new Error(LOST_CHAIN_KEY)

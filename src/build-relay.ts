@@ -139,7 +139,7 @@ function anchorSinkOf({ anchor }: Config, log: Logger): AnchorSink {
   return {
     isFile: false,
     append: sealed => lines.info({ anchor: sealed }, 'anchor'),
-    isEmpty: () => false,
+    makeRoom: () => false,
     last: () => undefined,
   }
 }
@@ -208,7 +208,7 @@ export async function buildRelay({
     onFailure: error =>
       log.error({ err: error }, 'the heads of the chains could not be anchored; the next minute tries again'),
   })
-  await anchors.run()
+  await anchors.start()
   // Built on first use, which must not be somebody's request.
   shippedModels()
   const findInStore = findCaller({ db, digest })

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { createChainKey } from '../src/domain/chain.ts'
 import { createBooks } from '../src/store/books.ts'
 import { setChainKey } from '../src/store/chain-key.ts'
 import { AUDIT_CHAIN, startChain } from '../src/store/chains.ts'
@@ -54,7 +55,7 @@ for (const engine of ENGINES) {
         drop = async () => rmSync(folder, { recursive: true, force: true })
       }
       await store.migrate()
-      setChainKey(store.db, Buffer.alloc(32, 7))
+      setChainKey(store.db, createChainKey(Buffer.alloc(32, 7)))
       await store.db.transaction().execute(trx => startChain(trx, AUDIT_CHAIN))
       const chance = createChance(7)
       const rows = new Map<string, Parameters<typeof rowOf>>()

@@ -508,13 +508,15 @@ for (const engine of ENGINES) {
       await opening(await newGround(engine), OLD, async ({ store: { db } }) => {
         const [first] = await sealedUnderOlder(db, createKeyring([NEW]).newestPrefix(), 1)
         assert.equal(first?.place.row, 'digest_key')
-        const value = async () =>
-          (await db.selectFrom('meta').select('value').executeTakeFirstOrThrow()).value
+        const row = db.selectFrom('meta').select('value').where('key', '=', 'digest_key')
+        const value = async () => (await row.executeTakeFirstOrThrow()).value
+        const set = (text: string) =>
+          db.updateTable('meta').set({ value: text }).where('key', '=', 'digest_key').execute()
         const sealed = await value()
-        await db.updateTable('meta').set({ value: 'sealed anew' }).execute()
+        await set('sealed anew')
         await db.transaction().execute(trx => first.replace(trx, 'an old text'))
         assert.equal(await value(), 'sealed anew')
-        await db.updateTable('meta').set({ value: sealed }).execute()
+        await set(sealed)
         await db.transaction().execute(trx => first.replace(trx, 'the next text'))
         assert.equal(await value(), 'the next text')
       })

@@ -8,6 +8,7 @@ import type { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { openGround } from '../src/build.ts'
 import { readConfig } from '../src/config.ts'
+import { createChainKey } from '../src/domain/chain.ts'
 import { UnreachableError } from '../src/domain/errors.ts'
 import { MAX_UNITS, nanosOf } from '../src/domain/money.ts'
 import type { Settled } from '../src/domain/settled.ts'
@@ -36,7 +37,7 @@ import { ENGINES, type EngineName } from './support/gateway.ts'
 import { createDatabase, stopOwnPostgres } from './support/postgres.ts'
 import { USAGE } from './support/usage.ts'
 
-const CHAIN_KEY = Buffer.alloc(32, 7)
+const CHAIN_KEY = createChainKey(Buffer.alloc(32, 7))
 
 /** A place for a store that nobody else uses, and stores opened on it. */
 async function createPlace(engine: EngineName) {

@@ -46,10 +46,29 @@ const sentenceOf = ({ chain, links, unkeyed, fault }: ChainReport) => {
     : `${whole}; the first ${unkeyed} are from before the upgrade and were checked without a key`
 }
 
-const listed = (faults: readonly string[]) =>
-  faults.length <= MOST_LISTED
-    ? faults
-    : [...faults.slice(0, MOST_LISTED), `and ${faults.length - MOST_LISTED} more like these`]
+/** What is said, and which of it is a fault. */
+function createFindings() {
+  const lines: string[] = []
+  const faults: string[] = []
+  return {
+    lines,
+    faults,
+    note: (line: string): void => void lines.push(line),
+    line(text: string, isGood: boolean): void {
+      lines.push(text)
+      if (!isGood) faults.push(text)
+    },
+    /** Faults of one kind, or what is said where there are none. */
+    add(found: readonly string[], otherwise?: string): void {
+      for (const fault of found) faults.push(fault)
+      if (found.length === 0 && otherwise !== undefined) lines.push(otherwise)
+      lines.push(...found.slice(0, MOST_LISTED))
+      if (found.length > MOST_LISTED) lines.push(`and ${found.length - MOST_LISTED} more like these`)
+    },
+  }
+}
+
+type Findings = ReturnType<typeof createFindings>
 
 /** Recomputes everything that can be, and says which of it holds. */
 export function createVerify({ db, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
@@ -145,64 +164,66 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     return { reports, faults, ...(await balances.verify()) }
   }
 
-  async function examine({ auditOnly = false, anchorFile: shippedFile }: VerifyOptions) {
+  /** Reads what is kept outside the store, then walks every chain against it. */
+  async function walkAll({ auditOnly = false, anchorFile: shippedFile }: VerifyOptions) {
     const journals = auditOnly
       ? { reports: [], tails: new Map<string, SettlementTail>() }
       : await readJournals()
-    const anchors = await gatherAnchors({
-      key: chainKeyOf(db),
-      ownFile,
-      shippedFile,
-      journals: journals.reports,
-    })
+    const key = chainKeyOf(db)
+    const anchors = await gatherAnchors({ key, ownFile, shippedFile, journals: journals.reports })
     const reading = createAuditReading(anchors)
     const audit = await reading.goOn()
     const ledger = auditOnly ? undefined : await verifyEntries(anchors, journals.tails, reading.chains)
+    return { journals: journals.reports, anchors, reading, audit, ledger }
+  }
+
+  type Walked = Awaited<ReturnType<typeof walkAll>>
+
+  /** Anchors of a chain that is broken say nothing new: its walk ended before them. */
+  function judgeAnchors({ anchors, reading, audit, ledger }: Walked) {
     const reports = [audit, ...(ledger?.reports ?? [])]
-    const lines = reports.map(sentenceOf)
-    const faults = lines.filter((_line, index) => reports[index]?.fault !== undefined)
-    const say = (found: readonly string[], otherwise?: string) => {
-      faults.push(...found)
-      lines.push(...(found.length === 0 && otherwise !== undefined ? [otherwise] : listed(found)))
-    }
-
-    const links = new Map(reports.map(({ chain, links }) => [chain, links]))
-    const isBroken = new Set(reports.filter(({ fault }) => fault !== undefined).map(({ chain }) => chain))
-    const isWalked = (chain: string) => (auditOnly ? chain === AUDIT_CHAIN : true) && !isBroken.has(chain)
+    const ends = new Map(reports.map(({ chain, links }) => [chain, links]))
+    const broken = new Set(reports.filter(({ fault }) => fault !== undefined).map(({ chain }) => chain))
+    const isWalked = (chain: string) => (ledger ? true : chain === AUDIT_CHAIN) && !broken.has(chain)
     const lost = lostHeads(anchors, isWalked, reading.acceptances)
-    const anchorFaults = [...anchors.faults, ...describeLost(lost, chain => links.get(chain))]
-    if (!ledger) {
-      say(anchorFaults)
-      return { lines, faults, lost, orphans: [] }
-    }
+    return { lost, faults: [...anchors.faults, ...describeLost(lost, chain => ends.get(chain))] }
+  }
 
-    for (const { ok, line } of journals.reports) {
-      lines.push(line)
-      if (!ok) faults.push(line)
+  async function judgeRows({ audit, reading: { states, goOn } }: Walked, findings: Findings): Promise<void> {
+    if (audit.fault !== undefined) return findings.note('rows: not compared, because the audit log is broken')
+    const refresh = async () => void (await goOn())
+    const { rows, faults } = await verifyRows({ db, key: chainKeyOf(db), states, refresh })
+    const kinds = 'users, tokens, channels, aliases, prices and settings'
+    findings.add(faults, `rows: ${rows} ${kinds} are as the audit log left them`)
+  }
+
+  async function examine(options: VerifyOptions) {
+    const walked = await walkAll(options)
+    const { journals, anchors, reading, audit, ledger } = walked
+    const findings = createFindings()
+    for (const report of [audit, ...(ledger?.reports ?? [])])
+      findings.line(sentenceOf(report), report.fault === undefined)
+    const { lost, faults } = judgeAnchors(walked)
+    if (!ledger) {
+      findings.add(faults)
+      return { findings, lost, orphans: [] }
     }
-    say(ledger.faults)
-    const { index, places } = anchors
-    say(anchorFaults, `anchors: ${index.count()} heads met (${places.join(', ') || 'there are none yet'})`)
-    say(await verifyHeld(db), 'held: every account has held what its leases sum up to')
-    if (audit.fault !== undefined) lines.push('rows: not compared, because the audit log is broken')
-    else {
-      const refresh = async () => void (await reading.goOn())
-      const rows = await verifyRows({ db, key: chainKeyOf(db), states: reading.states, refresh })
-      say(
-        rows.faults,
-        `rows: ${rows.rows} users, tokens, channels, aliases, prices and settings are as the audit log left them`,
-      )
-    }
+    for (const { ok, line } of journals) findings.line(line, ok)
+    findings.add(ledger.faults)
+    const places = anchors.places.join(', ') || 'there are none yet'
+    findings.add(faults, `anchors: ${anchors.index.count()} heads met (${places})`)
+    findings.add(await verifyHeld(db), 'held: every account has held what its leases sum up to')
+    await judgeRows(walked, findings)
     const accepted = new Set(reading.acceptances.flatMap(acceptance => acceptance.accounts))
     const orphans = ledger.orphans.filter(name => !accepted.has(name))
-    const { accounts } = ledger
     const drifts = [...ledger.drifts, ...orphans.map(name => `${name}: it has entries, and no account`)]
-    if (drifts.length === 0) lines.push(`balances: ${accounts} accounts, exact`)
-    else {
-      lines.push(`balances: ${drifts.length} do not match`)
-      say(drifts)
-    }
-    return { lines, faults, lost, orphans }
+    findings.note(
+      drifts.length === 0
+        ? `balances: ${ledger.accounts} accounts, exact`
+        : `balances: ${drifts.length} do not match`,
+    )
+    findings.add(drifts)
+    return { findings, lost, orphans }
   }
 
   async function accept(reason: string, options: VerifyOptions): Promise<string> {
@@ -219,7 +240,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
 
   return async function verify({ acceptRestore, ...options }: VerifyOptions): Promise<Report> {
     const accepted = acceptRestore === undefined ? [] : [await accept(acceptRestore, options)]
-    const { lines, faults } = await examine(options)
+    const { lines, faults } = (await examine(options)).findings
     return { ok: faults.length === 0, lines: [...accepted, ...lines], faults }
   }
 }

@@ -41,7 +41,6 @@ export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
   closeSync(open())
 
   function append(anchor: Anchor): void {
-    if (sizeOf(path) > maxBytes) renameSync(path, olderAnchorFile(path))
     const tail = readTail(path)
     const file = open()
     try {
@@ -56,8 +55,11 @@ export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
   return {
     isFile: true,
     append,
-    /** Nothing was written yet, or somebody has rotated or emptied it. */
-    isEmpty: () => sizeOf(path) === 0,
+    /** Moves a full file out of the way. True where the file is new, or somebody has rotated or emptied it. */
+    makeRoom(): boolean {
+      if (sizeOf(path) > maxBytes) renameSync(path, olderAnchorFile(path))
+      return sizeOf(path) === 0
+    },
     last: (): Anchor | undefined =>
       readTail(path)
         .toString('utf8')

@@ -10,8 +10,8 @@ export type AnchorSink = {
   /** Whether what is written there can be read again, and compared with the journal. */
   readonly isFile: boolean
   append(anchor: Anchor): void
-  /** Whether the next anchor has to name every chain, because none before it can be relied on to be there. */
-  isEmpty(): boolean
+  /** Called before an anchor is appended; true where it will be the first one there, and so has to name every chain. */
+  makeRoom(): boolean
   last(): Anchor | undefined
 }
 
@@ -29,17 +29,19 @@ export type AnchorsDeps = {
 
 /**
  * Writes down once a minute where the chains end, if they have grown: into the node's journal and into the sink. At the
- * start and after a rotation an anchor names every chain, otherwise those that have grown.
+ * start, and after a rotation, an anchor names every chain, otherwise those that have grown.
  */
 export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailure }: AnchorsDeps) {
   let previous = sink?.last()?.mac ?? ''
   const anchored = new Map<string, number>()
   let writing: Promise<void> | undefined
+  /** The first anchor of a process only begins the file: a journal that nothing is added to stays as it is. */
+  let isStarting = true
 
   async function write(): Promise<void> {
-    const isFresh = sink?.isEmpty() === true
-    const grown = (await heads()).filter(({ chain, seq }) => isFresh || anchored.get(chain) !== seq)
-    for (let start = 0; start < grown.length; start += MAX_HEADS) put(grown.slice(start, start + MAX_HEADS))
+    const isFirst = sink?.makeRoom() === true
+    const grown = (await heads()).filter(({ chain, seq }) => isFirst || anchored.get(chain) !== seq)
+    for (let first = 0; first < grown.length; first += MAX_HEADS) put(grown.slice(first, first + MAX_HEADS))
   }
 
   function put(grown: readonly Head[]): void {
@@ -50,7 +52,7 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
       journal(anchor, false)
       throw error
     }
-    journal(anchor, sink?.isFile === true)
+    if (!isStarting) journal(anchor, sink?.isFile === true)
     previous = anchor.mac
     for (const { chain, seq } of grown) anchored.set(chain, seq)
   }
@@ -69,6 +71,10 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
   timer.unref()
 
   return {
+    async start(): Promise<void> {
+      if (sink) await run()
+      isStarting = false
+    },
     run,
     /** Ends with an anchor of what was written last. */
     async close(): Promise<void> {

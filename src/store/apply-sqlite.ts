@@ -1,3 +1,4 @@
+import { createChainKey } from '../domain/chain.ts'
 import type { Settled } from '../domain/settled.ts'
 import { applying, type Change, type Met, type Position } from './apply.ts'
 import type { SQLInputValue, StatementSync } from './sqlite-open.ts'
@@ -49,7 +50,7 @@ export function applySettled(prepare: Prepare, parameters: readonly unknown[]): 
     const changes = applying(
       JSON.parse(position) as Position,
       JSON.parse(settled) as Settled[],
-      Buffer.from(key, 'base64'),
+      createChainKey(Buffer.from(key, 'base64')),
     )
     for (let step = changes.next(); !step.done; ) step = changes.next(run(prepare, step.value))
     prepare('COMMIT').run()

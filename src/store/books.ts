@@ -232,7 +232,7 @@ export function createBooks(db: Db, engine: Engine) {
       const json = `[${settled.join(',')}]`
       if (engine === 'postgres') return applyOnPostgres(db, position, json)
       // In SQLite's own thread: a statement's way there and back would cost more than the statement.
-      const parameters = [JSON.stringify(position), json, chainKeyOf(db).toString('base64')]
+      const parameters = [JSON.stringify(position), json, chainKeyOf(db).bytes.toString('base64')]
       await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, parameters))
     },
   }
