@@ -33,12 +33,15 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     count(member(value, 'completion_tokens_details'), 'reasoning_tokens') ??
     count(value, 'reasoning_tokens') ??
     0
-  const outside = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
+  // A vendor that bills what it cites counts that and its reasoning beside the other two, and in no total.
+  const cited = count(value, 'citation_tokens')
+  const witnessed = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
+  const outside = cited === undefined ? witnessed : reasoning
   const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
   const told = splitCompletion(value, { completion, reasoning, outside })
   // Written out: laying objects over one another is slow, and this is read of every answer.
   const usage: Usage = {
-    input,
+    input: input + (cited ?? 0),
     cachedInput,
     cacheWrite,
     cacheWrite1h: 0,

@@ -43,6 +43,8 @@ const PASSED_OVER: ReadonlySet<string> = new Set([
   'cache_image_read_mtok',
   'input_video_mtok',
   'storage_searches_kcount',
+  // Cited tokens are counted as input, which costs the same.
+  'output_citation_mtok',
 ])
 
 /** Every listed model with a price, by exact name. */
