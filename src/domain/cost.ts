@@ -151,20 +151,35 @@ const servedTiers = (usual: Rates, tiers: readonly Tier[], variant: Variant): re
 
 /**
  * What is asked for, without the services that the price does not name. Each must be named together with those before it:
- * what two of them cost at once cannot be told from what each costs alone.
+ * what two of them cost at once cannot be told from what each costs alone. A variant that names them for another size or
+ * resolution only says nothing of this one.
  */
 export function granted({ variants = [] }: Price, asked: When): When {
   if (SERVICES.every(name => asked[name] === undefined)) return asked
-  const { service_tier: _tier, inference_geo: _geo, ...rest } = asked
+  const rest: When = Object.fromEntries(
+    CONDITIONS.filter(name => !isService(name)).flatMap(name =>
+      asked[name] === undefined ? [] : [[name, asked[name]]],
+    ),
+  )
   let services: When = {}
   for (const name of SERVICES) {
     const wanted = asked[name]
     if (wanted === undefined) continue
     const more: When = { ...services, [name]: wanted }
-    if (variants.some(({ when }) => CONDITIONS.every(each => when[each] === more[each]))) services = more
+    if (variants.some(variant => namesServices(variant, more) && isMet(variant, { ...rest, ...more })))
+      services = more
   }
   return { ...rest, ...services }
 }
+
+/** Whether a variant is for exactly these services. */
+const namesServices = ({ when }: Variant, services: When): boolean =>
+  SERVICES.every(name => when[name] === services[name])
+
+const isMet = ({ when }: Variant, made: When): boolean =>
+  CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? ''))
+
+const isService = (name: Condition): boolean => (SERVICES as readonly string[]).includes(name)
 
 const SIDES = /^(\d+)\s*[x×*]\s*(\d+)$/
 
@@ -173,12 +188,15 @@ const spelt = (condition: string): string => condition.trim().toLowerCase().repl
 
 const isSame = (a: string, b: string): boolean => a === b || spelt(a) === spelt(b)
 
-/** The price of what was made: that of the variant with the most conditions, all of them met; else the usual one. */
+/**
+ * The price of what was made: that of the variant with the most conditions, all of them met; else the usual one. Variants for
+ * the granted services go before all others.
+ */
 export function priceAt(price: Price, asked: When): Price {
   const made = granted(price, asked)
-  const met = (price.variants ?? []).filter(({ when }) =>
-    CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? '')),
-  )
+  const fitting = (price.variants ?? []).filter(variant => isMet(variant, made))
+  const served = fitting.filter(variant => namesServices(variant, servicesIn(made)))
+  const met = served.length > 0 ? served : fitting
   const size = ({ when }: Variant) => Object.keys(when).length
   return laidOver(
     price,
@@ -189,7 +207,8 @@ export function priceAt(price: Price, asked: When): Price {
   )
 }
 
-const isService = (name: Condition): boolean => (SERVICES as readonly string[]).includes(name)
+const servicesIn = (asked: When): When =>
+  Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
 
 /** Every price that an answer may come to: what the request leaves open is the provider's choice, but for services. */
 export function pricesWithin(price: Price, asked: When = {}): readonly Price[] {
