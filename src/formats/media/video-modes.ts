@@ -31,17 +31,17 @@ const isUsualWord = (mode: Mode, word: string): boolean => word === 'off' || isU
 
 /** The modes that these fields ask for beyond the usual ones, however deep they stand; of several the first. */
 export function modesIn(fields: unknown): Pick<When, Mode> {
-  const found: { [mode in Mode]?: string } = {}
+  const modes: { [mode in Mode]?: string } = {}
   function look(value: unknown): void {
     if (typeof value !== 'object' || value === null) return
     for (const [name, each] of Object.entries(value)) {
       const mode = Array.isArray(value) ? undefined : modeOf(name)
       if (mode === undefined) look(each)
-      else if (!isUsualWord(mode, wordOf(each))) found[mode] ??= wordOf(each)
+      else if (!isUsualWord(mode, wordOf(each))) modes[mode] ??= wordOf(each)
     }
   }
   look(fields)
-  return found
+  return modes
 }
 
 /** What of a vendor's own fields is sent, and the names of what is left out. */
@@ -67,12 +67,12 @@ export function pricedFields(own: JsonObject, granted: When, usual: When = {}): 
   }
 
   function sentObject(value: JsonObject, path: string): JsonObject {
-    const kept = Object.entries(value).filter(([name, each]) => {
+    const entries = Object.entries(value).filter(([name, each]) => {
       const isKept = isSent(name, each)
       if (!isKept) removed.push(`${path}${name}`)
       return isKept
     })
-    return Object.fromEntries(kept.map(([name, each]) => [name, sent(each, `${path}${name}.`)]))
+    return Object.fromEntries(entries.map(([name, each]) => [name, sent(each, `${path}${name}.`)]))
   }
 
   const fields = sentObject(own, '')

@@ -72,8 +72,8 @@ export function vendorCostIn(usage: unknown): string | undefined {
   if (typeof cost === 'number') {
     const behind =
       member(usage, 'is_byok') === true && member(member(usage, 'cost_details'), 'upstream_inference_cost')
-    const stated = [cost, typeof behind === 'number' ? behind : 0].map(vendorUsd)
-    return stated.includes(undefined) ? undefined : sumVendorUsd(stated as string[])
+    const amounts = [cost, typeof behind === 'number' ? behind : 0].map(vendorUsd)
+    return amounts.includes(undefined) ? undefined : sumVendorUsd(amounts as string[])
   }
   if (isObject(cost)) {
     const { total_cost: total, currency = 'USD' } = cost

@@ -20,8 +20,8 @@ export function readResponsesUsage(value: unknown, options: UsageOptions = {}): 
   return input_tokens === undefined ? undefined : readOpenAiUsage(renamed, options)
 }
 
-export function encodeUsage(told: Usage): JsonObject {
-  const usage = allCounts(told)
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
   const input = totalInput(usage)
   const output = totalOutput(usage)
   const written = usage.cacheWrite + usage.cacheWrite1h

@@ -50,8 +50,8 @@ function read(ask: ImageAsk, body: Buffer, channel: RelayChannel, { answer, sent
       answer: jsonAnswer(writeImages(told, ask, created)),
     }
   }
-  const { made, ...told } = glanceAtImages(body)
-  return { ...told, outputBytes: 0, made, ...rewritten(body, ask) }
+  const { made, ...reading } = glanceAtImages(body)
+  return { ...reading, outputBytes: 0, made, ...rewritten(body, ask) }
 }
 
 /** An address is wanted and the picture itself came: only then is the answer touched. */
