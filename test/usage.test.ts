@@ -253,6 +253,21 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
+  it('counts what the vendor cites, and its reasoning beside the rest, where it bills both', () => {
+    const told = {
+      prompt_tokens: 33,
+      completion_tokens: 7_163,
+      total_tokens: 7_196,
+      citation_tokens: 20_016,
+      num_search_queries: 18,
+      reasoning_tokens: 73_997,
+    }
+    assert.deepEqual(
+      readOpenAiUsage(told, { reasoningOutside: true }),
+      usage({ input: 20_049, output: 7_163, reasoning: 73_997, searches: 18 }),
+    )
+  })
+
   it('keeps what the vendor says it costs, to the last digit', () => {
     const tokens = { prompt_tokens: 1, completion_tokens: 1 }
     const cost = (told: object) => readOpenAiUsage({ ...tokens, ...told })?.vendorCost

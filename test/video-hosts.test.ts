@@ -83,7 +83,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
       duration: 6,
       seed: 7,
       image: INLINE_PICTURE,
-      metadata: { generate_audio: true },
+      metadata: { negative_prompt: 'rain' },
     },
     submit: {
       method: 'POST',
@@ -96,7 +96,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
         seconds: '6',
         seed: 7,
         media: { frame_images: [{ input_image: INLINE_PICTURE }] },
-        generate_audio: true,
+        negative_prompt: 'rain',
       },
     },
     accepted: { id: 't1', object: 'video', model: 'minimax/hailuo-02', status: 'in_progress' },

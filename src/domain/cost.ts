@@ -163,20 +163,35 @@ const servedTiers = (usual: Rates, tiers: readonly Tier[], variant: Variant): re
 
 /**
  * What is asked for, without the services that the price does not name. Each must be named together with those before it:
- * what two of them cost at once cannot be told from what each costs alone.
+ * what two of them cost at once cannot be told from what each costs alone. A variant that names them for another size or
+ * resolution only says nothing of this one.
  */
 export function granted({ variants = [] }: Price, asked: When): When {
   if (SERVICES.every(name => asked[name] === undefined)) return asked
-  const { service_tier: _tier, inference_geo: _geo, ...rest } = asked
+  const rest: When = Object.fromEntries(
+    CONDITIONS.filter(name => !isService(name)).flatMap(name =>
+      asked[name] === undefined ? [] : [[name, asked[name]]],
+    ),
+  )
   let services: When = {}
   for (const name of SERVICES) {
     const wanted = asked[name]
     if (wanted === undefined) continue
     const more: When = { ...services, [name]: wanted }
-    if (variants.some(({ when }) => CONDITIONS.every(each => when[each] === more[each]))) services = more
+    if (variants.some(variant => namesServices(variant, more) && isMet(variant, { ...rest, ...more })))
+      services = more
   }
   return { ...rest, ...services }
 }
+
+/** Whether a variant is for exactly these services. */
+const namesServices = ({ when }: Variant, services: When): boolean =>
+  SERVICES.every(name => when[name] === services[name])
+
+const isMet = ({ when }: Variant, made: When): boolean =>
+  CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? ''))
+
+const isService = (name: Condition): boolean => (SERVICES as readonly string[]).includes(name)
 
 const SIDES = /^(\d+)\s*[x×*]\s*(\d+)$/
 
@@ -185,28 +200,35 @@ const spelt = (condition: string): string => condition.trim().toLowerCase().repl
 
 const isSame = (a: string, b: string): boolean => a === b || spelt(a) === spelt(b)
 
-/** The price of what was made: that of the variants with the most conditions, all of them met; else the usual one. */
+/**
+ * The price of what was made: that of the variants with the most conditions, all of them met; else the usual one. Variants
+ * for the granted services go before all others.
+ */
 export function priceAt(price: Price, asked: When): Price {
   if (isUnconditional(asked)) return usualPrice(price)
   const made = granted(price, asked)
-  const met = (price.variants ?? []).filter(({ when }) =>
-    CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? '')),
-  )
+  const met = (price.variants ?? []).filter(variant => isMet(variant, made))
   const [searched, others] = apart(met)
-  return [narrowest(others), narrowest(searched)].reduce<Price>(
+  const served = others.filter(variant => namesServices(variant, servicesIn(made)))
+  return [narrowest(served.length > 0 ? served : others), narrowest(searched)].reduce<Price>(
     (laid, variant) => (variant === undefined ? laid : laidOver(laid, variant)),
     usualPrice(price),
   )
 }
 
+const servicesIn = (asked: When): When =>
+  Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
+
 /** How a search is asked for changes the price of searches alone, whatever else the request is priced by. */
-const apart = (variants: readonly Variant[]) => [
+const apart = (
+  variants: readonly Variant[],
+): readonly [searched: readonly Variant[], others: readonly Variant[]] => [
   variants.filter(({ when }) => when.web_search !== undefined),
   variants.filter(({ when }) => when.web_search === undefined),
 ]
 
 /** The variant with the most conditions, the first of several. */
-const narrowest = (variants: readonly Variant[] = []): Variant | undefined => {
+const narrowest = (variants: readonly Variant[]): Variant | undefined => {
   const size = ({ when }: Variant) => Object.keys(when).length
   return variants.reduce<Variant | undefined>(
     (most, each) => (most === undefined || size(each) > size(most) ? each : most),
@@ -231,8 +253,7 @@ function usualPrice(price: Price): Price {
 }
 
 /** Conditions that an answer meets only where its request asks for it. */
-const isOnlyAsked = (name: Condition): boolean =>
-  name === 'web_search' || (SERVICES as readonly string[]).includes(name)
+const isOnlyAsked = (name: Condition): boolean => name === 'web_search' || isService(name)
 
 const NOTHING_ASKED: When = {}
 const openPrices = new WeakMap<Price, readonly Price[]>()

@@ -51,9 +51,11 @@ export const createFactsReader =
  * A request may have the vendor summarise a long conversation before it answers (`context_management`: an edit, or an entry,
  * whose type begins with `compact`). The summary is billed like an answer of its own.
  */
-function furtherInferences({ context_management: asked }: JsonObject): Pick<ChatFacts, 'furtherInferences'> {
-  if (asked === undefined || asked === null) return {}
-  const edits = Array.isArray(asked) ? asked : member(asked, 'edits')
+function furtherInferences({
+  context_management: management,
+}: JsonObject): Pick<ChatFacts, 'furtherInferences'> {
+  if (management === undefined || management === null) return {}
+  const edits = Array.isArray(management) ? management : member(management, 'edits')
   const isCompaction = (edit: unknown) => String(member(edit, 'type')).startsWith('compact')
   return Array.isArray(edits) && edits.some(isCompaction) ? { furtherInferences: 1 } : {}
 }

@@ -111,9 +111,9 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
         priced.costOf(channel, usedIn(errand, { ...settling, usage: reported }), settling.made),
       )
     : NO_DOUBTS
-  const given = settling.doubts ?? NO_DOUBTS
+  const further = settling.doubts ?? NO_DOUBTS
   const failed = doubtsOf(errand, trace)
-  const doubts = excess.length + given.length > 0 ? [...failed, ...given, ...excess] : failed
+  const doubts = excess.length + further.length > 0 ? [...failed, ...further, ...excess] : failed
   const { video } = settling
   const paid = await hold.settle({ channelId: channel.id, cost, doubts, log, ...(video && { video }) })
   return { paid, cost }
@@ -140,8 +140,8 @@ function otherOf(
   if (route.model !== work.model) other.upstream_model_name = route.model
   if (video) other.video_id = video.id
   for (const [name, count] of DETAILS) if (count(usage) > 0) other[name] = count(usage)
-  if (reported) other.reported = tellReported(reported)
-  if (usage.inferences) other.inferences = usage.inferences.map(each => tellInference(each, priced))
+  if (reported) other.reported = reportedFields(reported)
+  if (usage.inferences) other.inferences = usage.inferences.map(each => inferenceFields(each, priced))
   if (usage.vendorCost !== undefined) other.vendor_cost = usage.vendorCost
   // One good attempt is told by the row's own columns; why a single one failed is told nowhere else.
   if (trace.attempts.length > 1 || trace.failures.length > 0 || trace.passedOver.length > 0)
@@ -150,7 +150,7 @@ function otherOf(
 }
 
 /** What the provider reported in place of what was charged. */
-function tellReported(reported: Usage): Record<string, number> {
+function reportedFields(reported: Usage): Record<string, number> {
   const { seconds, searches, ...tokens } = allCounts(reported)
   return {
     prompt_tokens: totalInput({ ...tokens, seconds, searches }),
@@ -161,16 +161,16 @@ function tellReported(reported: Usage): Record<string, number> {
 }
 
 /** A further inference as the row keeps it: its tokens, and the price of the model that ran it. */
-function tellInference({ counts, model }: Inference, priced: Priced): Record<string, unknown> {
+function inferenceFields({ counts, model }: Inference, priced: Priced): Record<string, unknown> {
   const price = model === undefined ? undefined : priced.priceOfModel(model)
-  const told: Record<string, unknown> = {
+  const fields: Record<string, unknown> = {
     prompt_tokens: totalInput(counts),
     completion_tokens: totalOutput(counts),
     ...(model !== undefined && { model }),
     ...(price && { price: price.version, priced_as: price.model }),
   }
-  for (const [name, count] of DETAILS) if (count(counts) > 0) told[name] = count(counts)
-  return told
+  for (const [name, count] of DETAILS) if (count(counts) > 0) fields[name] = count(counts)
+  return fields
 }
 
 /** What is counted beyond plain tokens. */

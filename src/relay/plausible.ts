@@ -45,7 +45,7 @@ type Changed = Pick<Work, 'inputTokens' | 'outputTokens'>
 export function limitsOf({ work, priced }: Asked, channel: RelayChannel, changed?: Changed): UsageLimits {
   const maximum = priced.modelMaximum(channel)
   const limit = work.outputLimit ? work.outputLimit(maximum) : work.outputTokens(undefined)
-  const longest = maximum ?? LONGEST_OUTPUT_TOKENS
+  const longest = Math.max(limit ?? 0, maximum ?? LONGEST_OUTPUT_TOKENS)
   const { units } = work
   return {
     input: plausible(Math.max(work.inputTokens, changed?.inputTokens ?? 0)) + ADDED_INPUT_TOKENS,
@@ -106,9 +106,9 @@ export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
   let inputLeft = limits.input
   const trim = (counts: Counts, output: number): Counts => {
     const input = trimmed(counts, INPUT_COUNTS, inputLeft)
-    const kept = { ...counts, ...input, ...trimmed(counts, kinds, output) }
-    inputLeft -= totalInput(kept)
-    return { ...kept, reasoning: Math.min(kept.reasoning, reasoning ?? output) }
+    const trimmedCounts = { ...counts, ...input, ...trimmed(counts, kinds, output) }
+    inputLeft -= totalInput(trimmedCounts)
+    return { ...trimmedCounts, reasoning: Math.min(trimmedCounts.reasoning, reasoning ?? output) }
   }
   const own = trim(usage, limits.output)
   let outputLeft = limits.furtherOutput
@@ -117,14 +117,14 @@ export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
     outputLeft -= limitedOutput(counts, limits)
     return { ...inference, counts }
   })
-  const kept = {
+  const possible = {
     ...usage,
     ...own,
     seconds: Math.min(usage.seconds, limits.seconds),
     searches: Math.min(usage.searches, limits.searches),
     ...(inferences && { inferences }),
   }
-  return isSame(kept, usage) ? usage : kept
+  return isSame(possible, usage) ? usage : possible
 }
 
 const isSame = (one: Usage, other: Usage): boolean =>

@@ -397,9 +397,9 @@ function chargeChannels(settled: readonly Settled[]): Change {
     const sums = channels.get(channelId) ?? { cost: 0, vendorCost: 0, compared: 0 }
     channels.set(channelId, sums)
     sums.cost += cost
-    const { vendor_cost: stated } = log.other
-    if (typeof stated !== 'string') continue
-    sums.vendorCost += vendorNanos(stated)
+    const { vendor_cost: vendorCost } = log.other
+    if (typeof vendorCost !== 'string') continue
+    sums.vendorCost += vendorNanos(vendorCost)
     sums.compared += cost + overrun
   }
   return {

@@ -99,8 +99,8 @@ export const restated = (known: JsonObject, told: unknown): JsonObject =>
     : known
 
 /** Usage as this format tells it; audio and images are tokens like any other here. */
-export function encodeUsage(told: Usage): JsonObject {
-  const usage = allCounts(told)
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
   const written = usage.cacheWrite + usage.cacheWrite1h
   return {
     input_tokens: usage.input + usage.audioInput + usage.imageInput,

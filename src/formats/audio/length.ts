@@ -50,11 +50,11 @@ const MEASURES: Readonly<Record<SoundKind, Measure>> = {
     if (!start) return undefined
     const tail = await file.read(Math.max(0, file.size - TAIL_BYTES), TAIL_BYTES)
     const granule = Math.max(lastGranule(head), lastGranule(tail))
-    const stated = Math.max(0, granule - start.skip) / start.rate
-    const heard = await oggSeconds(file)
+    const statedSeconds = Math.max(0, granule - start.skip) / start.rate
+    const packetSeconds = await oggSeconds(file)
     // Short blocks of Vorbis sound for less than what is taken for each: a position beyond half of that is believed.
-    const isBelieved = start.isVorbis && stated > heard / 2
-    return Math.max(stated, isBelieved ? 0 : heard, file.size / MOST_BYTES_PER_SECOND.ogg)
+    const isPlausible = start.isVorbis && statedSeconds > packetSeconds / 2
+    return Math.max(statedSeconds, isPlausible ? 0 : packetSeconds, file.size / MOST_BYTES_PER_SECOND.ogg)
   },
   mp4: mp4Seconds,
   webm: webmSeconds,

@@ -31,12 +31,12 @@ const isHeader = (packet: Buffer) => {
 export async function oggSeconds(file: Sound): Promise<number> {
   let codec: Codec | undefined
   let seconds = 0
-  let kept: Buffer = Buffer.alloc(0)
+  let pending: Buffer = Buffer.alloc(0)
 
-  function hear(packet: Buffer): void {
-    const found = codecIn(packet)
-    codec = found ?? codec
-    if (found || !codec || packet.length === 0 || isHeader(packet)) return
+  function countPacket(packet: Buffer): void {
+    const newCodec = codecIn(packet)
+    codec = newCodec ?? codec
+    if (newCodec || !codec || packet.length === 0 || isHeader(packet)) return
     seconds +=
       codec.name === 'opus'
         ? opusPacketMs(packet[0] ?? 0, packet[1] ?? 0) / 1000
@@ -53,7 +53,7 @@ export async function oggSeconds(file: Sound): Promise<number> {
       const size = page[PAGE_HEAD + at] ?? 0
       length += size
       if (size === 255 && at < segments - 1) continue
-      if (!(isFirst && isContinued)) hear(page.subarray(start, start + length))
+      if (!(isFirst && isContinued)) countPacket(page.subarray(start, start + length))
       isFirst = false
       start += length
       length = 0
@@ -61,7 +61,7 @@ export async function oggSeconds(file: Sound): Promise<number> {
   }
 
   for await (const piece of piecesOf(file)) {
-    const bytes = kept.length === 0 ? piece : Buffer.concat([kept, piece])
+    const bytes = pending.length === 0 ? piece : Buffer.concat([pending, piece])
     let at = bytes.indexOf('OggS')
     while (at >= 0 && at + PAGE_HEAD <= bytes.length) {
       const segments = bytes[at + 26] ?? 0
@@ -71,7 +71,7 @@ export async function oggSeconds(file: Sound): Promise<number> {
       readPage(bytes.subarray(at, end), segments)
       at = bytes.indexOf('OggS', end)
     }
-    kept = at < 0 ? Buffer.from(bytes.subarray(-4)) : Buffer.from(bytes.subarray(at, at + MAX_PAGE))
+    pending = at < 0 ? Buffer.from(bytes.subarray(-4)) : Buffer.from(bytes.subarray(at, at + MAX_PAGE))
   }
   return seconds
 }

@@ -5,9 +5,9 @@ const FORMAT_BYTES = 40
 const EXTENSIBLE = 0xfffe
 
 /** Bits of a sample by the format's number: PCM and floats say it themselves, the others are fixed. */
-const BITS: Readonly<Record<number, 'stated' | number>> = {
-  1: 'stated',
-  3: 'stated',
+const BITS: Readonly<Record<number, 'declared' | number>> = {
+  1: 'declared',
+  3: 'declared',
   2: 4, // ADPCM of Microsoft and of the IMA
   17: 4,
   6: 8, // A-law and µ-law
@@ -18,11 +18,11 @@ const BITS: Readonly<Record<number, 'stated' | number>> = {
 /** What a decoder takes for a second: it goes by rate, channels and bits, and not by the byte rate that stands beside them. */
 function bytesPerSecond(format: Buffer): number | undefined {
   if (format.length < 16) return undefined
-  const stated = format.readUInt16LE(0)
-  const tag = stated === EXTENSIBLE && format.length >= 26 ? format.readUInt16LE(24) : stated
+  const formatTag = format.readUInt16LE(0)
+  const tag = formatTag === EXTENSIBLE && format.length >= 26 ? format.readUInt16LE(24) : formatTag
   const kind = BITS[tag]
   if (kind === undefined) return undefined
-  const bits = kind === 'stated' ? Math.ceil(format.readUInt16LE(14) / 8) * 8 : kind
+  const bits = kind === 'declared' ? Math.ceil(format.readUInt16LE(14) / 8) * 8 : kind
   const bytes = (format.readUInt32LE(4) * format.readUInt16LE(2) * bits) / 8
   return bytes > 0 ? bytes : undefined
 }

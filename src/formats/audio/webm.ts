@@ -76,34 +76,34 @@ async function* elementsOf(file: Sound): AsyncGenerator<Element> {
  */
 export async function webmSeconds(file: Sound): Promise<number | undefined> {
   let scale = DEFAULT_SCALE
-  let stated = 0
+  let statedDuration = 0
   let cluster = 0
   let last = 0
   let track = 0
-  let isHeard = false
+  let hasBlocks = false
   const opus = new Map<number, number>()
 
-  function hear(block: Buffer): void {
+  function countBlock(block: Buffer): void {
     const number = variable(block, 0, false)
     if (!number || number.end + 5 > block.length) return
     last = Math.max(last, cluster + block.readInt16BE(number.end))
-    isHeard = true
-    const sounded = opus.get(number.value)
+    hasBlocks = true
+    const opusSeconds = opus.get(number.value)
     const packet = number.end + 3
-    if (sounded !== undefined)
-      opus.set(number.value, sounded + opusPacketMs(block[packet] ?? 0, block[packet + 1] ?? 0) / 1000)
+    if (opusSeconds !== undefined)
+      opus.set(number.value, opusSeconds + opusPacketMs(block[packet] ?? 0, block[packet + 1] ?? 0) / 1000)
   }
 
   for await (const { id, value } of elementsOf(file)) {
     if (id === ID.scale) scale = numberIn(value) || DEFAULT_SCALE
-    else if (id === ID.duration) stated = floatIn(value)
+    else if (id === ID.duration) statedDuration = floatIn(value)
     else if (id === ID.time) cluster = numberIn(value)
     else if (id === ID.trackNumber) track = numberIn(value)
     else if (id === ID.codec && value.toString('latin1').startsWith('A_OPUS')) opus.set(track, 0)
-    else if (id === ID.simpleBlock || id === ID.block) hear(value)
+    else if (id === ID.simpleBlock || id === ID.block) countBlock(value)
     last = Math.max(last, cluster)
   }
-  const rest = isHeard || last === 0 ? 0 : CLUSTER_SECONDS
-  const seconds = Math.max((stated * scale) / NANOS, (last * scale) / NANOS + rest, ...opus.values())
+  const rest = hasBlocks || last === 0 ? 0 : CLUSTER_SECONDS
+  const seconds = Math.max((statedDuration * scale) / NANOS, (last * scale) / NANOS + rest, ...opus.values())
   return Number.isFinite(seconds) && seconds > 0 ? seconds : undefined
 }

@@ -96,8 +96,8 @@ export function callsIn(answer: unknown): ToolCalls | undefined {
 }
 
 /** Usage as this format tells it; tokens written to a cache are tokens of the prompt. */
-export function encodeUsage(told: Usage): JsonObject {
-  const usage = allCounts(told)
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
   const { audioInput, imageInput, output, audioOutput, imageOutput, reasoning, cachedInput } = usage
   const prompt = totalInput(usage)
   const said = output + audioOutput + imageOutput

@@ -7,6 +7,7 @@ import { type Fields, type RequestReading, readRequest } from '../openai/request
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { readStill, type Still } from './still.ts'
 import { extentOf, lookOf } from './video-extent.ts'
+import { modesIn } from './video-modes.ts'
 
 /** What a request for a video says (spec 4.6). */
 export type VideoAsk = {
@@ -95,6 +96,8 @@ export type AskVendor = (call: VideoCall) => Promise<unknown>
 export type VideoDialect = {
   /** Seconds of a video whose length nobody named; absent: it must be named where the price needs it. */
   readonly secondsOf?: (model: string) => number | undefined
+  /** Modes that the vendor chooses by itself, so that its usual price is theirs: asking for them asks for nothing more. */
+  readonly usualModes?: When
   /** How many videos one call can ask for; absent: 1. */
   readonly most?: number
   /** Seconds between two looks at a job; absent: 2. */
@@ -366,6 +369,7 @@ export function whenOf(ask: VideoAsk): When {
     ...(size !== undefined && { size }),
     ...(resolution !== undefined && { resolution }),
     ...(quality !== undefined && { quality }),
+    ...modesIn(ask.metadata),
   }
 }
 

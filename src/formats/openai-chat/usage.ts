@@ -2,8 +2,8 @@ import { allCounts, totalInput, totalOutput, type Usage } from '../../domain/usa
 import type { JsonObject } from '../openai/value.ts'
 
 /** Usage as this format tells it: the prompt holds what is cached and written, the completion holds the reasoning. */
-export function encodeUsage(told: Usage): JsonObject {
-  const usage = allCounts(told)
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
   const prompt = totalInput(usage)
   const completion = totalOutput(usage)
   const written = usage.cacheWrite + usage.cacheWrite1h

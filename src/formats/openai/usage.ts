@@ -33,13 +33,16 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     count(member(value, 'completion_tokens_details'), 'reasoning_tokens') ??
     count(value, 'reasoning_tokens') ??
     0
-  const outside = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
+  // A vendor that bills what it cites counts that and its reasoning beside the other two, and in no total.
+  const cited = count(value, 'citation_tokens')
+  const witnessed = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
+  const outside = cited === undefined ? witnessed : reasoning
   const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
   const told = splitCompletion(value, { completion, reasoning, outside })
   const serverTools = member(value, 'server_tool_use')
   // Written out: laying objects over one another is slow, and this is read of every answer.
   const usage: Usage = {
-    input,
+    input: input + (cited ?? 0),
     cachedInput,
     cacheWrite,
     cacheWrite1h: 0,
@@ -73,8 +76,8 @@ export function vendorCostIn(usage: unknown): string | undefined {
   if (typeof cost === 'number') {
     const behind =
       member(usage, 'is_byok') === true && member(member(usage, 'cost_details'), 'upstream_inference_cost')
-    const stated = [cost, typeof behind === 'number' ? behind : 0].map(vendorUsd)
-    return stated.includes(undefined) ? undefined : sumVendorUsd(stated as string[])
+    const amounts = [cost, typeof behind === 'number' ? behind : 0].map(vendorUsd)
+    return amounts.includes(undefined) ? undefined : sumVendorUsd(amounts as string[])
   }
   if (isObject(cost)) {
     const { total_cost: total, currency = 'USD' } = cost

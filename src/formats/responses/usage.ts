@@ -38,8 +38,8 @@ export function usageIn(response: JsonObject, options?: UsageOptions): Usage | u
   return usage && withToolCalls(usage, callsIn(response))
 }
 
-export function encodeUsage(told: Usage): JsonObject {
-  const usage = allCounts(told)
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
   const input = totalInput(usage)
   const output = totalOutput(usage)
   const written = usage.cacheWrite + usage.cacheWrite1h

@@ -43,6 +43,8 @@ const PASSED_OVER: ReadonlySet<string> = new Set([
   'cache_audio_read_mtok',
   'cache_image_read_mtok',
   'input_video_mtok',
+  // Cited tokens are counted as input, which costs the same.
+  'output_citation_mtok',
 ])
 
 /** Every listed model with a price, by exact name. */

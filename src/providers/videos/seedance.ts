@@ -55,6 +55,7 @@ function flagged({ prompt = '', metadata }: VideoAsk) {
 
 export const seedanceVideos: VideoDialect = {
   secondsOf: () => SECONDS,
+  usualModes: { sound: 'on' },
   unfit: flagged,
   submit: async (ask, model) => ({
     method: 'POST',

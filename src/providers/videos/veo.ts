@@ -67,6 +67,7 @@ const carried = ['seconds', 'width', 'seed'] as const
 /** Films of Google's developer API. Their addresses want the key, and redirect. */
 export const geminiVideos: VideoDialect = {
   secondsOf: () => SECONDS,
+  usualModes: { sound: 'on' },
   unfit: onlyPictures,
   submit: async ask => ({
     method: 'POST',

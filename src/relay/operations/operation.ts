@@ -93,7 +93,7 @@ export type Work = {
    * `outputTokens` says without a maximum.
    */
   outputLimit?(modelMaximum: number | undefined): number | undefined
-  /** Seconds that a provider is believed to have heard; absent: those of `units`. */
+  /** The longest sound that a provider is believed to report, in seconds; absent: those of `units`. */
   readonly secondsLimit?: number
   /** One call where nothing is said. */
   readonly units?: Units

@@ -1,5 +1,6 @@
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { createSoundMeter } from '../../formats/audio/sound-meter.ts'
+import { isDearerSpeechField, UNPRICED } from '../../formats/media/dearer-fields.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import type { Voices } from '../../formats/media/speech.ts'
 import { createEventMeter } from '../../formats/openai/event-meter.ts'
@@ -15,7 +16,7 @@ import type { RelayChannel } from '../catalog.ts'
 import { BYTES_TYPE, mediaType } from '../content-type.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
 import { createFileMeter } from './file-meter.ts'
-import type { OperationSpec, WholeReading, Work } from './operation.ts'
+import type { Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
 import { dressed, mustRead } from './written.ts'
 
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
@@ -67,11 +68,27 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
     : badParameter('response_format', `must be one of ${dialect.formats.join(', ')} for this model`)
 }
 
+/** The client's own body for vendors of the common shape, without fields by which they might charge more. */
+function dressCommon(
+  ask: SpeechAsk,
+  bytes: Buffer,
+  channel: RelayChannel,
+  { sent, voice }: { readonly sent: string; readonly voice: string },
+): Buffer | Dressed {
+  const removed = Object.keys(ask.body).filter(name => name !== 'model' && isDearerSpeechField(name))
+  const edits = {
+    ...(voice !== ask.voice && { voice }),
+    ...Object.fromEntries(removed.map(name => [name, undefined])),
+  }
+  const body = dressed({ bytes }, ask.model, sent, channel, edits)
+  return removed.length === 0 ? body : { body, warnings: removed.map(name => `${name} ${UNPRICED}`) }
+}
+
 /** A vendor that has no mp3 gives what it has where the client did not say, and the client is told. */
 function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
   const voice = voiceOn(channel, ask.voice, voicesOf(channel, sent))
   const dialect = dialectOf('speech', 'openai', channel, sent)
-  if (!dialect) return dressed({ bytes }, ask.model, sent, channel, voice === ask.voice ? {} : { voice })
+  if (!dialect) return dressCommon(ask, bytes, channel, { sent, voice })
   const format = ask.format ?? dialect.formats[0]
   const encoded = dialect.encode({ ...ask, voice, format }, sent)
   const other = ask.format === undefined && format !== 'mp3' ? [`response_format is ${format}`] : []

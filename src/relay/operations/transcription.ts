@@ -80,7 +80,7 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   )
 }
 
-const JSON_TYPE = /json/i
+const OPEN_BRACE = 0x7b
 
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
 function plainText(body: Buffer, type: string): WholeReading | Promise<WholeReading> | undefined {
@@ -89,7 +89,7 @@ function plainText(body: Buffer, type: string): WholeReading | Promise<WholeRead
     outputBytes: body.length,
     answer: { body: text, contentType: TEXT_TYPE },
   })
-  if (!JSON_TYPE.test(type)) return read(body)
+  if (!/json/i.test(type)) return read(body)
   const begin = body.toString('latin1', 0, HEAD_BYTES).trimStart()[0]
   if (begin === '{' || begin === '[' || begin === undefined) return undefined
   return begin === '"' ? readingDocument(body, text => read(Buffer.from(String(text)))) : read(body)
@@ -119,9 +119,9 @@ function read(
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
   const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
-  // A host may write the client's form although it was asked for another.
-  const isPlain = !dialect && !ask.isStream && isText(ask.format) && !JSON_TYPE.test(type)
-  const plain = isPlain || (isAsked && isText(ask.format)) ? plainText(body, type) : undefined
+  // A host may write the client's form although it was asked for another; one that does not may still call JSON a text.
+  const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_BRACE)
+  const plain = isPlain ? plainText(body, type) : undefined
   if (plain) return plain
   return readingDocument(body, document => readTranscript(ask, body, { document, dialect, isAsked }))
 }

@@ -1,7 +1,9 @@
 import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { Refusal } from '../../domain/errors.ts'
+import { UNPRICED } from '../../formats/media/dearer-fields.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import type { Submission, VideoAsk, VideoDialect } from '../../formats/media/video.ts'
+import { pricedFields } from '../../formats/media/video-modes.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../../routing/plan.ts'
 import type { Release } from '../../routing/rates.ts'
 import { sentModel as modelOn } from '../../routing/table.ts'
@@ -220,14 +222,20 @@ async function prepare(errand: VideoErrand, step: Step<RelayChannel>): Promise<P
   const dialect = videoDialect(channel.provider, sentModel)
   if (!dialect) throw new Error('a channel without video jobs was chosen')
   const access = source?.access ?? accessOf(channel, key)
-  const ask = { ...errand.ask, seconds: priced.secondsOn(channel) }
+  const sentFields = pricedFields(errand.ask.metadata, priced.granted(channel), dialect.usualModes)
+  const ask = { ...errand.ask, metadata: sentFields.fields, seconds: priced.secondsOn(channel) }
+  const unpriced = sentFields.removed.map(name => `${name} ${UNPRICED}`)
   const most = dialect.most ?? 1
   const more = async (n: number, reference?: string): Promise<Submission | AttemptFailure> => {
     const submission = source
       ? source.submit(ask.prompt ?? '')
       : await dialect.submit({ ...ask, n }, sentModel, reference)
     const seconds = priced.isByLength(channel) ? ask.seconds : undefined
-    return overrideSubmission(submission, errand, step, { seconds, videos: n })
+    const warned =
+      unpriced.length === 0
+        ? submission
+        : { ...submission, warnings: [...(submission.warnings ?? []), ...unpriced] }
+    return overrideSubmission(warned, errand, step, { seconds, videos: n })
   }
   const first = await more(Math.min(most, ask.n), errand.videoId)
   if ('isRetryable' in first) return first

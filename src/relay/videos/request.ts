@@ -20,6 +20,8 @@ const PICTURE = /^(image|images|input_reference)(\[\])?$/
 
 const notOffered = () => badParameter('model', 'is no model that makes videos')
 
+const NOTHING = Buffer.alloc(0)
+
 /** Nothing of a submission goes through the hands that dress and meter other answers. */
 const unused = (): never => {
   throw new Error('a video job is submitted by itself')
@@ -65,7 +67,8 @@ export function workOf(asked: VideoAsk, desk: Desk, digest: VideoWork['digest'])
       const fault = dialect.unfit?.(ask, sent)
       return fault && badParameter(fault.path, fault.message)
     },
-    dress: unused,
+    // A strict client is refused where its submission is made: nothing is lost before.
+    dress: () => NOTHING,
     readWhole: unused,
     meter: unused,
   }

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { pricedFields } from '../../../src/formats/media/video-modes.ts'
+import { ENGINES } from '../../support/gateway.ts'
+import { openRelay, type Relay } from '../../support/relay.ts'
+import { jsonAnswer, startVendor, type Vendor } from '../../support/scripted-vendor.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+const KLING = 50
+const NEW_API = 60
+const SECOND_NANOS = 100_000_000
+
+const PRICE = { per_second: 0.1 }
+const MODES = {
+  ...PRICE,
+  variants: [
+    { when: { mode: 'pro' }, per_second: 0.2 },
+    { when: { mode: 'pro', sound: 'on' }, per_second: 0.4 },
+    { when: { sound: 'on', resolution: '1080p' }, per_second: 0.3 },
+  ],
+}
+
+for (const engine of ENGINES) {
+  describe(`a client that asks for a dearer mode of a video, on ${engine}`, () => {
+    let relay: Relay
+    let vendor: Vendor
+    let made = 0
+    before(async () => {
+      relay = await openRelay(engine)
+      vendor = await startVendor(() =>
+        jsonAnswer({ code: 0, id: 'v', data: { task_id: 'v', task_status: 'submitted' }, status: 'queued' }),
+      )
+    })
+    after(async () => {
+      await vendor.close()
+      await relay.gateway.close()
+    })
+
+    /** What the vendor is sent, what the client is told, and what it pays. */
+    async function submit(ask: Fields, { type = KLING, price = PRICE as Fields, headers = {} } = {}) {
+      const model = `kling-v1-${++made}`
+      await relay.addChannel({
+        name: model,
+        type,
+        base_url: vendor.url,
+        key: 'access|secret',
+        models: [model],
+      })
+      await relay.must(relay.api('POST', '/api/price/', { model, ...price }))
+      const { id, key } = await relay.newToken({ unlimited_quota: true })
+      const before = vendor.seen.length
+      const asked = { model, prompt: 'p', duration: 5, ...ask }
+      const reply = await relay.api('POST', '/v1/videos', asked, { token: key, headers })
+      const sent = vendor.seen.slice(before).find(({ body }) => body !== '')?.body ?? ''
+      const warnings = reply.headers.get('x-sluice-warnings') ?? ''
+      const cost = reply.status === 200 ? (await relay.rowOf(id)).cost : 0
+      return { reply, sent, warnings, cost }
+    }
+
+    it('gets it only where it has a price: else it is left out, and said so', async () => {
+      for (const metadata of [
+        { mode: 'pro' },
+        { sound: 'on' },
+        { Mode: 'PRO' },
+        { generate_audio: true },
+        { enableAudio: 1 },
+        { settings: { mode: 'pro' } },
+        { upscale: true },
+        { service_plan: 'x' },
+        { voice_list: [{ voice_id: 'v' }] },
+      ]) {
+        const [name = ''] = Object.keys(metadata)
+        const { reply, sent, warnings, cost } = await submit({ metadata: { ...metadata, cfg_scale: 0.5 } })
+        assert.equal(reply.status, 200, reply.text)
+        const { settings, ...body } = JSON.parse(sent)
+        assert.ok(!(name in body) && settings?.mode === undefined, `${name}: ${sent}`)
+        assert.equal(body.cfg_scale, 0.5)
+        assert.match(warnings, new RegExp(`${name}\\S* has no price and was left out`))
+        assert.equal(cost, 5 * SECOND_NANOS)
+      }
+    })
+
+    it('may say it outside of the metadata, and is told the same', async () => {
+      const { sent, warnings } = await submit({ mode: 'pro' })
+      assert.equal(JSON.parse(sent).mode, undefined)
+      assert.match(warnings, /mode has no price/)
+    })
+
+    it('is refused where it would rather have nothing than less', async () => {
+      const strict = { headers: { 'x-sluice-strict': 'true' } }
+      const { reply, sent } = await submit({ metadata: { mode: 'pro' } }, strict)
+      assert.equal(reply.status, 400, reply.text)
+      assert.equal(reply.body.error.code, 'invalid_parameter')
+      assert.equal(sent, '')
+    })
+
+    it('pays its price where there is one, alone and together', async () => {
+      const price = { price: MODES }
+      const pro = await submit({ metadata: { mode: 'pro' } }, price)
+      assert.equal(JSON.parse(pro.sent).mode, 'pro')
+      assert.equal(pro.cost, 5 * 2 * SECOND_NANOS)
+      const both = await submit({ metadata: { mode: 'pro', sound: 'on' } }, price)
+      assert.equal(JSON.parse(both.sent).sound, 'on')
+      assert.equal(both.cost, 5 * 4 * SECOND_NANOS)
+      const usual = await submit({ metadata: { mode: 'std', sound: 'off' } }, price)
+      assert.deepEqual([JSON.parse(usual.sent).mode, usual.warnings], ['std', ''])
+      assert.equal(usual.cost, 5 * SECOND_NANOS)
+      // The price of sound is for another resolution.
+      const small = await submit({ metadata: { sound: 'on' }, width: 1280, height: 720 }, price)
+      assert.equal(JSON.parse(small.sent).sound, undefined)
+      const large = await submit({ metadata: { sound: 'on' }, width: 1920, height: 1080 }, price)
+      assert.equal(large.cost, 5 * 3 * SECOND_NANOS)
+    })
+
+    it('is left without it behind another gateway too, which is sent fields that are not known here', async () => {
+      const metadata = { mode: 'pro', style: 'noir', own_field: 'kept' }
+      const { reply, sent, warnings } = await submit({ metadata }, { type: NEW_API })
+      assert.equal(reply.status, 200, reply.text)
+      assert.match(sent, /name="own_field"\r\n\r\nkept/)
+      assert.doesNotMatch(sent, /name="mode"/)
+      assert.match(warnings, /mode has no price/)
+    })
+  })
+}
+
+for (const engine of ENGINES) {
+  describe(`a client that asks for a dearer mode of speech, on ${engine}`, () => {
+    let relay: Relay
+    let vendor: Vendor
+    before(async () => {
+      relay = await openRelay(engine)
+      vendor = await startVendor(() => ({ type: 'audio/mpeg', body: 'sound' }))
+    })
+    after(async () => {
+      await vendor.close()
+      await relay.gateway.close()
+    })
+
+    it('is served without it, and told so', async () => {
+      const { model } = await relay.serve('tts', { base_url: vendor.url }, { per_call: 0.001 })
+      const { key } = await relay.newToken()
+      const asked = { model, input: 'Hi', voice: 'alloy', speed: 1.5, gain: 2 }
+      const dearer = { mode: 'hd', service_tier: 'priority', turbo: true }
+      const reply = await relay.api('POST', '/v1/audio/speech', { ...asked, ...dearer }, { token: key })
+      assert.equal(reply.status, 200, reply.text)
+      assert.deepEqual(JSON.parse(vendor.seen.at(-1)?.body ?? ''), { ...asked, model: 'tts' })
+      for (const name of Object.keys(dearer))
+        assert.match(reply.headers.get('x-sluice-warnings') ?? '', new RegExp(`${name} has no price`))
+    })
+  })
+}
+
+describe('fields of a vendor’s own', () => {
+  it('are sent unchanged where none of them may cost more, known here or not', () => {
+    const own = {
+      negative_prompt: 'rain',
+      style: 'noir',
+      quality_level: 'high',
+      camera_control: { type: 'x' },
+      content_moderation: 'low',
+      clip_skip: 2,
+      own_field: [{ deep: 1 }],
+    }
+    assert.equal(pricedFields(own, {}).fields, own)
+  })
+
+  it('are left out at any depth and in any spelling where they may', () => {
+    const own = {
+      settings: { list: [{ 'Generate-Audio': 'TRUE', seed: 1 }] },
+      videoUpscaler: 2,
+      batch_size: 4,
+    }
+    assert.deepEqual(pricedFields(own, {}), {
+      fields: { settings: { list: [{ seed: 1 }] } },
+      removed: ['videoUpscaler', 'batch_size', 'settings.list.0.Generate-Audio'],
+    })
+  })
+
+  it('may ask for what the vendor makes anyway', () => {
+    const own = { generate_audio: true, mode: 'pro' }
+    assert.deepEqual(pricedFields(own, {}, { sound: 'on' }).removed, ['mode'])
+  })
+})
