@@ -14,13 +14,18 @@ const isLarge = ({ headers }: IncomingMessage): boolean =>
  */
 export function closeUnread(request: IncomingMessage, response: ServerResponse): void {
   if (!isLarge(request)) return
+  // A client that waits to be told to go on is kept only if it was told (server.ts).
+  if (request.headers.expect === undefined) keepIfRead(request, response)
+  response.prependOnceListener('finish', () => {
+    if (!request.complete) linger(request)
+  })
+}
+
+function keepIfRead(request: IncomingMessage, response: ServerResponse): void {
   const { shouldKeepAlive } = response
   response.shouldKeepAlive = false
   request.once('end', () => {
     if (!response.headersSent) response.shouldKeepAlive = shouldKeepAlive
-  })
-  response.prependOnceListener('finish', () => {
-    if (!request.complete) linger(request)
   })
 }
 
