@@ -43,7 +43,7 @@ export function createBalances(db: Db) {
     return drifts
   }
 
-  /** `orphans` have entries and no account: somebody removed it, or a restore lost it. */
+  /** `orphans` have entries and no account: it was removed, or a restore lost it. */
   async function verify(): Promise<{ accounts: number; drifts: string[]; orphans: string[] }> {
     const suspects: Record<AccountKind, number[]> = { user: [], token: [] }
     const orphans = { user: new Set(sums.user.keys()), token: new Set(sums.token.keys()) }

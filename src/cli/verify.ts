@@ -46,7 +46,7 @@ const sentenceOf = ({ chain, links, unkeyed, fault }: ChainReport) => {
     : `${whole}; the first ${unkeyed} are from before the upgrade and were checked without a key`
 }
 
-/** What is said, and which of it is a fault. */
+/** The lines of the report, and which of them are faults. */
 function createFindings() {
   const lines: string[] = []
   const faults: string[] = []
@@ -58,7 +58,7 @@ function createFindings() {
       lines.push(text)
       if (!isGood) faults.push(text)
     },
-    /** Faults of one kind, or what is said where there are none. */
+    /** Faults of one kind, or the line to report where there are none. */
     add(found: readonly string[], otherwise?: string): void {
       for (const fault of found) faults.push(fault)
       if (found.length === 0 && otherwise !== undefined) lines.push(otherwise)

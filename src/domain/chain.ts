@@ -60,7 +60,7 @@ export type ChainHead = {
 }
 
 /**
- * Proves which link is the last one. The link itself cannot: whoever cuts off the end of a chain finds a valid link
+ * Proves which link is the last one. The link itself cannot: cutting off the end of a chain leaves a valid link
  * before the cut. The first word keeps these digests apart from those of links, which begin with 64 hex digits.
  */
 export const headMac = (key: ChainKey, { name, seq, hash, position, oldestOpen }: ChainHead) =>

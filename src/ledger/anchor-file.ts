@@ -37,7 +37,7 @@ function readTail(path: string): Buffer {
 /** Appends lines to a file that may be rotated or emptied by others: it is opened anew for every line. */
 export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
   const open = () => openSync(path, 'a', 0o600)
-  // Whoever named a place where nothing can be written hears of it at the start.
+  // A path that cannot be written fails the start, not the first anchor.
   closeSync(open())
 
   function append(anchor: Anchor): void {
@@ -55,7 +55,7 @@ export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
   return {
     isFile: true,
     append,
-    /** Moves a full file out of the way. True where the file is new, or somebody has rotated or emptied it. */
+    /** Moves a full file out of the way. True where the file is new, or was rotated or emptied. */
     makeRoom(): boolean {
       if (sizeOf(path) > maxBytes) renameSync(path, olderAnchorFile(path))
       return sizeOf(path) === 0

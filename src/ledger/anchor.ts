@@ -4,7 +4,7 @@ import { isObject } from '../domain/json-object.ts'
 export type Head = { readonly chain: string; readonly seq: number; readonly hash: string }
 
 /**
- * Where chains ended at a moment, under the chain key: kept in places that whoever changes the store does not reach.
+ * Where chains ended at a moment, under the chain key: kept outside the store, for comparison with it.
  * `previous` is the `mac` of the same node's anchor before, so that one that was taken out shows.
  */
 export type Anchor = {

@@ -30,7 +30,7 @@ export async function startChain(
 /**
  * Takes the next place in a chain of the store's own. The update locks the chain's row until the transaction ends, so
  * links never fork, and what `fieldsOf` reads has everything that earlier links are about. Take it late, because
- * everybody else who writes to this chain waits.
+ * all other writers of this chain wait.
  */
 export async function appendLink(
   trx: Trx,

@@ -189,7 +189,7 @@ function drawStep(draw: Draw, middle: ReadonlyMap<string, readonly Row[]>): Step
   ])
 }
 
-/** What somebody does to hide it. */
+/** What an attacker does to hide it. */
 const COVERS: readonly Step[] = [
   { what: 'fit balances', run: ({ db }) => fitBalances(db) },
   {

@@ -4,7 +4,7 @@ import { GENESIS } from '../../src/domain/chain.ts'
 import { entryFields } from '../../src/store/entry.ts'
 import type { Db } from '../../src/store/store.ts'
 
-// What somebody can do who writes to the database and does not know the chain key.
+// What an attacker can do who writes to the database and does not know the chain key.
 
 /** Recomputes every link of a chain of entries the way chains without a key were linked, and sets its head. */
 export async function relink(db: Db, chain: string): Promise<void> {

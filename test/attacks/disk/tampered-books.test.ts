@@ -216,14 +216,14 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
 }
 
 for (const engine of ENGINES)
-  describe(`whoever can write to the ${engine} store and does not know the master secret`, () => {
+  describe(`an attacker who can write to the ${engine} store and does not know the master secret`, () => {
     let books: StoppedBooks
     before(async () => {
       books = await createStoppedBooks(engine)
     })
     after(() => books.close())
 
-    it('is told nothing wrong of books that nobody touched', async () => {
+    it('changes nothing, and verify finds nothing wrong', async () => {
       const { ok, lines } = await books.verifyAfter(async () => {})
       assert.ok(ok, lines.join('\n'))
     })
