@@ -19,7 +19,12 @@ type Place = {
   readonly end: number
 }
 
-export type Scan = { readonly cuts: readonly Cut[]; readonly places: readonly Place[] }
+export type Scan = {
+  readonly cuts: readonly Cut[]
+  readonly places: readonly Place[]
+  /** How many names of members there are, at any depth. */
+  readonly nameCount: number
+}
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -54,6 +59,7 @@ export function createJsonScanner() {
   const isInObject = new Uint8Array(MAX_DEPTH + 1)
   const names = new Set<number>()
   const cuts: Cut[] = []
+  let nameCount = 0
   let place = 0
   let depth = 0
   let values = 0
@@ -185,6 +191,7 @@ export function createJsonScanner() {
             countValue()
             break
           case COLON:
+            nameCount += 1
             break
           default:
             if ((piece[i] as number) > SPACE) {
@@ -201,7 +208,7 @@ export function createJsonScanner() {
     end(): Scan {
       // Nothing would be cut out of a text that never ends, and all of it parsed to find that out.
       if (isInText || depth > 0) throw new JsonError('is not valid JSON')
-      return { cuts, places }
+      return { cuts, places, nameCount }
     },
   }
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { JsonError, parseJson, parseMeasured } from './json.ts'
+import { JsonError, parseCounted, parseMeasured } from './json.ts'
 import { keyOf, type Member, topLevel } from './json-edit.ts'
 import { type Cut, createJsonScanner } from './json-scan.ts'
 
@@ -32,7 +32,12 @@ export function longText(value: unknown): LongText | undefined {
   return { bytes: Number(note.slice(0, space)), head: note.slice(space + 1) }
 }
 
-export type JsonRead = { readonly value: unknown; readonly members: readonly Member[] }
+export type JsonRead = {
+  readonly value: unknown
+  readonly members: readonly Member[]
+  /** How many names the value has if none of them is repeated in its object. */
+  readonly names: number
+}
 
 /**
  * Parses a body of any size without holding up the event loop. `isSkimmed`: texts that are long may be given as a LongText.
@@ -40,19 +45,19 @@ export type JsonRead = { readonly value: unknown; readonly members: readonly Mem
  */
 export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   if (bytes.length <= LARGE_BYTES) {
-    const value = parseJson(bytes)
+    const { value, names } = parseCounted(bytes)
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return { value, members: isObject ? topLevel(bytes) : [] }
+    return { value, members: isObject ? topLevel(bytes) : [], names }
   }
   const scanner = createJsonScanner()
   for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
     if (from > 0) await setImmediate()
     scanner.push(bytes.subarray(from, from + PIECE_BYTES))
   }
-  const { cuts, places } = scanner.end()
+  const { cuts, places, nameCount } = scanner.end()
   await setImmediate()
-  const value =
-    isSkimmed && bytes.length > SKIM_BYTES ? await parseSkeleton(bytes, cuts) : parseMeasured(bytes)
+  const isSkeleton = isSkimmed && bytes.length > SKIM_BYTES
+  const value = isSkeleton ? await parseSkeleton(bytes, cuts) : parseMeasured(bytes)
   // Only now that a parser has taken it, it is sure that these are names.
   const members = places.map(({ start, nameEnd, valueStart, end }) => ({
     key: keyOf(bytes, start, nameEnd),
@@ -60,7 +65,8 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
     valueStart,
     end,
   }))
-  return { value, members }
+  // A note in the place of a text has one name.
+  return { value, members, names: nameCount + (isSkeleton ? cuts.length : 0) }
 }
 
 async function parseSkeleton(bytes: Buffer, cuts: readonly Cut[]): Promise<unknown> {

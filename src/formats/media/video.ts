@@ -4,6 +4,8 @@ import type { VideoStatus } from '../../domain/video.ts'
 import type { Part, StoredFile } from '../../wire/multipart.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { DECISIVE } from '../request-names.ts'
+import { textNameFault } from '../request-rules.ts'
 import { readStill, type Still } from './still.ts'
 import { extentOf, lookOf } from './video-extent.ts'
 
@@ -245,10 +247,30 @@ function readMetadata(fields: Fields, body: JsonObject): JsonObject {
     fields.refuse('metadata', 'must be an object')
     return {}
   }
+  const fault = typeof value === 'string' ? textNameFault(value, parsed, 'metadata') : undefined
+  if (fault) fields.refuse(fault.path, fault.message)
   if (Buffer.byteLength(JSON.stringify(parsed)) > MAX_METADATA_BYTES)
     fields.refuse('metadata', `must be at most ${MAX_METADATA_BYTES} bytes`)
   return parsed
 }
+
+/**
+ * A vendor's own fields without those that name a model: the gateway names it. Some servers lay objects inside over the
+ * body as well, so that a model may be named in none of them.
+ */
+function withoutModel(fields: Fields, own: JsonObject): JsonObject {
+  const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
+  for (const [name, value] of entries)
+    if (namesModel(value)) fields.refuse(name, 'names a model: only the field model does')
+  return Object.fromEntries(entries)
+}
+
+const MODEL_NAMES: ReadonlySet<string> = new Set(DECISIVE.model)
+
+const namesModel = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.entries(value).some(([name, inner]) => MODEL_NAMES.has(name) || namesModel(inner))
 
 function parse(text: string): unknown {
   try {
@@ -308,8 +330,9 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
     const fps = fields.integer('fps', MAX_FPS)
-    const metadata = readMetadata(fields, asked)
-    const more = Object.fromEntries(Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name)))
+    const metadata = withoutModel(fields, readMetadata(fields, asked))
+    const others = Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name))
+    const more = withoutModel(fields, Object.fromEntries(others))
     const sides = readSides(fields, asked)
     checkLook(fields, { ...more, metadata }, sides)
     checkQuality(fields, { ...more, ...metadata })

@@ -8,6 +8,7 @@ import { createPassingMeter } from '../../formats/meter.ts'
 import type { ChatFacts } from '../../formats/openai/chat-request.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { member } from '../../formats/openai/value.ts'
+import type { NameRules } from '../../formats/request-rules.ts'
 import { responses as responsesFormat } from '../../formats/responses/format.ts'
 import type { Format as FormatName } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
@@ -24,6 +25,8 @@ type Dialect = {
   readonly format: Inbound
   readonly facts: (parsed: unknown, address?: Address) => RequestReading<ChatFacts>
   readonly voice: Voice
+  /** How its members are named; absent: in snake case. */
+  readonly names?: NameRules
   /** For formats whose address says what others say in the body. */
   readonly address?: Address
   /** Members of a request that no provider is sent, and what is refused of them. */
@@ -31,7 +34,7 @@ type Dialect = {
 }
 
 /** Chats in a format of their own: for its vendors as they are, for all others through the hub. */
-function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
+function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kept }: Dialect) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
   const read = (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]) => {
@@ -49,6 +52,7 @@ function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
     format: 'openai-chat',
     formatFor: formatOf,
     voice,
+    names,
     skims: true,
     read,
   } as const satisfies OperationSpec
@@ -140,6 +144,7 @@ const generateContent = (address: Address, isEvents: boolean) => {
     format,
     facts: readContentFacts,
     voice: voiceOf(format, format === geminiList ? { streamType: format.contentType } : {}),
+    names: 'either',
     address,
   })
 }

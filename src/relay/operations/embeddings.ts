@@ -119,6 +119,7 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   formatFor: (provider, sent): Format | undefined =>
     isNative(provider, sent) ? 'gemini' : commonOr(provider, sent),
   voice: voiceOf(gemini),
+  names: 'either',
   read(parsed, bytes): Work {
     const decoded = decodeEmbedding(parsed, { model })
     if ('fault' in decoded && !isMedia(decoded.fault)) throw refusalOf(decoded.fault)

@@ -8,6 +8,7 @@ import type { ChatError } from '../../formats/hub.ts'
 import type { PromptText } from '../../formats/openai/prompt-text.ts'
 import type { StreamMeter as Meter } from '../../formats/openai/stream-meter.ts'
 import type { TextSample } from '../../formats/openai/text-sample.ts'
+import type { NameRules } from '../../formats/request-rules.ts'
 import type { Format, Operation, Provider, Values } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import type { Upload } from '../../wire/multipart.ts'
@@ -138,6 +139,8 @@ export type OperationSpec = {
   readonly sibling?: string
   /** How its clients are told errors; absent: in the common shape. */
   readonly voice?: Voice
+  /** How its requests name their members; absent: in snake case. */
+  readonly names?: NameRules
   /** It needs no more of long texts than how long they are, and may be given a LongText in their place. */
   readonly skims?: true
   /** Absent: it takes no JSON. `members`: those of the body, where they are known already. */

@@ -115,6 +115,7 @@ function picturesOf(form: Form): readonly FormFile[] {
 export const videoSpec = {
   operation: 'videos' as const,
   format: 'openai' as const,
+  names: 'vendor' as const,
   read: (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork =>
     workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOfBytes(bytes)),
   readForm(form: Form, desk: Desk): VideoWork {
@@ -127,6 +128,7 @@ export const videoSpec = {
 export const remixSpec = (source: { readonly model: string; readonly ask: Omit<VideoAsk, 'prompt'> }) => ({
   operation: 'videos' as const,
   format: 'openai' as const,
+  names: 'vendor' as const,
   read(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork {
     const prompt = remixPrompt(parsed)
     return workOf({ ...source.ask, model: source.model, prompt }, desk, async () => digestOfBytes(bytes))
