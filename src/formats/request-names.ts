@@ -127,39 +127,39 @@ export const DECISIVE = {
 
 /**
  * Fields of routers and proxies that choose another model, host or account than the one that is routed to and paid for.
- * They stand at the top of a body.
+ * They stand at the top of a body and are removed. A channel may let those through whose models can be paid for
+ * (`setting.allow_routing_fields`).
  */
-export const ROUTING_FIELDS = [
-  // OpenRouter
-  'models',
-  'route',
-  'provider',
-  'preset',
-  'plugins',
-  'fallbacks',
-  // LiteLLM
-  'fallback_models',
-  'context_window_fallbacks',
-  'content_policy_fallbacks',
-  'mock_testing_fallbacks',
-  'mock_response',
-  'model_list',
-  'model_group',
-  'custom_llm_provider',
-  'specific_deployment',
-  'deployment_id',
-  'litellm_params',
-  'user_config',
-  'api_base',
-  'base_url',
-  'api_key',
-  'api_version',
-  'extra_headers',
-  'extra_query',
-  // Vercel AI Gateway and others
-  'provider_options',
-  'routing',
-] as const
+export const ROUTING = {
+  /** They name the models to choose from. */
+  naming: ['models', 'fallbacks', 'fallback_models', 'context_window_fallbacks', 'content_policy_fallbacks'],
+  /** They choose among hosts of a model that is named. */
+  hosts: ['route', 'provider'],
+  /** What they lead to is named nowhere, and has no price: no channel lets them through. */
+  unpriced: [
+    'preset',
+    'plugins',
+    'provider_options',
+    'routing',
+    'model_list',
+    'model_group',
+    'mock_response',
+    'mock_testing_fallbacks',
+    'custom_llm_provider',
+    'specific_deployment',
+    'deployment_id',
+    'litellm_params',
+    'user_config',
+    'api_base',
+    'base_url',
+    'api_key',
+    'api_version',
+    'extra_headers',
+    'extra_query',
+  ],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+export const ROUTING_FIELDS: readonly string[] = Object.values(ROUTING).flat()
 
 /** Objects that servers lay over the body around them: nothing decisive may stand in them. */
 export const WRAPPERS = ['extra_body', 'options', 'google'] as const
@@ -202,30 +202,18 @@ const PLAIN = [
   ],
 ] as const
 
-/** Objects and lists whose members are fields too. All others hold the client's own words: any name is fine there. */
+/** Decisive fields whose objects hold the client's own words: any name is fine there. */
+const OWN_WORDS: ReadonlySet<string> = new Set(['metadata', 'documents', 'query', 'data'])
+
+/** Other objects whose members are fields too. Those of all other names hold the client's own words. */
 const WALKED: ReadonlySet<string> = new Set([
-  ...['messages', 'input', 'contents', 'content', 'parts', 'system', 'system_instruction', 'requests'],
-  ...['generate_content_request', 'tools', 'functions', 'function', 'function_declarations', 'tool_choice'],
-  ...[
-    'tool_config',
-    'function_calling_config',
-    'generation_config',
-    'thinking_config',
-    'thinking',
-    'reasoning',
-  ],
-  ...['stream_options', 'web_search_options', 'google_search', 'google_search_retrieval', 'cache_control'],
-  ...['image_url', 'input_audio', 'file', 'source', 'inline_data', 'file_data', 'audio', 'prediction'],
-  ...[
-    'output',
-    'output_config',
-    'response_format',
-    'text',
-    'tool_calls',
-    'function_call',
-    'function_response',
-  ],
+  ...Object.values(DECISIVE).flat(),
+  ...ROUTING_FIELDS,
+  ...['output', 'output_config', 'response_format', 'tool_calls', 'function_call', 'function_response'],
+  ...['function_calling_config', 'summary'],
 ])
+
+const isWalkedName = (name: string) => WALKED.has(name) && !OWN_WORDS.has(name)
 
 /** Of these only lists are walked: an object of the same name holds the arguments of a call. */
 const WALKED_AS_LIST: ReadonlySet<string> = new Set(['input', 'output'])
@@ -246,7 +234,6 @@ export type KnownName = {
   /** Whether its value holds fields: always, never, or where it is a list. */
   readonly isWalked: boolean | 'list'
   readonly isWrapper: boolean
-  readonly isRouting: boolean
   /** The other spelling that is taken. */
   readonly twin: string | undefined
 }
@@ -263,15 +250,13 @@ const ONE_SPELLING: ReadonlySet<string> = new Set(DECISIVE.model)
 
 function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
   const known = new Map<string, KnownName>()
-  const routing: ReadonlySet<string> = new Set(ROUTING_FIELDS)
   const wrappers: ReadonlySet<string> = new Set(WRAPPERS)
   for (const name of [...Object.values(DECISIVE).flat(), ...ROUTING_FIELDS, ...WRAPPERS, ...PLAIN]) {
     const isEither = spelling === 'either' ? !ONE_SPELLING.has(name) : EITHER_EVERYWHERE.has(name)
     const camel = isEither ? camelOf(name) : name
     const about = {
-      isWalked: WALKED_AS_LIST.has(name) ? ('list' as const) : WALKED.has(name),
+      isWalked: WALKED_AS_LIST.has(name) ? ('list' as const) : isWalkedName(name),
       isWrapper: wrappers.has(name),
-      isRouting: routing.has(name),
     }
     known.set(name, { ...about, twin: camel === name ? undefined : camel })
     if (camel !== name) known.set(camel, { ...about, twin: name })

@@ -7,6 +7,12 @@ import { type JsonRead, readJson } from '../wire/json-skim.ts'
 import { readBody } from './body.ts'
 import type { Form, Forms } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
+import {
+  hasRoutingFields,
+  readRouted,
+  tellingRemoved,
+  withoutRoutingFields,
+} from './operations/routing-fields.ts'
 import { refusalOf } from './operations/written.ts'
 
 const isJson = (contentType: string | undefined) =>
@@ -49,7 +55,10 @@ async function readWork<W extends Work>(
         spec.names ?? 'snake',
       )
       if (fault) throw refusalOf(fault)
-      return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
+      // Videos see to it themselves: their fields may stand in an object.
+      if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
+      const { form: kept, removed } = withoutRoutingFields(form)
+      return tellingRemoved({ ...(await spec.readForm(kept, desk)), dispose: form.dispose }, removed)
     } catch (error) {
       form.dispose()
       throw error
@@ -67,6 +76,8 @@ async function readWork<W extends Work>(
   // The provider must find the same values that the gateway routes and bills by.
   const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
   if (fault) throw refusalOf(fault)
+  if (spec.names !== 'vendor' && hasRoutingFields(members))
+    return readRouted(spec.read, { value, bytes, members }, desk)
   return spec.read(value, bytes, desk, members)
 }
 

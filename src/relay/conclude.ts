@@ -64,7 +64,7 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
   const { hold, priced, work, deps, startedMs, admitted } = errand
   const { channel, usage, trace, error } = settling
   const cost = priced.costOf(channel, usage, settling.made)
-  const price = priced.priceFor(channel)
+  const price = priced.billedBy(channel, usage, settling.made)
   const log: UsageLog = {
     tokenName: admitted.caller.tokenName,
     model: work.model,

@@ -6,6 +6,7 @@ import { countedUsage, type Usage, withoutTokens } from '../domain/usage.ts'
 import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from './catalog.ts'
 import type { Work } from './operations/operation.ts'
+import { allowsRouting } from './operations/routing-fields.ts'
 
 /** Prices as they stood when the request was admitted: it is billed by these, whatever changes meanwhile. */
 export type Priced = {
@@ -15,6 +16,8 @@ export type Priced = {
   priceFor(channel: RelayChannel): CatalogPrice | undefined
   /** `made` tells what a picture turned out to be; absent: what it was asked to be. */
   costOf(channel: RelayChannel, usage: Usage, made?: When): number
+  /** The price that this cost is taken from: of several models that a request names, the dearest one's. */
+  billedBy(channel: RelayChannel, usage: Usage, made?: When): CatalogPrice | undefined
   /** What of that the price depends on. */
   pricedFor(channel: RelayChannel, made?: When): When
   /** What a request is taken to have used up where its provider does not tell. */
@@ -23,6 +26,8 @@ export type Priced = {
   estimate(channel: RelayChannel): number
   /** What is asked for, without the services that the price of this channel does not name. */
   granted(channel: RelayChannel): When
+  /** Whether the channel is sent fields that choose among models: each of these has a price. */
+  passesRouting(channel: RelayChannel): boolean
   /** The longest answer that was held for, where the client sets no limit. */
   maxOutput(channel: RelayChannel): number
   /** The same bound for one channel, which may make more of the request than the client did. */
@@ -84,13 +89,41 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
       'model_not_priced',
       `the model "${route.asked}" has no price; an administrator can set one`,
     )
-  function costOf(channel: RelayChannel, usage: Usage, made?: When): number {
-    const { price } = priceFor(channel) ?? FREE
-    return cost(price.variants ? priceAt(price, pricedFor(channel, made)) : price, usage)
+
+  /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */
+  function alternativesOn(channel: RelayChannel): readonly CatalogPrice[] | undefined {
+    if (work.namedModels === undefined || !allowsRouting(channel)) return undefined
+    const found = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
+    return found.every(each => each !== undefined) ? found : undefined
   }
 
+  /** Every price that an answer of the channel may be billed at. */
+  const pricesOn = (channel: RelayChannel): readonly CatalogPrice[] => [
+    priceFor(channel) ?? FREE,
+    ...(alternativesOn(channel) ?? []),
+  ]
+
+  const costAt = ({ price }: CatalogPrice, channel: RelayChannel, usage: Usage, made?: When): number =>
+    cost(price.variants ? priceAt(price, pricedFor(channel, made)) : price, usage)
+
+  function billedBy(channel: RelayChannel, usage: Usage, made?: When): CatalogPrice | undefined {
+    if (work.namedModels === undefined) return priceFor(channel)
+    const costUnder = (found: CatalogPrice) => costAt(found, channel, usage, made)
+    return pricesOn(channel).reduce((dearest, each) =>
+      costUnder(each) > costUnder(dearest) ? each : dearest,
+    )
+  }
+
+  const costOf = (channel: RelayChannel, usage: Usage, made?: When): number =>
+    costAt(billedBy(channel, usage, made) ?? FREE, channel, usage, made)
+
+  const grantedOn = (channel: RelayChannel, asked: When): When =>
+    work.namedModels === undefined
+      ? granted((priceFor(channel) ?? FREE).price, asked)
+      : pricesOn(channel).reduce((left, { price }) => granted(price, left), asked)
+
   const pricedFor = (channel: RelayChannel, made?: When): When =>
-    granted((priceFor(channel) ?? FREE).price, { ...(work.askedOn?.(channel) ?? work.asked), ...made })
+    grantedOn(channel, { ...(work.askedOn?.(channel) ?? work.asked), ...made })
 
   /** A length that was measured says more than tokens that were guessed from it. */
   function byLength(channel: RelayChannel, usage: Usage): Usage {
@@ -107,12 +140,24 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     return costOf(channel, usage ? byLength(channel, usage) : counted(channel, 0))
   }
 
+  const reachable =
+    work.namedModels === undefined
+      ? prices
+      : [
+          ...prices,
+          ...route.tiers.flatMap(({ channels }) => channels.flatMap(on => alternativesOn(on) ?? [])),
+        ]
+
   return {
-    bound: Math.max(0, ...prices.map(price => boundOf(price, work))),
+    bound: Math.max(0, ...reachable.map(price => boundOf(price, work))),
     priceFor,
-    boundFor: (channel, changed) =>
-      boundOf(priceFor(channel) ?? FREE, { ...changed, asked: { ...servicesOf(work), ...changed.asked } }),
-    granted: channel => granted((priceFor(channel) ?? FREE).price, work.asked ?? {}),
+    billedBy,
+    passesRouting: channel => alternativesOn(channel) !== undefined,
+    boundFor: (channel, changed) => {
+      const asked = { ...servicesOf(work), ...changed.asked }
+      return Math.max(...pricesOn(channel).map(price => boundOf(price, { ...changed, asked })))
+    },
+    granted: channel => grantedOn(channel, work.asked ?? {}),
     costOf,
     pricedFor,
     counted,

@@ -80,6 +80,8 @@ export async function openHostileClient(engine: EngineName = 'sqlite') {
 
   return {
     ...media,
+    /** What was posted to the provider; it is asked after video jobs as well. */
+    posted: () => provider.seen.filter(({ method }) => method === 'POST'),
     provider,
     /** A model of its own behind the provider, and a token that may use nothing else. */
     async offerTo(channel: Fields = {}, price: Fields = { input: 1, output: 2 }) {

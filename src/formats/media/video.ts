@@ -6,6 +6,7 @@ import { type Fields, type RequestReading, readRequest } from '../openai/request
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { DECISIVE } from '../request-names.ts'
 import { textNameFault } from '../request-rules.ts'
+import { routingFieldsIn, withoutRouting } from '../routing-fields.ts'
 import { readStill, type Still } from './still.ts'
 import { extentOf, lookOf } from './video-extent.ts'
 
@@ -24,6 +25,8 @@ export type VideoAsk = {
   readonly seed: number | undefined
   /** Fields of the vendor's own, and those that nobody here knows: laid over what we say, but for the model. */
   readonly metadata: JsonObject
+  /** Fields of the client that no vendor is sent, since they would choose another model or host. */
+  readonly removed?: readonly string[]
   readonly user: string | undefined
   readonly responseFormat: string | undefined
 }
@@ -330,9 +333,14 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
     const fps = fields.integer('fps', MAX_FPS)
-    const metadata = withoutModel(fields, readMetadata(fields, asked))
-    const others = Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name))
-    const more = withoutModel(fields, Object.fromEntries(others))
+    const vendorFields = readMetadata(fields, asked)
+    const others = Object.fromEntries(Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name)))
+    const metadata = withoutModel(fields, withoutRouting(vendorFields))
+    const more = withoutModel(fields, withoutRouting(others))
+    const removed = [
+      ...routingFieldsIn(others),
+      ...routingFieldsIn(vendorFields).map(name => `metadata.${name}`),
+    ]
     const sides = readSides(fields, asked)
     checkLook(fields, { ...more, metadata }, sides)
     checkQuality(fields, { ...more, ...metadata })
@@ -346,6 +354,7 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
       n: fields.integer('n', MAX_VIDEOS) ?? 1,
       seed: readSeed(fields, asked),
       metadata: { ...more, ...metadata },
+      ...(removed.length > 0 && { removed }),
       user: shortText(fields, 'user'),
       responseFormat: shortText(fields, 'response_format'),
     }

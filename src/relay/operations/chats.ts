@@ -43,7 +43,11 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
     const facts = mustRead(readFacts(parsed, address))
     const wishes = wishesIn(parsed)
     const told = { format, formatOf, bytes, members, parsed, address, choices: facts.n, goesOn: true, wishes }
-    const left = kept && held !== undefined ? { [kept.name]: undefined } : {}
+    const left = {
+      ...(kept && held !== undefined && { [kept.name]: undefined }),
+      // The address names it, and a mapped model has another name there.
+      ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
+    }
     const native = own ? passing(own, facts, { ...told, ambience: desk.ambience, left }) : NOBODY
     return { ...generation(facts, parsed, bytes), ...asking(wishes), ...translating(told, native, desk) }
   }
@@ -109,7 +113,7 @@ const MESSAGES: Dialect = {
   format: anthropic,
   kept: { name: 'thread', check: refuseThread },
   // Nothing is to be said where only the vendor's cache is to be filled.
-  facts: createFactsReader({ turns: 'messages', limit: 'max_tokens', leastLimit: 0 }),
+  facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
   voice: voiceOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
@@ -124,7 +128,6 @@ const RESPONSES: Dialect = {
   facts: createFactsReader({
     turns: 'input',
     isTextTaken: true,
-    limit: 'max_output_tokens',
     refused: {
       previous_response_id: `${NOT_STORED}, so send the whole conversation as input`,
       conversation: `${NOT_STORED}, so send the whole conversation as input`,

@@ -58,7 +58,8 @@ export const generation = (facts: ChatFacts, parsed: Body, bytes: Buffer) => ({
   inputTokens: inputBound(facts),
   ...texts(facts, parsed, bytes),
   countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
-  outputTokens: (maximum: number | undefined) => (facts.maxOutput ?? maximum ?? 0) * facts.n,
+  outputTokens: (maximum: number | undefined) =>
+    ((facts.maxOutput ?? maximum ?? 0) + (facts.outputBeside ?? 0)) * (facts.choicesMade ?? facts.n),
 })
 
 type Generation = PromptSize & {

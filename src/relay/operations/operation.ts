@@ -49,6 +49,8 @@ export type Dressed = {
   readonly query?: Readonly<Record<string, string>>
   /** What this provider cannot take of the request: the client is told. */
   readonly warnings?: readonly string[]
+  /** Fields that no provider is sent, as the client named them; the first warning is about these. */
+  readonly removed?: readonly string[]
   /** What a body that an override has changed may come to; absent: it cannot be told. */
   boundsOf?(parsed: Readonly<Record<string, unknown>>): Bounds
 }
@@ -59,6 +61,8 @@ export type Limits = {
   maxOutput(channel: RelayChannel): number
   /** What is asked for, without the services that it does not name. */
   granted(channel: RelayChannel): When
+  /** Whether every model that the request names for the provider to choose from has a price there. */
+  passesRouting(channel: RelayChannel): boolean
 }
 
 /** Counts beside tokens that no answer to a request can pass. */
@@ -85,6 +89,8 @@ export type Work = {
   outputTokens(modelMaximum: number | undefined): number
   /** One call where nothing is said. */
   readonly units?: Units
+  /** Models that it names for a provider to choose from, on channels that let it: the dearest is held for and billed. */
+  readonly namedModels?: readonly string[]
   /** What a picture is asked to be, and how a chat is asked to be served. */
   readonly asked?: When
   /** The same as it was sent to a channel whose format may lack words for it; undefined: as it was asked. */

@@ -2,6 +2,7 @@ import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { Refusal } from '../../domain/errors.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import type { Submission, VideoAsk, VideoDialect } from '../../formats/media/video.ts'
+import { removedWarning } from '../../formats/routing-fields.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../../routing/plan.ts'
 import { sentModel as modelOn } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog.ts'
@@ -227,9 +228,16 @@ async function prepare(errand: VideoErrand, step: Step<RelayChannel>): Promise<P
   }
   const first = await more(Math.min(most, ask.n), errand.videoId)
   if ('isRetryable' in first) return first
-  const [lost] = first.warnings ?? []
-  if (errand.work.isStrict && lost !== undefined) throw new Refusal('invalid_parameter', lost)
-  return { dialect, access, most, more, first }
+  const removed = errand.ask.removed ?? []
+  const warnings = [...(removed.length > 0 ? [removedWarning(removed)] : []), ...(first.warnings ?? [])]
+  const [lost] = warnings
+  if (errand.work.isStrict && lost !== undefined)
+    throw new Refusal(
+      'invalid_parameter',
+      lost,
+      removed[0] ? { errors: [{ path: removed[0], message: lost }] } : {},
+    )
+  return { dialect, access, most, more, first: { ...first, warnings } }
 }
 
 async function sendOne(

@@ -25,6 +25,8 @@ const unused = (): never => {
   throw new Error('a video job is submitted by itself')
 }
 
+const NO_BODY = Buffer.alloc(0)
+
 /** Seconds of one video: as the channel has it, else as asked, else what the vendor makes by itself. */
 export const secondsOn = (
   ask: VideoAsk,
@@ -65,7 +67,8 @@ export function workOf(asked: VideoAsk, desk: Desk, digest: VideoWork['digest'])
       const fault = dialect.unfit?.(ask, sent)
       return fault && badParameter(fault.path, fault.message)
     },
-    dress: unused,
+    // A strict client is answered when the vendor's own words are known (videos/attempt.ts).
+    dress: () => NO_BODY,
     readWhole: unused,
     meter: unused,
   }

@@ -41,10 +41,10 @@ describe('a request whose members could be read as others', () => {
   const body = (members: string) => `{"model":"${model}",${members}}`
 
   async function refused(path: string, text: string, param: string | null, code = 'invalid_parameter') {
-    const before = client.provider.seen.length
+    const before = client.posted().length
     const reply = await client.postText(path, key, text)
     assert.equal(reply.status, 400, `${text}: ${reply.text}`)
-    assert.equal(client.provider.seen.length, before, 'nothing is sent')
+    assert.equal(client.posted().length, before, 'nothing is sent')
     const { error } = reply.body
     if (error.code !== undefined && typeof error.code === 'string') {
       assert.equal(error.code, code, text)
@@ -201,12 +201,12 @@ describe('a request whose members could be read as others', () => {
       ],
     ]
     for (const [path, fields, param] of forms) {
-      const before = client.provider.seen.length
+      const before = client.posted().length
       const reply = await client.post(path, key, soundForm(fields, /audio/.test(path) ? wavOf(1) : undefined))
       assert.equal(reply.status, 400, `${param}: ${reply.text}`)
       assert.equal(reply.body.error.code, 'invalid_parameter')
       assert.equal(reply.body.error.param, param)
-      assert.equal(client.provider.seen.length, before)
+      assert.equal(client.posted().length, before)
     }
   })
 
