@@ -154,15 +154,15 @@ const STEPS = /[[\].]+/
 /** `metadata[style]` is read as a member of the object before the bracket, where that is one that a form may write so. */
 const WRITTEN_AS_MEMBERS = 'metadata'
 
+/** An entry of a list: `image[]`, `image[0]`. */
+const LISTED = /\[\d*\]$/
+
 const isPlace = (step: string) => /^\d+$/.test(step)
 
-/**
- * The same for the names of a form's fields. A field that is repeated is a list, and is refused where its reader wants one
- * value.
- */
+/** The same for the names of a form's fields. One that decides nothing may be repeated: then it is a list. */
 export function formNameFault(names: readonly string[], rules: NameRules): RequestFault | undefined {
   const known = KNOWN_NAMES[spellingOf(rules)]
-  const spelled = new Map<string, string>()
+  const earlier = new Map<string, { readonly written: string; readonly isList: boolean }>()
   for (const name of names) {
     const steps = name.split(STEPS).filter((step, at) => at === 0 || (step !== '' && !isPlace(step)))
     const isMember = steps[0] === WRITTEN_AS_MEMBERS && steps.length === 2
@@ -174,10 +174,14 @@ export function formNameFault(names: readonly string[], rules: NameRules): Reque
         return refusal({ path: name, message: 'cannot stand there: send it at the top' })
     }
     const folded = steps.map(foldName).join('.')
-    const written = steps.join('.')
-    if ((spelled.get(folded) ?? written) !== written)
+    const field = { written: steps.join('.'), isList: LISTED.test(name) }
+    const other = earlier.get(folded)
+    if (other !== undefined && other.written !== field.written)
       return refusal({ path: name, message: 'stands beside another spelling of it' })
-    spelled.set(folded, written)
+    const isDecisive = DECISIVE_FOLDS.has(foldName(steps.at(-1) ?? ''))
+    if (other !== undefined && isDecisive && !(other.isList && field.isList))
+      return refusal({ path: name, message: TWICE })
+    earlier.set(folded, field)
   }
   return undefined
 }

@@ -58,6 +58,8 @@ const POSTS = [
   '/v1/images/edits',
   '/v1/videos',
   '/v1/audio/transcriptions',
+  '/v1/audio/translations',
+  '/v1/images/variations',
   ...['generateContent', 'embedContent', 'batchEmbedContents'].map(
     method => `/v1beta/models/seen-as:${method}`,
   ),
@@ -66,17 +68,27 @@ const POSTS = [
 const usageAt = (path: string) =>
   /messages|responses/.test(path) ? { ...USAGE, input_tokens: 5, output_tokens: 2 } : USAGE
 
-/** A gateway before a provider that takes everything and remembers it: what arrives there is what would have run. */
-export async function openHostileClient(engine: EngineName = 'sqlite') {
-  const media = await openMedia(engine)
+const SPEECH = '/v1/audio/speech'
+
+/** A provider that takes everything and remembers it. */
+export async function startTakingProvider() {
   const provider = await startReplay()
-  provider.play(
-    POSTS.map(path => ({
+  provider.play([
+    ...POSTS.map(path => ({
       method: 'POST',
       path,
       answer: () => ({ body: { ...ANSWER, usage: usageAt(path) } }),
     })),
-  )
+    { method: 'POST', path: SPEECH, answer: () => ({ type: 'audio/mpeg', body: 'a sound' }) },
+    { method: 'GET', path: `/v1/videos/${ANSWER.id}`, answer: () => ({ body: { status: 'failed' } }) },
+  ])
+  return provider
+}
+
+/** A gateway before a provider that takes everything and remembers it: what arrives there is what would have run. */
+export async function openHostileClient(engine: EngineName = 'sqlite') {
+  const media = await openMedia(engine)
+  const provider = await startTakingProvider()
 
   return {
     ...media,

@@ -201,3 +201,34 @@ export const fieldsOf = ({ isEither, path }: GoodRequest): readonly Field[] =>
     names: isEither ? [name, camelOf(name)] : [name],
     isOwnWords: isOwnWords(name, path) || name === 'input' || name === 'output',
   }))
+
+/** A good form, whose file is added by its sender. */
+export const GOOD_FORMS: readonly GoodRequest[] = [
+  { path: '/v1/audio/transcriptions', body: { model: MODEL, language: 'en' } },
+  { path: '/v1/audio/translations', body: { model: MODEL } },
+  { path: '/v1/images/edits', body: { model: MODEL, prompt: 'p', n: '1', size: '1024x1024' } },
+  {
+    path: '/v1/videos',
+    body: { model: MODEL, prompt: 'p', seconds: '4', 'metadata[style]': 'noir' },
+    isEither: true,
+  },
+]
+
+const inMetadata = (name: string, isInside: boolean) => (isInside ? `metadata[${name}]` : name)
+
+/** The fields of a form, with one more for each change. */
+export const hostileForm = fc
+  .record({ good: fc.constantFrom(...GOOD_FORMS), changes: fc.array(change, { maxLength: 3 }) })
+  .map(({ good, changes }) => {
+    const fields = Object.entries(good.body) as [string, string][]
+    for (const { name, isPresent, how, value, place, isEscaped } of changes) {
+      const [known = name] = fields[place % fields.length] ?? []
+      const written = inMetadata(
+        RESPELL[how]?.(isPresent ? known : name) ?? name,
+        isEscaped && good.isEither === true,
+      )
+      // A form's name has no NUL: senders cut it or refuse it.
+      if (!written.includes('\0')) fields.splice(place % (fields.length + 1), 0, [written, write(value)])
+    }
+    return { good, fields }
+  })

@@ -210,6 +210,20 @@ describe('a request whose members could be read as others', () => {
     }
   })
 
+  it('is refused for a field of a form that stands there twice and is no list', async () => {
+    const form = soundForm({ model, seconds: ['4', '60'], prompt: 'p' })
+    const reply = await client.post('/v1/videos', key, form)
+    assert.equal(reply.status, 400, reply.text)
+    assert.equal(reply.body.error.param, 'seconds')
+    const twice = await client.post(
+      '/v1/audio/transcriptions',
+      key,
+      soundForm({ model, quality: ['a', 'b'] }, wavOf(1)),
+    )
+    assert.equal(twice.status, 400, twice.text)
+    assert.equal(twice.body.error.param, 'quality')
+  })
+
   it('is refused where a model is named deep inside a vendor’s own fields', async () => {
     await refused('/v1/videos', body('"prompt":"p","metadata":{"input":{"model_name":"dear"}}'), 'input')
   })
