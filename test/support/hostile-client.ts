@@ -1,9 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { EngineName } from './gateway.ts'
 import { openMedia } from './media.ts'
 import { fetchPatiently } from './relay.ts'
 import { startReplay } from './replay.ts'
 
 type Fields = Readonly<Record<string, unknown>>
+
+const BUSY_WAIT_MS = 200
 
 const USAGE = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
 
@@ -103,12 +106,20 @@ export async function openHostileClient(engine: EngineName = 'sqlite') {
     },
     /** Posts bytes as they are, where an object could not say what they do. */
     async postText(path: string, key: string, text: string, headers: Readonly<Record<string, string>> = {}) {
-      const response = await fetchPatiently(`${media.gateway.url}${path}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
-        body: text,
-      })
-      const said = await response.text()
+      const post = () =>
+        fetchPatiently(`${media.gateway.url}${path}`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+          body: text,
+        })
+      let response = await post()
+      let said = await response.text()
+      // Formats of other vendors say in their own words that the machine is busy for a moment.
+      while (response.status === 503 && said.includes('overloaded')) {
+        await delay(BUSY_WAIT_MS)
+        response = await post()
+        said = await response.text()
+      }
       return {
         status: response.status,
         headers: response.headers,
