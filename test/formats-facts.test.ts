@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { boundsOf, createFactsReader, readContentFacts } from '../src/formats/facts.ts'
 import { inputBound, MEDIA_TOKENS } from '../src/formats/openai/prompt-size.ts'
 
-const readMessages = createFactsReader({ turns: 'messages', limit: 'max_tokens' })
+const readMessages = createFactsReader({ turns: 'messages' })
 const ask = (content: unknown) => ({ model: 'm', max_tokens: 5, messages: [{ role: 'user', content }] })
 
 function bound(reading: ReturnType<typeof readMessages>): number {

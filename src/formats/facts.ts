@@ -1,9 +1,10 @@
 import type { Address } from './format.ts'
-import { addedTokens, type ChatFacts } from './openai/chat-request.ts'
+import { addedTokens, type ChatFacts, readReasoningBudget } from './openai/chat-request.ts'
 import { inputBound, type PromptSize, sizeOf } from './openai/prompt-size.ts'
-import { type Fields, MAX_LIMIT, type RequestReading, readRequest } from './openai/request-fields.ts'
+import { type Fields, type RequestReading, readRequest } from './openai/request-fields.ts'
 import { isObject, type JsonObject, member } from './openai/value.ts'
 import { type RequestedTools, requestedTools } from './provider-tools.ts'
+import { DECISIVE, spellingsOf } from './request-names.ts'
 
 /** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
 export type FactNames = {
@@ -11,9 +12,7 @@ export type FactNames = {
   readonly turns: string
   /** It may also be one text. */
   readonly isTextTaken?: boolean
-  /** The most tokens of an answer. */
-  readonly limit: string
-  /** The least that this may be; 1 where nothing is said. */
+  /** The least that the limit of an answer may be; 1 where nothing is said. */
   readonly leastLimit?: number
   /** Fields that cannot be taken in any case, and why. */
   readonly refused?: Readonly<Record<string, string>>
@@ -26,7 +25,8 @@ export const createFactsReader =
     readRequest(parsed, (fields, body) => {
       const model = address.model ?? fields.model()
       const stream = address.stream ?? fields.flag('stream')
-      const maxOutput = fields.integer(names.limit, MAX_LIMIT, names.leastLimit)
+      const maxOutput = fields.outputLimit(names.leastLimit)
+      const budget = readReasoningBudget(fields, body)
       for (const [name, message] of Object.entries(names.refused ?? {}))
         if (isWanted(member(body, name))) fields.refuse(name, message)
       const turns = countTurns(fields, names)
@@ -44,6 +44,8 @@ export const createFactsReader =
         overhead,
         media,
         ...furtherInferences(body),
+        // A budget within the limit is part of it; one that is greater counts over several turns of tools.
+        ...(maxOutput !== undefined && budget > maxOutput && { outputBeside: budget }),
       }
     })
 
@@ -83,6 +85,10 @@ export const readContentFacts = (parsed: unknown, address: Address = {}): Reques
     const contents = fields.required('contents')
     if (contents !== undefined && !Array.isArray(contents) && !isObject(contents))
       fields.refuse('contents', 'must be a list of at least one turn')
+    checkModel(fields, body, address)
+    const cached = ['cachedContent', 'cached_content'].find(name => isWanted(member(body, name)))
+    if (cached !== undefined)
+      fields.refuse(cached, 'cannot be taken: nothing is stored here, so send the contents')
     const config = body.generationConfig ?? body.generation_config
     const read = (name: string, other: string) => {
       const value = member(config, name) ?? member(config, other) ?? undefined
@@ -108,6 +114,18 @@ export const readContentFacts = (parsed: unknown, address: Address = {}): Reques
     }
   })
 
+/** The address names the model; a body that names one too must name the same. */
+export function checkModel(
+  fields: Pick<Fields, 'refuse'>,
+  body: JsonObject,
+  { model }: Address,
+  at = '',
+): void {
+  const named = member(body, 'model') ?? undefined
+  if (named === undefined || model === undefined || named === model || named === `models/${model}`) return
+  fields.refuse(`${at}model`, 'names another model than the address')
+}
+
 const MAX_CHOICES = 128
 
 /** Functions are declared several to a tool. */
@@ -121,15 +139,8 @@ function countDeclared({ tools }: JsonObject): number {
   }, 0)
 }
 
-const LIMITS = [
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'maxOutputTokens',
-  'maxTokens',
-  'num_predict',
-]
-const CHOICES = ['n', 'candidateCount']
+const LIMITS = spellingsOf(DECISIVE.outputLimit)
+const CHOICES = spellingsOf(['n', 'best_of', 'candidate_count', 'num_return_sequences'])
 const TURNS = ['messages', 'input', 'contents']
 
 /** What no answer to a body can pass, in whichever format it is written. */

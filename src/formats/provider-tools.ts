@@ -53,7 +53,7 @@ const PAGE_TOKENS = 25_000
 /** A provider goes on after so many rounds of calls only when it is asked again. */
 const MAX_ROUNDS = 10
 
-const NO_TOOLS: RequestedTools = { list: [] }
+export const NO_TOOLS: RequestedTools = { list: [] }
 
 // --- Reading ------------------------------------------------------------------------------------------------------
 

@@ -127,7 +127,9 @@ function checkStatusCodes(mapping: Json, path: string): undefined {
 }
 
 function checkSetting(setting: Json, path: string): undefined {
-  const { timeouts } = setting
+  const { timeouts, allow_routing_fields } = setting
+  if (!['boolean', 'undefined'].includes(typeof (allow_routing_fields ?? undefined)))
+    throw invalidField(`${path}.allow_routing_fields`, 'must be true or false')
   if (timeouts === undefined || timeouts === null) return
   if (typeof timeouts !== 'object' || Array.isArray(timeouts))
     throw invalidField(`${path}.timeouts`, 'must be an object')

@@ -6,6 +6,7 @@ import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, RelayChannel } from './catalog.ts'
 import type { Caller } from './directory.ts'
 import type { Limits, Work } from './operations/operation.ts'
+import { allowsRouting } from './operations/routing-fields.ts'
 
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
 
@@ -110,8 +111,21 @@ export function admit(
     throw new Refusal('model_not_allowed', `the token may not use the model "${work.model}"`)
   const route = catalog.table().resolve(work.model)
   if (!route) throw new Refusal('model_not_found', `no channel serves the model "${work.model}"`)
+  if (work.namedModels && caller.models) mustMayUse(work.namedModels, caller.models, route)
   mustFit(route, work)
   return route
+}
+
+/** Where a channel lets the provider choose, a token that is limited to some models may name no others. */
+function mustMayUse(
+  named: readonly string[],
+  allowed: ReadonlySet<string>,
+  { tiers }: Route<RelayChannel>,
+): void {
+  if (!tiers.some(({ channels }) => channels.some(allowsRouting))) return
+  const other = named.find(model => !allowed.has(model))
+  if (other !== undefined)
+    throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
 }
 
 /** Why a channel cannot be asked this: also where it would have to leave something out, and the client is strict. */
@@ -124,10 +138,12 @@ export function unfitOn(
   const fault = work.unfit?.(channel, sent)
   if (fault || !work.isStrict) return fault
   const dressed = work.dress(channel, sent, limits)
-  const [warning] = Buffer.isBuffer(dressed) ? [] : (dressed.warnings ?? [])
-  return warning === undefined
-    ? undefined
-    : new Refusal('invalid_parameter', `${warning}, and x-sluice-strict does not allow that`)
+  const { warnings = [], removed = [] } = Buffer.isBuffer(dressed) ? {} : dressed
+  const [warning] = warnings
+  if (warning === undefined) return undefined
+  const message = `${warning}, and x-sluice-strict does not allow that`
+  const [path] = removed
+  return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
 }
 
 /** A request that no channel of its model can take is the client's to change, so it is told why. */

@@ -1,11 +1,19 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
+import { formNameFault, nameFault } from '../formats/request-rules.ts'
 import { JsonError } from '../wire/json.ts'
-import { type Member, repeatedKey } from '../wire/json-edit.ts'
+import type { Member } from '../wire/json-edit.ts'
 import { type JsonRead, readJson } from '../wire/json-skim.ts'
 import { type BodyBounds, readBody } from './body.ts'
 import type { Form, Forms } from './form.ts'
 import type { Desk, OperationSpec, Work } from './operations/operation.ts'
+import {
+  hasRoutingFields,
+  readRouted,
+  tellingRemoved,
+  withoutRoutingFields,
+} from './operations/routing-fields.ts'
+import { refusalOf } from './operations/written.ts'
 
 const isJson = (contentType: string | undefined) =>
   contentType === undefined || /^\s*(application\/(?:[\w.+-]*\+)?json|text\/plain)\b/i.test(contentType)
@@ -16,7 +24,7 @@ const isMultipart = (contentType: string | undefined) =>
 const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
 
 /** How an operation reads its requests. */
-type Reader<W extends Work> = Pick<OperationSpec, 'skims'> & {
+type Reader<W extends Work> = Pick<OperationSpec, 'skims' | 'names'> & {
   read?(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]): W
   readForm?(form: Form, desk: Desk): W | Promise<W>
 }
@@ -46,7 +54,15 @@ async function readWork<W extends Work>(
   if (spec.readForm && isMultipart(contentType)) {
     const form = await forms.read(request, bounds)
     try {
-      return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
+      const fault = formNameFault(
+        form.fields.map(([name]) => name),
+        spec.names ?? 'snake',
+      )
+      if (fault) throw refusalOf(fault)
+      // Videos see to it themselves: their fields may stand in an object.
+      if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
+      const { form: kept, removed } = withoutRoutingFields(form)
+      return tellingRemoved({ ...(await spec.readForm(kept, desk)), dispose: form.dispose }, removed)
     } catch (error) {
       form.dispose()
       throw error
@@ -57,14 +73,16 @@ async function readWork<W extends Work>(
     throw new Refusal('unsupported_media_type', `send the body as ${taken.join(' or ')}`)
   }
   const bytes = await readBody(request, { ...bounds, maxBytes: maxBodyBytes })
-  const { value: parsed, members } = await parse(bytes, spec.skims === true)
+  const { value: parsed, members, names } = await parse(bytes, spec.skims === true)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')
-  // Whoever reads it next must find the same value that we route and bill by.
-  const repeated = repeatedKey(members)
-  if (repeated !== undefined)
-    throw new Refusal('invalid_json', `the body names "${repeated.slice(0, 100)}" twice`)
-  return spec.read(parsed as Record<string, unknown>, bytes, desk, members)
+  const value = parsed as Record<string, unknown>
+  // The provider must find the same values that the gateway routes and bills by.
+  const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
+  if (fault) throw refusalOf(fault)
+  if (spec.names !== 'vendor' && hasRoutingFields(members))
+    return readRouted(spec.read, { value, bytes, members }, desk)
+  return spec.read(value, bytes, desk, members)
 }
 
 async function parse(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {

@@ -90,7 +90,7 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
   const { channel, trace, error } = settling
   const usage = usedIn(errand, settling)
   const cost = priced.costOf(channel, usage, settling.made)
-  const price = priced.priceFor(channel)
+  const price = priced.billedBy(channel, usage, settling.made)
   const counts = allCounts(usage)
   const log: UsageLog = {
     tokenName: admitted.caller.tokenName,

@@ -9,6 +9,7 @@ import { type Route, sentModel } from '../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from './catalog.ts'
 import type { Limits, Work } from './operations/operation.ts'
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from './operations/provider-tools.ts'
+import { allowsRouting } from './operations/routing-fields.ts'
 
 /** Prices as they stood when the request was admitted: it is billed by these, whatever changes meanwhile. */
 export type Priced = {
@@ -20,6 +21,8 @@ export type Priced = {
   costOf(channel: RelayChannel, usage: Usage, made?: When): number
   /** The price of a model that the vendor runs beside the requested one; undefined: the requested model's counts. */
   priceOfModel(model: string): CatalogPrice | undefined
+  /** The price that this cost is taken from: of several models that a request names, the dearest one's. */
+  billedBy(channel: RelayChannel, usage: Usage, made?: When): CatalogPrice | undefined
   /** What of that the price depends on. */
   pricedFor(channel: RelayChannel, made?: When): When
   /** What a request is taken to have used up where its provider does not tell. */
@@ -31,6 +34,8 @@ export type Priced = {
   readonly priceOn: Limits['priceOn']
   /** Calls of tools that are charged though no answer reports them. */
   unreported(channel: RelayChannel): ToolCalls | undefined
+  /** Whether the channel is sent fields that choose among models: each of these has a price. */
+  passesRouting(channel: RelayChannel): boolean
   /** The longest answer that was held for, where the client sets no limit. */
   maxOutput(channel: RelayChannel): number
   /** The longest answer that the price names; undefined where it names none. */
@@ -106,8 +111,21 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
       'model_not_priced',
       `the model "${route.asked}" has no price; an administrator can set one`,
     )
-  function costOf(channel: RelayChannel, usage: Usage, made?: When): number {
-    const { price } = priceFor(channel) ?? FREE
+
+  /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */
+  function alternativesOn(channel: RelayChannel): readonly CatalogPrice[] | undefined {
+    if (work.namedModels === undefined || !allowsRouting(channel)) return undefined
+    const found = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
+    return found.every(each => each !== undefined) ? found : undefined
+  }
+
+  /** Every price that an answer of the channel may be billed at. */
+  const pricesOn = (channel: RelayChannel): readonly CatalogPrice[] => [
+    priceFor(channel) ?? FREE,
+    ...(alternativesOn(channel) ?? []),
+  ]
+
+  function costAt({ price }: CatalogPrice, channel: RelayChannel, usage: Usage, made?: When): number {
     const usual = price.variants ? priceAt(price, pricedFor(channel, made)) : price
     return cost(usual, usage, model => {
       const other = priceOfModel(model)
@@ -117,8 +135,24 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
 
   const priceOfModel = (model: string) => catalog.priceOf([model])
 
+  function billedBy(channel: RelayChannel, usage: Usage, made?: When): CatalogPrice | undefined {
+    if (work.namedModels === undefined) return priceFor(channel)
+    const costUnder = (found: CatalogPrice) => costAt(found, channel, usage, made)
+    return pricesOn(channel).reduce((dearest, each) =>
+      costUnder(each) > costUnder(dearest) ? each : dearest,
+    )
+  }
+
+  const costOf = (channel: RelayChannel, usage: Usage, made?: When): number =>
+    costAt(billedBy(channel, usage, made) ?? FREE, channel, usage, made)
+
+  const grantedOn = (channel: RelayChannel, asked: When): When =>
+    work.namedModels === undefined
+      ? granted((priceFor(channel) ?? FREE).price, asked)
+      : pricesOn(channel).reduce((left, { price }) => granted(price, left), asked)
+
   const pricedFor = (channel: RelayChannel, made?: When): When =>
-    granted((priceFor(channel) ?? FREE).price, { ...(work.askedOn?.(channel) ?? work.asked), ...made })
+    grantedOn(channel, { ...(work.askedOn?.(channel) ?? work.asked), ...made })
 
   /** A length that was measured says more than tokens that were guessed from it. */
   function byLength(channel: RelayChannel, usage: Usage): Usage {
@@ -146,18 +180,26 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
     return costOf(channel, withToolCalls(guessed, unreported(channel)))
   }
 
+  const reachable =
+    work.namedModels === undefined
+      ? prices
+      : [
+          ...prices,
+          ...route.tiers.flatMap(({ channels }) => channels.flatMap(on => alternativesOn(on) ?? [])),
+        ]
+
   return {
-    bound: Math.max(0, ...prices.map(price => boundOf(price, work, searches))),
+    bound: Math.max(0, ...reachable.map(price => boundOf(price, work, searches))),
     priceFor,
-    boundFor: (channel, changed) =>
-      boundOf(
-        priceFor(channel) ?? FREE,
-        { ...changed, asked: { ...servicesOf(work), ...changed.asked } },
-        searches,
-      ),
+    billedBy,
+    passesRouting: channel => alternativesOn(channel) !== undefined,
+    boundFor: (channel, changed) => {
+      const asked = { ...servicesOf(work), ...changed.asked }
+      return Math.max(...pricesOn(channel).map(price => boundOf(price, { ...changed, asked }, searches)))
+    },
     priceOn: channel => (priceFor(channel) ?? FREE).price,
     unreported,
-    granted: channel => granted((priceFor(channel) ?? FREE).price, work.asked ?? {}),
+    granted: channel => grantedOn(channel, work.asked ?? {}),
     costOf,
     priceOfModel,
     pricedFor,

@@ -63,16 +63,6 @@ export function elements(bytes: Buffer, start: number): readonly Pick<Member, 's
 
 export const topLevelKeys = (bytes: Buffer): readonly string[] => topLevel(bytes).map(({ key }) => key)
 
-/** A key that stands there twice: readers differ on which of its values counts, so such a body is refused. */
-export function repeatedKey(members: readonly Member[]): string | undefined {
-  const seen = new Set<string>()
-  for (const { key } of members) {
-    if (seen.has(key)) return key
-    seen.add(key)
-  }
-  return undefined
-}
-
 /** A value that is set: a buffer is JSON already. */
 const valueBytes = (value: unknown): Buffer =>
   Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))
@@ -177,7 +167,7 @@ function containerEnd(bytes: Buffer, start: number): number {
 }
 
 /** The place behind the quote that closes the text which opens at `start`. */
-function textEnd(bytes: Buffer, start: number): number {
+export function textEnd(bytes: Buffer, start: number): number {
   let i = start + 1
   while (i < bytes.length) {
     const short = Math.min(i + SHORT_TEXT, bytes.length)

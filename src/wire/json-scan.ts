@@ -50,6 +50,8 @@ export type Scan = {
   readonly places: readonly Place[]
   /** Whether it is within the limits of what is parsed. */
   readonly isParsable: boolean
+  /** How many names of members there are, at any depth. */
+  readonly nameCount: number
 }
 
 const QUOTE = 0x22
@@ -92,6 +94,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   const isInObject = new Uint8Array(MAX_DEPTH + 1)
   const names = new Set<number>()
   const cuts: Cut[] = []
+  let nameCount = 0
   let place = 0
   let depth = 0
   let values = 0
@@ -286,6 +289,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       case COLON:
         if (next !== NEXT.colon) throw malformed()
         next = NEXT.value
+        nameCount += 1
         break
       case SPACE:
       case LF:
@@ -336,7 +340,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
         throw new JsonError(`holds more than ${limits.otherBytes} bytes beside its long texts`)
       const isParsable =
         texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values && otherBytes <= SCAN_LIMITS.otherBytes
-      return { cuts, places, isParsable }
+      return { cuts, places, isParsable, nameCount }
     },
   }
 }

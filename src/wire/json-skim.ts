@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { JsonError, parseJson, parseMeasured } from './json.ts'
+import { JsonError, parseCounted, parseMeasured } from './json.ts'
 import { keyOf, type Member, topLevel } from './json-edit.ts'
 import type { Cut } from './json-scan.ts'
 import { parseScanned, SLICED_BYTES, scanInSlices } from './json-slices.ts'
@@ -32,7 +32,12 @@ export function longText(value: unknown): LongText | undefined {
   return { bytes: Number(note.slice(0, space)), head: note.slice(space + 1) }
 }
 
-export type JsonRead = { readonly value: unknown; readonly members: readonly Member[] }
+export type JsonRead = {
+  readonly value: unknown
+  readonly members: readonly Member[]
+  /** How many names the value has if none of them is repeated in its object. */
+  readonly names: number
+}
 
 /**
  * Parses a body of any size without holding up the event loop. `isSkimmed`: texts that are long may be given as a LongText.
@@ -40,16 +45,14 @@ export type JsonRead = { readonly value: unknown; readonly members: readonly Mem
  */
 export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   if (bytes.length <= LARGE_BYTES) {
-    const value = parseJson(bytes)
+    const { value, names } = parseCounted(bytes)
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return { value, members: isObject ? topLevel(bytes) : [] }
+    return { value, members: isObject ? topLevel(bytes) : [], names }
   }
-  const { cuts, places } = await scanInSlices(bytes)
+  const { cuts, places, nameCount } = await scanInSlices(bytes)
   if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
-  const value =
-    isSkimmed && bytes.length > SKIM_BYTES
-      ? parseMeasured(await skeletonOf(bytes, cuts))
-      : await parseScanned(bytes, cuts)
+  const isSkeleton = isSkimmed && bytes.length > SKIM_BYTES
+  const value = isSkeleton ? parseMeasured(await skeletonOf(bytes, cuts)) : await parseScanned(bytes, cuts)
   // Only now that a parser has taken it, it is sure that these are names.
   const members = places.map(({ start, nameEnd, valueStart, end }) => ({
     key: keyOf(bytes, start, nameEnd),
@@ -57,7 +60,8 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
     valueStart,
     end,
   }))
-  return { value, members }
+  // A note in the place of a text has one name.
+  return { value, members, names: nameCount + (isSkeleton ? cuts.length : 0) }
 }
 
 /** The same JSON with a note in the place of each long text, made a few texts at a time. */

@@ -15,11 +15,16 @@ const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
+const COLON = 0x3a
 
-/** Deep nesting stalls whoever parses it, so it is measured on the bytes, before. */
-function depthOf(bytes: Buffer): number {
+/**
+ * Deep nesting stalls whoever parses it, so it is measured on the bytes, before. The names of members are counted on the way:
+ * a parsed value that has fewer of them had one twice.
+ */
+function measure(bytes: Buffer): { readonly deepest: number; readonly names: number } {
   let depth = 0
   let deepest = 0
+  let names = 0
   let inText = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] as number
@@ -31,8 +36,9 @@ function depthOf(bytes: Buffer): number {
       depth += 1
       if (depth > deepest) deepest = depth
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1
+    else if (byte === COLON) names += 1
   }
-  return deepest
+  return { deepest, names }
 }
 
 /** The engine quotes what it stumbles over, and that may be a secret: only the reason and the place are told. */
@@ -44,9 +50,13 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 const textOf = (bytes: Buffer) => (isAscii(bytes) ? bytes.toString('latin1') : utf8.decode(bytes))
 
 /** Parses a whole JSON text, refusing bad UTF-8 and absurd nesting with a sentence that says so. */
-export function parseJson(bytes: Buffer): unknown {
-  if (depthOf(bytes) > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
-  return parseMeasured(bytes)
+export const parseJson = (bytes: Buffer): unknown => parseCounted(bytes).value
+
+/** The same with the number of names that are written in it. */
+export function parseCounted(bytes: Buffer): { readonly value: unknown; readonly names: number } {
+  const { deepest, names } = measure(bytes)
+  if (deepest > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
+  return { value: parseMeasured(bytes), names }
 }
 
 /** The same for bytes whose nesting has been looked at already. */

@@ -97,3 +97,13 @@ export function wholeAnswers(path: 'completions' | 'embeddings'): readonly Whole
       answer: response.body,
     }))
 }
+
+/** Every recorded request with a JSON body, as a client or a vendor's SDK wrote it. */
+export function recordedRequests(): readonly (Recording & { readonly url: string; readonly body: object })[] {
+  if (!hasRecordings) return []
+  return recorded().flatMap(({ name, vendor, request }) =>
+    typeof request.body === 'object' && request.body !== null
+      ? [{ name, vendor, url: request.url, body: request.body }]
+      : [],
+  )
+}

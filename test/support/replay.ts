@@ -8,6 +8,8 @@ export type Seen = {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: Json
+  /** The body as it came. */
+  readonly text: string
 }
 
 /** Where a vendor's shapes say that a call belongs, and what it is answered. */
@@ -32,7 +34,7 @@ export async function startReplay() {
         return response.end('a film')
       }
       const isJson = headers['content-type']?.includes('json') === true
-      const asked = { method, path: url, headers, body: isJson ? JSON.parse(text) : text }
+      const asked = { method, path: url, headers, body: isJson ? JSON.parse(text) : text, text }
       seen.push(asked)
       const line = lines.find(each => each.method === method && each.path === url)
       const told = line?.answer(asked) ?? { status: 404, body: { error: 'not found' } }

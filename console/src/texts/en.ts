@@ -221,6 +221,9 @@ export const en = {
     elsewhere: '{{who}} changed this channel {{when}}: {{fields}}.',
     advanced: 'Advanced',
     auto_ban: 'The gateway may stop it',
+    allow_routing_fields: 'Allow routing fields',
+    allow_routing_fields_help:
+      'Pass on models, fallbacks, route and provider of a request. The dearest model named is held for and billed.',
     base_url: 'Base URL',
     base_url_default: 'the provider’s own',
     base_url_help: 'Empty: the provider’s own address.',

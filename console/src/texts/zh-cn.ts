@@ -215,6 +215,9 @@ export const zhCN: Texts = {
     elsewhere: '{{who}} {{when}}修改了此渠道：{{fields}}。',
     advanced: '高级',
     auto_ban: '允许网关自动禁用',
+    allow_routing_fields: '允许路由字段',
+    allow_routing_fields_help:
+      '转发请求中的 models、fallbacks、route 和 provider；按其中最贵的模型预扣和计费。',
     base_url: '接口地址',
     base_url_default: '供应商默认地址',
     base_url_help: '留空：使用供应商默认地址。',

@@ -8,6 +8,7 @@ import { vendorCostIn } from '../openai/usage.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
 import { pictureTypeOf } from '../picture-type.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
+import { lookOf } from './video-extent.ts'
 
 export type ImageTask = 'generations' | 'edits' | 'variations'
 
@@ -55,6 +56,26 @@ function shortText(fields: Fields, name: string): string | undefined {
   return text === '' ? undefined : text
 }
 
+/** Names by which hosts are told how many pictures to make. */
+const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', 'sample_count']
+
+/** Pictures are held and paid for by `n`: no other field may ask for more of them. */
+function checkCounts(fields: Fields, body: JsonObject, n: number): void {
+  for (const name of COUNTS) {
+    const count = member(body, name) ?? undefined
+    if (count !== undefined && Number(count) !== n)
+      fields.refuse(name, 'says how many pictures there are: n does')
+  }
+}
+
+/** The size that the price may depend on, by whichever fields it is told; those must agree. */
+function readSize(fields: Fields, body: JsonObject): string | undefined {
+  const size = shortText(fields, 'size')
+  const [first, other] = lookOf(body).sizes
+  if (other !== undefined) fields.refuse('size', `must be the same in all fields: ${first} or ${other}`)
+  return isOpen(size) ? (first ?? size) : size
+}
+
 export type ImageFiles = Pick<ImageAsk, 'images' | 'mask'>
 
 export function readImageRequest(
@@ -69,7 +90,8 @@ export function readImageRequest(
     if (typeof prompt === 'string' && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
     const n = fields.integer('n', MAX_PICTURES) ?? 1
-    const size = shortText(fields, 'size')
+    checkCounts(fields, body, n)
+    const size = readSize(fields, body)
     const quality = shortText(fields, 'quality')
     const format = fields.choice('response_format', FORMATS)
     fields.number('partial_images', 0, 3)

@@ -1,28 +1,16 @@
+import { spellingsOf } from '../request-names.ts'
+
 /** What of a vendor's own fields says how much is made: a price counts seconds and videos, whoever names them. */
 export type VideoExtent = { readonly seconds?: number | undefined; readonly videos?: number | undefined }
 
-const LENGTHS = new Set(['duration', 'seconds', 'durationSeconds', 'duration_seconds', 'video_length'])
-const FRAMES = new Set(['frames', 'num_frames', 'numFrames', 'frame_num'])
-const COUNTS = new Set([
-  'n',
-  'sampleCount',
-  'sample_count',
-  'num_videos',
-  'number_of_videos',
-  'numberOfVideos',
-  'num_outputs',
-])
+const namedAs = (...names: readonly string[]): ReadonlySet<string> => new Set(spellingsOf(names))
+
+const LENGTHS = namedAs('duration', 'seconds', 'duration_seconds', 'video_length')
+const FRAMES = namedAs('frames', 'num_frames', 'frame_num')
+const COUNTS = namedAs('n', 'sample_count', 'num_videos', 'number_of_videos', 'num_outputs')
 /** Names under which vendors are told sides: `1280x720`, `1280*720`, `1280:720`. */
-const SIZES = new Set([
-  'size',
-  'video_size',
-  'videoSize',
-  'resolution',
-  'ratio',
-  'aspect_ratio',
-  'aspectRatio',
-])
-const RESOLUTIONS = new Set(['resolution', 'video_resolution', 'videoResolution'])
+const SIZES = namedAs('size', 'video_size', 'image_size', 'resolution', 'ratio', 'aspect_ratio')
+const RESOLUTIONS = namedAs('resolution', 'video_resolution')
 const SIDES = /^(\d{3,5})[x*:](\d{3,5})$/i
 const MAX_DEPTH = 8
 /** The fewest frames a second that vendors make where nobody says; then a film of so many frames is at its longest. */

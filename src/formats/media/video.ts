@@ -5,6 +5,9 @@ import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { Part, StoredFile } from '../../wire/multipart.ts'
 import { type Fields, type RequestReading, readRequest } from '../openai/request-fields.ts'
 import { isObject, type JsonObject, member } from '../openai/value.ts'
+import { DECISIVE } from '../request-names.ts'
+import { textNameFault } from '../request-rules.ts'
+import { routingFieldsIn, withoutRouting } from '../routing-fields.ts'
 import { readStill, type Still } from './still.ts'
 import { extentOf, lookOf } from './video-extent.ts'
 import { modesIn } from './video-modes.ts'
@@ -24,6 +27,8 @@ export type VideoAsk = {
   readonly seed: number | undefined
   /** Fields of the vendor's own, and those that nobody here knows: laid over what we say, but for the model. */
   readonly metadata: JsonObject
+  /** Fields of the client that no vendor is sent, since they would choose another model or host. */
+  readonly removed?: readonly string[]
   readonly user: string | undefined
   readonly responseFormat: string | undefined
 }
@@ -249,10 +254,30 @@ function readMetadata(fields: Fields, body: JsonObject): JsonObject {
     fields.refuse('metadata', 'must be an object')
     return {}
   }
+  const fault = typeof value === 'string' ? textNameFault(value, parsed, 'metadata') : undefined
+  if (fault) fields.refuse(fault.path, fault.message)
   if (Buffer.byteLength(JSON.stringify(parsed)) > MAX_METADATA_BYTES)
     fields.refuse('metadata', `must be at most ${MAX_METADATA_BYTES} bytes`)
   return parsed
 }
+
+/**
+ * A vendor's own fields without those that name a model: the gateway names it. Some servers lay objects inside over the
+ * body as well, so that a model may be named in none of them.
+ */
+function withoutModel(fields: Fields, own: JsonObject): JsonObject {
+  const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
+  for (const [name, value] of entries)
+    if (namesModel(value)) fields.refuse(name, 'names a model: only the field model does')
+  return Object.fromEntries(entries)
+}
+
+const MODEL_NAMES: ReadonlySet<string> = new Set(DECISIVE.model)
+
+const namesModel = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.entries(value).some(([name, inner]) => MODEL_NAMES.has(name) || namesModel(inner))
 
 function readStills(fields: Fields, body: JsonObject, files: readonly StoredFile[]): readonly Still[] {
   const named = ['image', 'input_reference', 'images'].flatMap(name =>
@@ -304,8 +329,14 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
     const fps = fields.integer('fps', MAX_FPS)
-    const metadata = readMetadata(fields, asked)
-    const more = Object.fromEntries(Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name)))
+    const vendorFields = readMetadata(fields, asked)
+    const others = Object.fromEntries(Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name)))
+    const metadata = withoutModel(fields, withoutRouting(vendorFields))
+    const more = withoutModel(fields, withoutRouting(others))
+    const removed = [
+      ...routingFieldsIn(others),
+      ...routingFieldsIn(vendorFields).map(name => `metadata.${name}`),
+    ]
     const sides = readSides(fields, asked)
     checkLook(fields, { ...more, metadata }, sides)
     checkQuality(fields, { ...more, ...metadata })
@@ -319,6 +350,7 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
       n: fields.integer('n', MAX_VIDEOS) ?? 1,
       seed: readSeed(fields, asked),
       metadata: { ...more, ...metadata },
+      ...(removed.length > 0 && { removed }),
       user: shortText(fields, 'user'),
       responseFormat: shortText(fields, 'response_format'),
     }

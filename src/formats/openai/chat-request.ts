@@ -10,6 +10,10 @@ export type ChatFacts = PromptSize & {
   /** Tokens that each choice may have; undefined where the request sets no limit. */
   readonly maxOutput: number | undefined
   readonly includeUsage: boolean
+  /** Choices that are made and paid for, where a host makes more than it sends back. */
+  readonly choicesMade?: number
+  /** Tokens of each choice that hosts count beside its limit: budgets of thought, a rejected prediction. */
+  readonly outputBeside?: number
   /** How many of `textBytes` stand for what vendors may add, and not for what the client wrote. */
   readonly overhead: number
   /** Inferences that the vendor may run beside the answer, each over the whole prompt; absent: none. */
@@ -31,21 +35,62 @@ export function readChatRequest(parsed: unknown): RequestReading<ChatFacts> {
     const messages = readMessages(fields)
     const stream = fields.flag('stream')
     const n = fields.integer('n', MAX_CHOICES) ?? 1
-    const maxOutput = readMaxOutput(fields)
+    const maxOutput = fields.outputLimit()
     const includeUsage = fields.includeUsage()
+    const choicesMade = readChoicesMade(fields)
+    const outputBeside = readOutputBeside(fields, body)
     if (fields.fault() !== undefined) return undefined
     const { textBytes, media } = sizeOf(body)
     const added = addedTokens(messages.length, countTools(body))
-    return { model, stream, n, maxOutput, includeUsage, textBytes: textBytes + added, overhead: added, media }
+    return {
+      model,
+      stream,
+      n,
+      maxOutput,
+      includeUsage,
+      textBytes: textBytes + added,
+      overhead: added,
+      media,
+      ...(choicesMade > n && { choicesMade }),
+      ...(outputBeside > 0 && { outputBeside }),
+    }
   })
 }
 
-/** Some hosts know only one of its names: where both are given, an answer may be as long as the greater one allows. */
-function readMaxOutput(fields: Fields): number | undefined {
-  const limits = ['max_tokens', 'max_completion_tokens'].flatMap(
-    name => fields.integer(name, MAX_LIMIT) ?? [],
-  )
-  return limits.length === 0 ? undefined : Math.max(...limits)
+/** Names by which hosts are told to make several choices, of which they may send back fewer. */
+const CHOICES_MADE = ['best_of', 'num_return_sequences', 'candidate_count'] as const
+
+function readChoicesMade(fields: Fields): number {
+  let most = 1
+  for (const name of CHOICES_MADE) most = Math.max(most, fields.integer(name, MAX_CHOICES) ?? 1)
+  return most
+}
+
+/** Where formats and hosts tell how long a model may think; -1 leaves it to the model. */
+const BUDGETS = [
+  ['thinking', 'budget_tokens'],
+  ['reasoning', 'max_tokens'],
+  ['thinking_config', 'thinking_budget'],
+] as const
+
+/** The greatest budget of thought that a request names. */
+export function readReasoningBudget(fields: Fields, body: JsonObject): number {
+  let most = Math.max(0, fields.integer('thinking_budget', MAX_LIMIT, -1) ?? 0)
+  for (const [object, name] of BUDGETS) {
+    const budget = body[object] === undefined ? undefined : (member(body[object], name) ?? undefined)
+    if (budget === undefined) continue
+    if (typeof budget === 'number' && Number.isSafeInteger(budget) && budget >= -1 && budget <= MAX_LIMIT)
+      most = Math.max(most, budget)
+    else fields.refuse(`${object}.${name}`, 'must be a whole number of tokens')
+  }
+  return most
+}
+
+/** Some hosts count thoughts beside the limit, and all of them what a prediction brought that was not used. */
+function readOutputBeside(fields: Fields, body: JsonObject): number {
+  const { prediction } = body
+  const predicted = (prediction ?? undefined) === undefined ? 0 : sizeOf({ prediction }).textBytes
+  return readReasoningBudget(fields, body) + predicted
 }
 
 function readMessages(fields: Fields): readonly unknown[] {

@@ -1,5 +1,5 @@
 import { type PromptSize, sizeOf } from './prompt-size.ts'
-import { MAX_LIMIT, type RequestReading, readRequest } from './request-fields.ts'
+import { type RequestReading, readRequest } from './request-fields.ts'
 import { readTextInput } from './token-input.ts'
 
 /** What routing and billing need of a request for a plain completion. */
@@ -26,7 +26,7 @@ export function readCompletionRequest(parsed: unknown): RequestReading<Completio
     const bestOf = fields.integer('best_of', MAX_CHOICES) ?? n
     if (bestOf < n) fields.refuse('best_of', 'must be n or more')
     // None at all, with `echo` and `logprobs`, is how texts are scored.
-    const maxOutput = fields.integer('max_tokens', MAX_LIMIT, 0)
+    const maxOutput = fields.outputLimit(0)
     const includeUsage = fields.includeUsage()
     if (prompt === undefined) return undefined
     const choices = prompt.count * Math.max(n, bestOf)

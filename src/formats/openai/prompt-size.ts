@@ -26,6 +26,8 @@ const MEDIA_PARTS: Readonly<Record<string, keyof MediaCounts>> = {
   file: 'files',
   input_file: 'files',
   document: 'files',
+  // It stands for something that the vendor has stored.
+  item_reference: 'files',
   video_url: 'videos',
   input_video: 'videos',
   video: 'videos',

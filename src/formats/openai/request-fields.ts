@@ -1,4 +1,5 @@
 import { codePoints, hasControl } from '../../domain/text.ts'
+import { DECISIVE } from '../request-names.ts'
 import { isObject, type JsonObject, member } from './value.ts'
 
 /** The first thing about a request that cannot be taken (contract 3): `param` names the field. */
@@ -18,6 +19,8 @@ export type Fields = {
   flag(name: string): boolean
   /** A whole number, from 1 on where no other least is given. */
   integer(name: string, max?: number, min?: number): number | undefined
+  /** The greatest limit of an answer, by any of its names: hosts know different ones. */
+  outputLimit(least?: number): number | undefined
   number(name: string, min: number, max: number): number | undefined
   text(name: string): string | undefined
   /** One of these words. */
@@ -82,6 +85,14 @@ function createFields(body: JsonObject): Fields {
       return model
     },
     flag: name => isTrue(given(name), name),
+    outputLimit(least = 1) {
+      let greatest: number | undefined
+      for (const name of DECISIVE.outputLimit) {
+        const limit = fields.integer(name, MAX_LIMIT, least)
+        if (limit !== undefined && limit > (greatest ?? -1)) greatest = limit
+      }
+      return greatest
+    },
     number(name, min, max) {
       const value = given(name)
       if (value === undefined) return undefined

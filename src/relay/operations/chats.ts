@@ -9,6 +9,7 @@ import type { ChatFacts } from '../../formats/openai/chat-request.ts'
 import type { RequestReading } from '../../formats/openai/request-fields.ts'
 import { member } from '../../formats/openai/value.ts'
 import type { RequestedTools } from '../../formats/provider-tools.ts'
+import type { NameRules } from '../../formats/request-rules.ts'
 import { responses as responsesFormat } from '../../formats/responses/format.ts'
 import type { Format as FormatName } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
@@ -26,6 +27,8 @@ type Dialect = {
   readonly format: Inbound
   readonly facts: (parsed: unknown, address?: Address) => RequestReading<ChatFacts>
   readonly voice: Voice
+  /** How its members are named; absent: in snake case. */
+  readonly names?: NameRules
   /** For formats whose address says what others say in the body. */
   readonly address?: Address
   /** Members of a request that no provider is sent, and what is refused of them. */
@@ -33,7 +36,7 @@ type Dialect = {
 }
 
 /** Chats in a format of their own: for its vendors as they are, for all others through the hub. */
-function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
+function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kept }: Dialect) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
   const read = (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]) => {
@@ -54,7 +57,11 @@ function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
       wishes,
       tools,
     }
-    const left = kept && held !== undefined ? { [kept.name]: undefined } : {}
+    const left = {
+      ...(kept && held !== undefined && { [kept.name]: undefined }),
+      // The address names it, and a mapped model has another name there.
+      ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
+    }
     const native = own ? passing(own, facts, { ...told, ambience: desk.ambience, left }) : NOBODY
     return {
       ...generation(facts, parsed, bytes),
@@ -68,6 +75,7 @@ function chatIn({ format, facts: readFacts, voice, address, kept }: Dialect) {
     format: 'openai-chat',
     formatFor: formatOf,
     voice,
+    names,
     skims: true,
     read,
   } as const satisfies OperationSpec
@@ -129,7 +137,7 @@ const MESSAGES: Dialect = {
   format: anthropic,
   kept: { name: 'thread', check: refuseThread },
   // Nothing is to be said where only the vendor's cache is to be filled.
-  facts: createFactsReader({ turns: 'messages', limit: 'max_tokens', leastLimit: 0 }),
+  facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
   voice: voiceOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
@@ -144,7 +152,6 @@ const RESPONSES: Dialect = {
   facts: createFactsReader({
     turns: 'input',
     isTextTaken: true,
-    limit: 'max_output_tokens',
     refused: {
       previous_response_id: `${NOT_STORED}, so send the whole conversation as input`,
       conversation: `${NOT_STORED}, so send the whole conversation as input`,
@@ -164,6 +171,7 @@ const generateContent = (address: Address, isEvents: boolean) => {
     format,
     facts: readContentFacts,
     voice: voiceOf(format, format === geminiList ? { streamType: format.contentType } : {}),
+    names: 'either',
     address,
   })
 }

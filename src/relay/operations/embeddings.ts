@@ -1,3 +1,4 @@
+import { checkModel } from '../../formats/facts.ts'
 import {
   decodeEmbedding,
   encodeVectors,
@@ -152,6 +153,17 @@ const isNative = (provider: Provider, sent: string) =>
 /** A part that is no text: only its own vendor knows what to make of it. */
 const isMedia = ({ param }: RequestFault) => /parts\[\d+\]\.text$/.test(param ?? '')
 
+/** The address names the model; every place of the body that names one must name the same. */
+function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): void {
+  const refuse = (path: string, message: string) => {
+    throw badParameter(path, message)
+  }
+  checkModel({ refuse }, body, { model })
+  const { requests } = body
+  for (const [index, each] of (Array.isArray(requests) ? requests : []).entries())
+    checkModel({ refuse }, each, { model }, `requests[${index}].`)
+}
+
 /** Vectors for a client of Google's: from its own vendor with the bytes as they are, from any other as its request says. */
 const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   operation: 'embeddings',
@@ -159,9 +171,11 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   formatFor: (provider, sent): Format | undefined =>
     isNative(provider, sent) ? 'gemini' : commonOr(provider, sent),
   voice: voiceOf(gemini),
+  names: 'either',
   read(parsed, bytes): Work {
     const decoded = decodeEmbedding(parsed, { model })
     if ('fault' in decoded && !isMedia(decoded.fault)) throw refusalOf(decoded.fault)
+    mustNameModel(parsed, model)
     const understood = () => {
       if ('fault' in decoded) throw refusalOf(decoded.fault)
       return decoded

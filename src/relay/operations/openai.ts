@@ -72,7 +72,7 @@ export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? 
 
 /** What a chat comes to, in whichever format. */
 export const generation = (facts: ChatFacts, parsed: Body, bytes: Buffer) => {
-  const { furtherInferences = 0 } = facts
+  const { furtherInferences = 0, outputBeside = 0, choicesMade = facts.n } = facts
   return {
     model: facts.model,
     isStream: facts.stream,
@@ -81,14 +81,16 @@ export const generation = (facts: ChatFacts, parsed: Body, bytes: Buffer) => {
     countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
     // The client's limit is for the answer; what else the vendor writes is as long as the model allows.
     outputTokens: (maximum: number | undefined) =>
-      (facts.maxOutput ?? maximum ?? 0) * facts.n + (maximum ?? facts.maxOutput ?? 0) * furtherInferences,
+      ((facts.maxOutput ?? maximum ?? 0) + outputBeside) * choicesMade +
+      (maximum ?? facts.maxOutput ?? 0) * furtherInferences,
     ...(furtherInferences > 0 && { boundText: () => undefined }),
-    outputLimit: (maximum: number | undefined) => limitOf(facts.maxOutput ?? maximum, facts.n),
+    outputLimit: (maximum: number | undefined) =>
+      limitOf(facts.maxOutput ?? maximum, choicesMade, outputBeside),
   }
 }
 
-const limitOf = (limit: number | undefined, choices: number) =>
-  limit === undefined ? undefined : limit * choices
+const limitOf = (limit: number | undefined, choices: number, beside = 0) =>
+  limit === undefined ? undefined : (limit + beside) * choices
 
 type Generation = PromptSize & {
   readonly model: string

@@ -9,6 +9,7 @@ import type { PromptText } from '../../formats/openai/prompt-text.ts'
 import type { StreamMeter as Meter } from '../../formats/openai/stream-meter.ts'
 import type { TextSample } from '../../formats/openai/text-sample.ts'
 import type { RequestedTools } from '../../formats/provider-tools.ts'
+import type { NameRules } from '../../formats/request-rules.ts'
 import type { Format, Operation, Provider, Values } from '../../providers/index.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import type { Upload } from '../../wire/multipart.ts'
@@ -53,6 +54,8 @@ export type Dressed = {
   readonly query?: Readonly<Record<string, string>>
   /** What this provider cannot take of the request: the client is told. */
   readonly warnings?: readonly string[]
+  /** Fields that no provider is sent, as the client named them; the first warning is about these. */
+  readonly removed?: readonly string[]
   /** What a body that an override has changed may come to; absent: it cannot be told. */
   boundsOf?(parsed: Readonly<Record<string, unknown>>): Bounds
 }
@@ -64,6 +67,8 @@ export type Limits = {
   /** What is asked for, without the services that it does not name. */
   granted(channel: RelayChannel): When
   priceOn(channel: RelayChannel): Price
+  /** Whether every model that the request names for the provider to choose from has a price there. */
+  passesRouting(channel: RelayChannel): boolean
 }
 
 /** Counts beside tokens that no answer to a request can pass. */
@@ -101,6 +106,8 @@ export type Work = {
   readonly tools?: RequestedTools
   /** The same as they were sent to a channel in another format; undefined: as they were asked for. */
   toolsOn?(channel: RelayChannel): RequestedTools | undefined
+  /** Models that it names for a provider to choose from, on channels that let it: the dearest is held for and billed. */
+  readonly namedModels?: readonly string[]
   /** What a picture is asked to be, and how a chat is asked to be served. */
   readonly asked?: When
   /** The same as it was sent to a channel whose format may lack words for it; undefined: as it was asked. */
@@ -156,6 +163,8 @@ export type OperationSpec = {
   readonly sibling?: string
   /** How its clients are told errors; absent: in the common shape. */
   readonly voice?: Voice
+  /** How its requests name their members; absent: in snake case. */
+  readonly names?: NameRules
   /** It needs no more of long texts than how long they are, and may be given a LongText in their place. */
   readonly skims?: true
   /** Absent: it takes no JSON. `members`: those of the body, where they are known already. */

@@ -4,6 +4,7 @@ import { UNPRICED } from '../../formats/media/dearer-fields.ts'
 import { AnswerError } from '../../formats/media/dialect.ts'
 import type { Submission, VideoAsk, VideoDialect } from '../../formats/media/video.ts'
 import { pricedFields } from '../../formats/media/video-modes.ts'
+import { removedWarning } from '../../formats/routing-fields.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../../routing/plan.ts'
 import type { Release } from '../../routing/rates.ts'
 import { sentModel as modelOn } from '../../routing/table.ts'
@@ -239,9 +240,16 @@ async function prepare(errand: VideoErrand, step: Step<RelayChannel>): Promise<P
   }
   const first = await more(Math.min(most, ask.n), errand.videoId)
   if ('isRetryable' in first) return first
-  const [lost] = first.warnings ?? []
-  if (errand.work.isStrict && lost !== undefined) throw new Refusal('invalid_parameter', lost)
-  return { dialect, access, most, more, first }
+  const removed = errand.ask.removed ?? []
+  const warnings = [...(removed.length > 0 ? [removedWarning(removed)] : []), ...(first.warnings ?? [])]
+  const [lost] = warnings
+  if (errand.work.isStrict && lost !== undefined)
+    throw new Refusal(
+      'invalid_parameter',
+      lost,
+      removed[0] ? { errors: [{ path: removed[0], message: lost }] } : {},
+    )
+  return { dialect, access, most, more, first: { ...first, warnings } }
 }
 
 async function sendOne(

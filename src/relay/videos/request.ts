@@ -20,12 +20,12 @@ const PICTURE = /^(image|images|input_reference)(\[\])?$/
 
 const notOffered = () => badParameter('model', 'is no model that makes videos')
 
-const NOTHING = Buffer.alloc(0)
-
 /** Nothing of a submission goes through the hands that dress and meter other answers. */
 const unused = (): never => {
   throw new Error('a video job is submitted by itself')
 }
+
+const NO_BODY = Buffer.alloc(0)
 
 /** Seconds of one video: as the channel has it, else as asked, else what the vendor makes by itself. */
 export const secondsOn = (
@@ -67,8 +67,8 @@ export function workOf(asked: VideoAsk, desk: Desk, digest: VideoWork['digest'])
       const fault = dialect.unfit?.(ask, sent)
       return fault && badParameter(fault.path, fault.message)
     },
-    // A strict client is refused where its submission is made: nothing is lost before.
-    dress: () => NOTHING,
+    // A strict client is answered when the vendor's own words are known (videos/attempt.ts).
+    dress: () => NO_BODY,
     readWhole: unused,
     meter: unused,
   }
@@ -118,6 +118,7 @@ function picturesOf(form: Form): readonly FormFile[] {
 export const videoSpec = {
   operation: 'videos' as const,
   format: 'openai' as const,
+  names: 'vendor' as const,
   read: (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork =>
     workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOfBytes(bytes)),
   readForm(form: Form, desk: Desk): VideoWork {
@@ -130,6 +131,7 @@ export const videoSpec = {
 export const remixSpec = (source: { readonly model: string; readonly ask: Omit<VideoAsk, 'prompt'> }) => ({
   operation: 'videos' as const,
   format: 'openai' as const,
+  names: 'vendor' as const,
   read(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork {
     const prompt = remixPrompt(parsed)
     return workOf({ ...source.ask, model: source.model, prompt }, desk, async () => digestOfBytes(bytes))

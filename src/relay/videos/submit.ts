@@ -38,7 +38,7 @@ export type Submitting = {
   readonly response: ServerResponse
   readonly requestId: string
   readonly path: string
-  readonly spec: { read: typeof videoSpec.read; readForm: typeof videoSpec.readForm }
+  readonly spec: Pick<typeof videoSpec, 'read' | 'readForm' | 'names'>
   /** Answered with `task_id` beside `id`. */
   readonly isTask: boolean
   readonly identified: Admitted

@@ -159,6 +159,12 @@ export function AdvancedFields({ form, errorOf }: FieldsProps) {
             )}
           </Field>
         ))}
+        <Switch
+          label={t('editor.allow_routing_fields')}
+          isOn={form.watch('allow_routing_fields')}
+          onChange={isOn => form.setValue('allow_routing_fields', isOn, { shouldDirty: true })}
+        />
+        <p className="text-ink-3">{t('editor.allow_routing_fields_help')}</p>
         <LimitFields register={form.register} errorOf={errorOf} />
         <Field label={t('editor.remark')} error={errorOf('remark')}>
           {wiring => <TextArea {...wiring} {...form.register('remark')} rows={2} />}

@@ -16,6 +16,7 @@ export type ChannelValues = {
   weight: string
   tag: string
   auto_ban: boolean
+  allow_routing_fields: boolean
   test_model: string
   param_override: string
   header_override: string
@@ -34,6 +35,8 @@ const limitText = (limit: number | null | undefined) => (limit ? String(limit) :
 const BESIDE = new Set(['base_url', 'openai_organization'])
 const ownFields = (type: ChannelType | undefined) =>
   (type?.fields ?? []).filter(({ name }) => name !== 'base_url')
+
+const allowsRouting = (channel: Channel | undefined) => channel?.setting.allow_routing_fields === true
 
 export function valuesOf(channel: Channel | undefined, type: ChannelType | undefined): ChannelValues {
   const beside = (channel ?? {}) as unknown as Record<string, unknown>
@@ -54,6 +57,7 @@ export function valuesOf(channel: Channel | undefined, type: ChannelType | undef
     weight: String(channel?.weight ?? 1),
     tag: channel?.tag ?? '',
     auto_ban: channel ? channel.auto_ban === 1 : true,
+    allow_routing_fields: allowsRouting(channel),
     test_model: channel?.test_model ?? '',
     param_override: jsonText(channel?.param_override),
     header_override: jsonText(channel?.header_override),
@@ -70,14 +74,17 @@ const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
 function ownOf(values: ChannelValues, channel: Channel | undefined) {
   const filled = Object.entries(values.own)
   const setting = filled.filter(([name]) => !BESIDE.has(name))
+  const { allow_routing_fields } = values
+  const isSwitched = allow_routing_fields !== allowsRouting(channel)
   return {
     ...Object.fromEntries(filled.filter(([name]) => BESIDE.has(name))),
-    ...(setting.length === 0
+    ...(setting.length === 0 && !isSwitched
       ? {}
       : {
           setting: {
             ...channel?.setting,
             ...Object.fromEntries(setting.filter(([name, value]) => value !== '' || channel?.setting[name])),
+            ...(isSwitched && { allow_routing_fields }),
           },
         }),
   }

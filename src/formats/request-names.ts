@@ -1,0 +1,309 @@
+/**
+ * The names of request members that decide money or rights, and the one rule about them: a member is taken in its own
+ * spelling only, and once. Servers read names differently (some fold case, some take the first of a repeated name and some
+ * the last, some take camel case for snake case), so a request that two servers could read differently is refused
+ * (docs/requests.md).
+ */
+
+/** Fields by what they decide, as most formats spell them. */
+export const DECISIVE = {
+  model: ['model', 'model_name', 'model_id', 'req_key'],
+  outputLimit: [
+    'max_tokens',
+    'max_completion_tokens',
+    'max_output_tokens',
+    'max_new_tokens',
+    'max_tokens_to_sample',
+    'num_predict',
+  ],
+  choices: [
+    'n',
+    'best_of',
+    'candidate_count',
+    'num_return_sequences',
+    'num_images',
+    'number_of_images',
+    'batch_size',
+    'num_outputs',
+    'sample_count',
+    'num_videos',
+    'number_of_videos',
+  ],
+  reasoningBudget: [
+    'thinking',
+    'thinking_config',
+    'thinking_budget',
+    'budget_tokens',
+    'reasoning',
+    'generation_config',
+  ],
+  delivery: ['stream', 'stream_options', 'include_usage', 'stream_format', 'background'],
+  service: ['service_tier', 'speed', 'inference_geo', 'cache_control', 'ttl'],
+  media: [
+    'size',
+    'image_size',
+    'video_size',
+    'quality',
+    'quality_level',
+    'resolution',
+    'video_resolution',
+    'media_resolution',
+    'width',
+    'height',
+    'ratio',
+    'aspect_ratio',
+    'duration',
+    'seconds',
+    'duration_seconds',
+    'video_length',
+    'fps',
+    'frames',
+    'num_frames',
+    'frame_num',
+    'mode',
+    'sound',
+    'audio',
+    'generate_audio',
+    'enable_audio',
+    'with_audio',
+    'modalities',
+    'response_modalities',
+    'metadata',
+    'settings',
+  ],
+  tools: [
+    'tools',
+    'tool_choice',
+    'tool_config',
+    'functions',
+    'function',
+    'function_declarations',
+    'type',
+    'max_uses',
+    'max_tool_calls',
+    'web_search_options',
+    'search_context_size',
+    'google_search',
+    'google_search_retrieval',
+    'google_maps',
+    'url_context',
+    'code_execution',
+    'mcp_servers',
+    'container',
+  ],
+  prompt: [
+    'messages',
+    'input',
+    'contents',
+    'content',
+    'parts',
+    'prompt',
+    'system',
+    'system_instruction',
+    'instructions',
+    'prediction',
+    'query',
+    'documents',
+    'requests',
+    'generate_content_request',
+    'text',
+    'image_url',
+    'input_audio',
+    'audio_url',
+    'video_url',
+    'file',
+    'file_id',
+    'file_uri',
+    'file_url',
+    'file_data',
+    'inline_data',
+    'mime_type',
+    'source',
+    'data',
+    'url',
+  ],
+  storedInput: ['previous_response_id', 'conversation', 'cached_content', 'thread'],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+/**
+ * Fields of routers and proxies that choose another model, host or account than the one that is routed to and paid for.
+ * They stand at the top of a body and are removed. A channel may let those through whose models can be paid for
+ * (`setting.allow_routing_fields`).
+ */
+export const ROUTING = {
+  /** They name the models to choose from. */
+  naming: ['models', 'fallbacks', 'fallback_models', 'context_window_fallbacks', 'content_policy_fallbacks'],
+  /** They choose among hosts of a model that is named. */
+  hosts: ['route', 'provider'],
+  /** What they lead to is named nowhere, and has no price: no channel lets them through. */
+  unpriced: [
+    'preset',
+    'plugins',
+    'provider_options',
+    'routing',
+    'model_list',
+    'model_group',
+    'mock_response',
+    'mock_testing_fallbacks',
+    'custom_llm_provider',
+    'specific_deployment',
+    'deployment_id',
+    'litellm_params',
+    'user_config',
+    'api_base',
+    'base_url',
+    'api_key',
+    'api_version',
+    'extra_headers',
+    'extra_query',
+  ],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+export const ROUTING_FIELDS: readonly string[] = Object.values(ROUTING).flat()
+
+/** Objects that servers lay over the body around them: nothing decisive may stand in them. */
+export const WRAPPERS = ['extra_body', 'options', 'google'] as const
+
+/** Frequent names that decide nothing, known so that they need not be compared with all others. */
+const PLAIN = [
+  ...['role', 'name', 'id', 'user', 'store', 'stop', 'seed', 'voice', 'top_p', 'top_k', 'top_n', 'min_p'],
+  ...['temperature', 'presence_penalty', 'frequency_penalty', 'repetition_penalty', 'logit_bias', 'logprobs'],
+  ...['top_logprobs', 'response_format', 'json_schema', 'parallel_tool_calls', 'tool_calls', 'tool_call_id'],
+  ...[
+    'function_call',
+    'function_response',
+    'description',
+    'parameters',
+    'input_schema',
+    'strict',
+    'arguments',
+  ],
+  ...['reasoning_effort', 'reasoning_content', 'effort', 'summary', 'stop_sequences', 'detail', 'media_type'],
+  ...['prompt_cache_key', 'safety_identifier', 'encoding_format', 'dimensions', 'include', 'truncation'],
+  ...[
+    'output',
+    'call_id',
+    'status',
+    'annotations',
+    'signature',
+    'tool_use_id',
+    'is_error',
+    'title',
+    'context',
+  ],
+  ...['citations', 'args', 'response', 'safety_settings', 'function_calling_config', 'format', 'language'],
+  ...[
+    'return_documents',
+    'include_thoughts',
+    'thought_signature',
+    'thought',
+    'response_mime_type',
+    'output_config',
+  ],
+] as const
+
+/** Decisive fields whose objects hold the client's own words: any name is fine there. */
+const OWN_WORDS: ReadonlySet<string> = new Set(['metadata', 'documents', 'query', 'data'])
+
+/** Other objects whose members are fields too. Those of all other names hold the client's own words. */
+const WALKED: ReadonlySet<string> = new Set([
+  ...Object.values(DECISIVE).flat(),
+  ...ROUTING_FIELDS,
+  ...['output', 'output_config', 'response_format', 'tool_calls', 'function_call', 'function_response'],
+  ...['function_calling_config', 'summary'],
+])
+
+const isWalkedName = (name: string) => WALKED.has(name) && !OWN_WORDS.has(name)
+
+/** Of these only lists are walked: an object of the same name holds the arguments of a call. */
+const WALKED_AS_LIST: ReadonlySet<string> = new Set(['input', 'output'])
+
+/** Read in both spellings whatever the format is (relay/operations/services.ts, openai/prompt-size.ts). */
+const EITHER_EVERYWHERE: ReadonlySet<string> = new Set([
+  'service_tier',
+  'mime_type',
+  'inline_data',
+  'file_data',
+])
+
+/** How a format spells its fields: in snake case, or as Google's in camel case as well, though never in both at once. */
+export type Spelling = 'snake' | 'either'
+
+/** What is known of a member by its exact name. */
+export type KnownName = {
+  /** Whether its value holds fields: always, never, or where it is a list. */
+  readonly isWalked: boolean | 'list'
+  readonly isWrapper: boolean
+  /** The other spelling that is taken. */
+  readonly twin: string | undefined
+}
+
+const camelOf = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** Every spelling that is taken of these names. */
+export const spellingsOf = (names: readonly string[]): readonly string[] => [
+  ...new Set(names.flatMap(name => [name, camelOf(name)])),
+]
+
+/** A model is named in one way only: what the gateway says of it must not stand beside another spelling of it. */
+const ONE_SPELLING: ReadonlySet<string> = new Set(DECISIVE.model)
+
+function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
+  const known = new Map<string, KnownName>()
+  const wrappers: ReadonlySet<string> = new Set(WRAPPERS)
+  for (const name of [...Object.values(DECISIVE).flat(), ...ROUTING_FIELDS, ...WRAPPERS, ...PLAIN]) {
+    const isEither = spelling === 'either' ? !ONE_SPELLING.has(name) : EITHER_EVERYWHERE.has(name)
+    const camel = isEither ? camelOf(name) : name
+    const about = {
+      isWalked: WALKED_AS_LIST.has(name) ? ('list' as const) : isWalkedName(name),
+      isWrapper: wrappers.has(name),
+    }
+    known.set(name, { ...about, twin: camel === name ? undefined : camel })
+    if (camel !== name) known.set(camel, { ...about, twin: name })
+  }
+  return known
+}
+
+/** The exact names that are known, by how a format spells them. */
+export const KNOWN_NAMES: Readonly<Record<Spelling, ReadonlyMap<string, KnownName>>> = {
+  snake: knownNames('snake'),
+  either: knownNames('either'),
+}
+
+/**
+ * A name as the most generous reader sees it: without case, by any case mapping of Unicode (`ſ` is an s, the Kelvin sign a
+ * k), full-width letters as plain ones, up to a NUL, and without dashes, underscores and spaces, which some readers ignore.
+ */
+export function foldName(name: string): string {
+  if (PLAIN_ASCII.test(name)) return name.replaceAll('_', '')
+  const end = name.indexOf('\0')
+  return (end < 0 ? name : name.slice(0, end))
+    .normalize('NFKC')
+    .toLowerCase()
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]/gu, '')
+}
+
+const PLAIN_ASCII = /^[a-z0-9_]+$/
+
+const folds = (names: readonly string[]) => new Map(names.map(name => [foldName(name), name]))
+
+/** Decisive fields by their folded names: what another spelling is a spelling of. */
+export const DECISIVE_FOLDS: ReadonlyMap<string, string> = folds([
+  ...Object.values(DECISIVE).flat(),
+  ...ROUTING_FIELDS,
+  ...WRAPPERS,
+])
+
+/** What may stand in no wrapper, by folded name. Budgets of thought may: Google's compatible host takes them there. */
+export const KEPT_OUT_OF_WRAPPERS: ReadonlyMap<string, string> = folds([
+  ...DECISIVE.model,
+  ...DECISIVE.outputLimit,
+  ...DECISIVE.choices,
+  ...DECISIVE.delivery,
+  ...DECISIVE.storedInput,
+  ...ROUTING_FIELDS,
+  ...['service_tier', 'speed', 'inference_geo', 'messages', 'input', 'prompt'],
+  ...['tools', 'functions', 'web_search_options', 'mcp_servers'],
+])

@@ -1,0 +1,89 @@
+import { JsonError } from './json.ts'
+import { keyOf, textEnd } from './json-edit.ts'
+
+/** A name that stands twice in one object. */
+export type RepeatedName = {
+  /** As a path from the outermost object: `messages[0].content`. */
+  readonly path: string
+  readonly isTopLevel: boolean
+}
+
+/** An object or list that is open, and how it is reached from the one around it. */
+type Frame = {
+  readonly step: string
+  /** Absent for a list. */
+  readonly names: Set<string> | undefined
+  /** Whether repeats inside it count. */
+  readonly isWatched: boolean
+  index: number
+  name: string
+}
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const COLON = 0x3a
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+
+/**
+ * The first name that stands twice in one object, in one walk over bytes that a parser has accepted. A parser keeps one of
+ * the two values and does not tell. `isWatched` says whether the members of a member's value are looked at.
+ */
+export function repeatedName(
+  bytes: Buffer,
+  isWatched: (name: string, isList: boolean) => boolean,
+): RepeatedName | undefined {
+  const frames: Frame[] = []
+  let text = ''
+  let i = 0
+  const pathTo = (name: string) =>
+    [...frames.slice(1).map(({ step }) => step), frames.length > 1 ? `.${name}` : name]
+      .join('')
+      .replace(/^\./, '')
+
+  function open(isObject: boolean): void {
+    const parent = frames.at(-1)
+    const isInList = parent !== undefined && parent.names === undefined
+    frames.push({
+      step: parent === undefined ? '' : isInList ? `[${parent.index}]` : `.${parent.name}`,
+      names: isObject ? new Set() : undefined,
+      isWatched:
+        parent === undefined || (parent.isWatched && (isInList || isWatched(parent.name, !isObject))),
+      index: 0,
+      name: '',
+    })
+  }
+
+  while (i < bytes.length) {
+    const byte = bytes[i]
+    const frame = frames.at(-1)
+    if (byte === QUOTE) {
+      const end = textEnd(bytes, i)
+      // Of texts that are no names only the last is ever looked at, and only if a colon follows.
+      if (frame?.names && bytes.length > end) text = nameBefore(bytes, i, end)
+      i = end
+      continue
+    }
+    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) open(byte === OPEN_OBJECT)
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) frames.pop()
+    else if (byte === COMMA && frame) frame.index += 1
+    else if (byte === COLON && frame?.names) {
+      if (frame.isWatched && frame.names.has(text))
+        return { path: pathTo(text), isTopLevel: frames.length === 1 }
+      frame.names.add(text)
+      frame.name = text
+    }
+    i += 1
+  }
+  if (frames.length > 0) throw new JsonError('is not valid JSON')
+  return undefined
+}
+
+/** A text that a colon follows is a name; of any other nothing is needed. */
+function nameBefore(bytes: Buffer, start: number, end: number): string {
+  let i = end
+  while (i < bytes.length && (bytes[i] as number) <= 0x20) i += 1
+  return bytes[i] === COLON ? keyOf(bytes, start, end) : ''
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Refusal } from '../../../src/domain/errors.ts'
+import { inputBound, MEDIA_TOKENS } from '../../../src/formats/openai/prompt-size.ts'
+import { operationAt } from '../../../src/relay/operations/index.ts'
+import { DESK } from '../../support/desk.ts'
+
+const MAXIMUM = 1_000
+const MESSAGES = [{ role: 'user', content: 'hi' }]
+const CONTENTS = [{ parts: [{ text: 'hi' }] }]
+
+function work(path: string, body: Readonly<Record<string, unknown>>) {
+  const spec = operationAt(path, path)
+  assert.ok(spec?.read)
+  return spec.read(body, Buffer.from(JSON.stringify(body)), DESK)
+}
+
+const outputOf = (path: string, body: Readonly<Record<string, unknown>>) =>
+  work(path, body).outputTokens(MAXIMUM)
+
+const chat = (more: object) => ({ model: 'm', messages: MESSAGES, ...more })
+
+describe('what a request may cost', () => {
+  it('is bound by the greatest limit, by whichever name a host knows it', () => {
+    for (const name of ['max_output_tokens', 'max_new_tokens', 'max_tokens_to_sample', 'num_predict'])
+      assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 9, [name]: 500 })), 500, name)
+    assert.equal(
+      outputOf('/v1/completions', { model: 'm', prompt: 'p', max_tokens: 9, max_new_tokens: 500 }),
+      500,
+    )
+    assert.equal(outputOf('/v1/messages', chat({ max_tokens: 9, max_output_tokens: 500 })), 500)
+    const responses = { model: 'm', input: 'hi', max_output_tokens: 16, max_tokens: 500 }
+    assert.equal(outputOf('/v1/responses', responses), 500)
+  })
+
+  it('is bound by the answers that are made, not only by those that are sent back', () => {
+    for (const name of ['best_of', 'num_return_sequences', 'candidate_count'])
+      assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 9, n: 2, [name]: 5 })), 45, name)
+  })
+
+  it('has the budget of thought beside the limit, which some hosts do not count in it', () => {
+    for (const budget of [
+      { thinking: { type: 'enabled', budget_tokens: 4_000 } },
+      { reasoning: { max_tokens: 4_000 } },
+      { thinking_budget: 4_000 },
+    ])
+      assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 50, n: 2, ...budget })), 8_100)
+    const thinking = { type: 'enabled', budget_tokens: 4_000 }
+    assert.equal(outputOf('/v1/messages', chat({ max_tokens: 50, thinking })), 4_050)
+    // The usual case: the budget is a part of the limit.
+    assert.equal(outputOf('/v1/messages', chat({ max_tokens: 5_000, thinking })), 5_000)
+    assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 50, thinking_budget: -1 })), 50)
+  })
+
+  it('has the text of a prediction beside the limit, which is paid as output where it is not used', () => {
+    const content = 'word '.repeat(1_000)
+    const prediction = { type: 'content', content }
+    assert.ok(outputOf('/v1/chat/completions', chat({ max_tokens: 50, prediction })) >= 50 + content.length)
+  })
+
+  it('has what the vendor has stored as a file of its kind', () => {
+    const { inputTokens } = work('/v1/responses', {
+      model: 'm',
+      input: [
+        { type: 'item_reference', id: 'msg_1' },
+        { role: 'user', content: 'hi' },
+      ],
+    })
+    const media = { images: 0, audio: 0, files: 1, videos: 0 }
+    assert.ok(inputTokens >= inputBound({ textBytes: 0, media }))
+    assert.ok(MEDIA_TOKENS.files > 0)
+  })
+})
+
+describe('a request is refused', () => {
+  const refused = (path: string, body: Readonly<Record<string, unknown>>, param: string) =>
+    assert.throws(
+      () => work(path, body),
+      (error: unknown) => {
+        assert.ok(error instanceof Refusal, String(error))
+        assert.equal(error.code, 'invalid_parameter')
+        assert.equal(error.errors?.[0]?.path, param)
+        return true
+      },
+      `${path} ${JSON.stringify(body)}`,
+    )
+
+  it('for a limit or a budget that is no number', () => {
+    refused('/v1/chat/completions', chat({ num_predict: '90000' }), 'num_predict')
+    refused('/v1/chat/completions', chat({ thinking: { budget_tokens: '90000' } }), 'thinking.budget_tokens')
+    refused('/v1/chat/completions', chat({ thinking_budget: 1.5 }), 'thinking_budget')
+  })
+
+  it('for another model in the body than in the address', () => {
+    const content = { parts: [{ text: 'hi' }] }
+    const at = (method: string) => `/v1beta/models/cheap:${method}`
+    refused(at('generateContent'), { model: 'models/dear', contents: CONTENTS }, 'model')
+    refused(at('streamGenerateContent'), { model: 'dear', contents: CONTENTS }, 'model')
+    refused(at('embedContent'), { model: 'models/dear', content }, 'model')
+    const requests = [
+      { model: 'models/cheap', content },
+      { model: 'models/dear', content },
+    ]
+    refused(at('batchEmbedContents'), { requests }, 'requests[1].model')
+    assert.equal(work(at('generateContent'), { model: 'models/cheap', contents: CONTENTS }).model, 'cheap')
+    assert.equal(work(at('embedContent'), { model: 'cheap', content }).model, 'cheap')
+  })
+
+  it('for input that only the provider can see', () => {
+    const path = '/v1beta/models/m:generateContent'
+    refused(path, { contents: CONTENTS, cachedContent: 'cachedContents/1' }, 'cachedContent')
+    refused(path, { contents: CONTENTS, cached_content: 'cachedContents/1' }, 'cached_content')
+    assert.equal(work(path, { contents: CONTENTS, cachedContent: '' }).model, 'm')
+  })
+
+  it('for pictures that are counted or measured under other names than those that are paid by', () => {
+    const picture = (more: object) => ({ model: 'm', prompt: 'p', ...more })
+    const path = '/v1/images/generations'
+    refused(path, picture({ n: 1, batch_size: 4 }), 'batch_size')
+    refused(path, picture({ num_images: 4 }), 'num_images')
+    refused(path, picture({ size: '256x256', width: 2_048, height: 2_048 }), 'size')
+    refused(path, picture({ size: '256x256', image_size: '2048x2048' }), 'size')
+    assert.deepEqual(work(path, picture({ image_size: '2048x2048' })).asked, { size: '2048x2048' })
+    assert.deepEqual(work(path, picture({ width: 512, height: 512 })).asked, { size: '512x512' })
+    assert.equal(work(path, picture({ n: 2, batch_size: 2 })).units?.images, 2)
+  })
+})

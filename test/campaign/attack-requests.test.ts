@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import fc from 'fast-check'
+import { NANO_DIGITS, scaled } from '../../src/domain/money.ts'
+import { type HostileClient, openHostileClient, startTakingProvider } from '../support/hostile-client.ts'
+import {
+  fieldsOf,
+  type GoodRequest,
+  hostileForm,
+  hostileRequest,
+  MODEL,
+} from '../support/hostile-requests.ts'
+import { wavOf } from '../support/media.ts'
+import { READERS, readTree, type Tree, understood } from '../support/name-readers.ts'
+import { until } from '../support/process.ts'
+import type { Replay, Seen } from '../support/replay.ts'
+
+const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
+const REQUESTS = isCampaign ? 10_000 : 300
+const FORMS_IN = 10
+const SEED = isCampaign ? undefined : 7_711
+const LANES = 4
+
+const SENT_MODEL = 'seen-as'
+const PRICE = { input: 1, output: 2, image: 0.01, per_second: 0.001 }
+/** Types of channels, by the format that they are asked in. */
+const KINDS = { custom: 8, openai: 1, anthropic: 14, gemini: 24 } as const
+
+const kindAt = (path: string): keyof typeof KINDS => {
+  if (/v1beta/.test(path)) return 'gemini'
+  if (/messages/.test(path)) return 'anthropic'
+  return /responses/.test(path) ? 'openai' : 'custom'
+}
+
+type Reply = { readonly status: number; readonly headers: Headers; readonly text: string }
+
+/** The members of what was sent, as they are written: of JSON, or of a form. */
+async function treeOf({ headers, text }: Seen): Promise<Tree> {
+  const type = headers['content-type'] ?? ''
+  if (type.includes('json')) return readTree(text)
+  const form = await new Response(text, { headers: { 'content-type': type } }).formData()
+  return { members: [...form].map(([name, value]) => [name, typeof value === 'string' ? value : 'a file']) }
+}
+
+describe('hostile requests of every kind', () => {
+  let client: HostileClient
+  let providers: Replay[]
+  let token: { readonly id: number; readonly key: string }
+  /** What each answer said that it cost, by its request. */
+  const told = new Map<string, number>()
+  const counts = new Map<string, number>()
+  const count = (name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)
+
+  before(async () => {
+    client = await openHostileClient()
+    providers = await Promise.all(Array.from({ length: LANES }, startTakingProvider))
+    for (const [lane, provider] of providers.entries())
+      for (const [kind, type] of Object.entries(KINDS)) {
+        const model = `${kind}-${lane}`
+        await client.addChannel({
+          name: model,
+          type,
+          base_url: provider.url,
+          models: [model],
+          model_mapping: { [model]: SENT_MODEL },
+        })
+        await client.must(client.gateway.api('POST', '/api/price/', { model, ...PRICE }))
+      }
+    await client.must(
+      client.gateway.api('POST', '/api/price/', { model: 'dear', input: 1_000, output: 2_000 }),
+    )
+    const models = providers.flatMap((_, lane) => Object.keys(KINDS).map(kind => `${kind}-${lane}`))
+    token = await client.newToken({ unlimited_quota: true, model_limits_enabled: true, models })
+  })
+  after(async () => {
+    for (const provider of providers) provider.close()
+    await client.close()
+  })
+
+  /** Either nothing was sent, or every server reads the same of it, and no other model. */
+  async function judge(good: GoodRequest, reply: Reply, sent: Seen | undefined, what: string): Promise<void> {
+    const { path } = good
+    assert.ok(reply.status < 500, `${path} ${what}: ${reply.status} ${reply.text}`)
+    count(reply.status === 200 ? 'taken' : 'refused')
+    if (reply.status !== 200) {
+      assert.equal(sent, undefined, `${path} ${what}: refused with ${reply.text}, and yet sent`)
+      return
+    }
+    const cost = reply.headers.get('x-sluice-cost')
+    if (cost !== null) told.set(reply.headers.get('x-request-id') ?? '', scaled(cost, NANO_DIGITS) ?? -1)
+    // Counts of tokens ask no provider.
+    if (sent === undefined) return
+    const tree = await treeOf(sent)
+    const readings = Object.values(READERS).map(
+      reader => understood(reader, tree, fieldsOf(good)) as Readonly<Record<string, unknown>>,
+    )
+    for (const reading of readings) {
+      assert.deepEqual(reading, readings[0], `${path} ${what}: servers differ on ${sent.text}`)
+      if (kindAt(path) !== 'gemini') assert.equal(reading.model, SENT_MODEL, `${path} ${what}`)
+    }
+  }
+
+  /** One request at a time for each provider: what is posted there meanwhile is what was made of it. */
+  async function inLanes<Case>(
+    cases: readonly Case[],
+    send: (each: Case, lane: number) => Promise<Reply>,
+    about: (each: Case) => readonly [GoodRequest, string],
+  ) {
+    let next = 0
+    await Promise.all(
+      providers.map(async ({ seen }, lane) => {
+        for (let each = cases[next++]; each !== undefined; each = cases[next++]) {
+          seen.length = 0
+          const reply = await send(each, lane)
+          const [good, what] = about(each)
+          await judge(
+            good,
+            reply,
+            seen.find(({ method }) => method === 'POST'),
+            what,
+          )
+        }
+      }),
+    )
+  }
+
+  const named = (text: string, path: string, lane: number) =>
+    text.replaceAll(MODEL, `${kindAt(path)}-${lane}`)
+
+  it('are refused, or read by every server as they were priced', async () => {
+    const cases = fc.sample(hostileRequest, { numRuns: REQUESTS, ...(SEED && { seed: SEED }) })
+    await inLanes(
+      cases,
+      ({ good: { path }, text }, lane) =>
+        client.postText(named(path, path, lane), token.key, named(text, path, lane)),
+      ({ good, text }) => [good, text],
+    )
+  })
+
+  it('are no better as forms', async () => {
+    const cases = fc.sample(hostileForm, { numRuns: REQUESTS / FORMS_IN, ...(SEED && { seed: SEED }) })
+    await inLanes(
+      cases,
+      ({ good: { path }, fields }, lane) => {
+        const form = new FormData()
+        for (const [name, value] of fields) form.append(name, named(value, path, lane))
+        if (/audio/.test(path)) form.append('file', wavOf(1))
+        if (/edits/.test(path)) form.append('image', new File([Buffer.from('a picture')], 'a.png'))
+        return client.post(path, token.key, form)
+      },
+      ({ good, fields }) => [good, JSON.stringify(fields)],
+    )
+  })
+
+  it('leave books in which each answer is paid once, at its price', async () => {
+    const rowsNow = () =>
+      client.gateway.db
+        .selectFrom('logs')
+        .select(['request_id', 'cost'])
+        .where('token_id', '=', token.id)
+        .where('type', '=', 2)
+        .execute()
+    const rows = await until('the last row', async () => {
+      const found = await rowsNow()
+      const ids = new Set(found.map(({ request_id }) => request_id))
+      return [...told.keys()].every(id => ids.has(id)) ? found : undefined
+    })
+    const booked = new Map(rows.map(({ request_id, cost }) => [request_id, Number(cost)]))
+    assert.equal(booked.size, rows.length, 'each request has one row')
+    for (const [id, cost] of told) assert.equal(booked.get(id), cost, id)
+    assert.ok((counts.get('taken') ?? 0) > REQUESTS / 20, JSON.stringify(Object.fromEntries(counts)))
+    assert.ok((counts.get('refused') ?? 0) > REQUESTS / 20)
+    console.log(
+      `${JSON.stringify(Object.fromEntries(counts))} of ${REQUESTS} requests and ${REQUESTS / FORMS_IN} forms`,
+    )
+  })
+})

@@ -1,0 +1,75 @@
+/** JSON as it is written: every member of an object in its order, repeated ones too. */
+export type Tree = string | number | boolean | null | readonly Tree[] | Written
+export type Written = { readonly members: readonly (readonly [name: string, value: Tree])[] }
+
+const isWritten = (tree: Tree | undefined): tree is Written =>
+  typeof tree === 'object' && tree !== null && 'members' in tree
+const isList = (tree: Tree | undefined): tree is readonly Tree[] => Array.isArray(tree)
+
+const TOKEN = /\s*([{}[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}[\],:"]+)/y
+
+/** Reads JSON without deciding what a repeated name means. */
+export function readTree(text: string): Tree {
+  const tokens: string[] = []
+  TOKEN.lastIndex = 0
+  for (let found = TOKEN.exec(text); found !== null; found = TOKEN.exec(text)) tokens.push(found[1] as string)
+  let at = 0
+  const next = () => tokens[at++] as string
+
+  function value(): Tree {
+    const token = next()
+    if (token === '{') return object()
+    if (token === '[') return list()
+    return JSON.parse(token)
+  }
+  function object(): Written {
+    const members: (readonly [string, Tree])[] = []
+    for (let token = next(); token !== '}'; token = next()) {
+      const name = JSON.parse(token === ',' ? next() : token) as string
+      next() // the colon
+      members.push([name, value()])
+    }
+    return { members }
+  }
+  function list(): readonly Tree[] {
+    const items: Tree[] = []
+    while (tokens[at] !== ']') {
+      if (tokens[at] === ',') at += 1
+      items.push(value())
+    }
+    at += 1
+    return items
+  }
+  return value()
+}
+
+/** As Go's decoder folds names: by case, and the two letters outside ASCII whose case is inside. */
+const goFold = (name: string) => name.replaceAll('\u212a', 'k').replaceAll('\u017f', 's').toLowerCase()
+
+/** Which of an object's members a server takes for a field that it knows by these names. */
+export type NameReader = (object: Written, names: readonly string[]) => Tree | undefined
+
+export const READERS: Readonly<Record<string, NameReader>> = {
+  'case-folding': ({ members }, names) => {
+    const folds = names.map(goFold)
+    return members.findLast(([name]) => folds.includes(goFold(name)))?.[1]
+  },
+  'first-wins': ({ members }, names) => members.find(([name]) => names.includes(name))?.[1],
+  'last-wins': ({ members }, names) => members.findLast(([name]) => names.includes(name))?.[1],
+}
+
+/** A field by the names that a server has for it; an object in some of them is the client's own, whatever it holds. */
+export type Field = { readonly names: readonly string[]; readonly isOwnWords: boolean }
+
+/** What a server understands of a request: the fields that it knows, at any depth, in one spelling each. */
+export function understood(reader: NameReader, tree: Tree | undefined, fields: readonly Field[]): unknown {
+  if (isList(tree)) return tree.map(each => understood(reader, each, fields))
+  if (!isWritten(tree)) return tree
+  return Object.fromEntries(
+    fields.flatMap(({ names, isOwnWords }) => {
+      const value = reader(tree, names)
+      if (value === undefined || (isOwnWords && isWritten(value))) return []
+      return [[names[0] as string, understood(reader, value, fields)]]
+    }),
+  )
+}
