@@ -54,10 +54,9 @@ async function readWork<W extends Work>(
   if (spec.readForm && isMultipart(contentType)) {
     const form = await forms.read(request, bounds)
     try {
-      const fault = formNameFault(
-        form.fields.map(([name]) => name),
-        spec.names ?? 'snake',
-      )
+      // A text under the name of a file would be taken for it by some servers.
+      const names = [...form.files.map(({ field }) => field), ...form.fields.map(([name]) => name)]
+      const fault = formNameFault(names, spec.names ?? 'snake')
       if (fault) throw refusalOf(fault)
       // Videos see to it themselves: their fields may stand in an object.
       if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }

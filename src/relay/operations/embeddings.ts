@@ -153,6 +153,12 @@ const isNative = (provider: Provider, sent: string) =>
 /** A part that is no text: only its own vendor knows what to make of it. */
 const isMedia = ({ param }: RequestFault) => /parts\[\d+\]\.text$/.test(param ?? '')
 
+/** A body under its mapped model cannot be read as the client's: vectors are bound by what is put in. */
+const inputOnly = (body: Readonly<Record<string, unknown>>) => ({
+  inputTokens: inputBound(sizeOf(body)),
+  outputTokens: () => 0,
+})
+
 /** The address names the model; every place of the body that names one must name the same. */
 function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): void {
   const refuse = (path: string, message: string) => {
@@ -195,7 +201,7 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
       dress(channel, sent) {
         if (isNative(channel.provider, sent)) {
           const body = sent === model ? bytes : Buffer.from(JSON.stringify(withModel(parsed, sent)))
-          return dressed({ bytes: body }, sent, sent, channel)
+          return { body: dressed({ bytes: body }, sent, sent, channel), boundsOf: inputOnly }
         }
         const { request, warnings } = understood()
         const encoded = (dialectFor(channel, sent) ?? COMMON).encode(request, sent)

@@ -222,6 +222,13 @@ describe('a request whose members could be read as others', () => {
     )
     assert.equal(twice.status, 400, twice.text)
     assert.equal(twice.body.error.param, 'quality')
+    const beside = await client.post(
+      '/v1/audio/transcriptions',
+      key,
+      soundForm({ model, file: 'text' }, wavOf(1)),
+    )
+    assert.equal(beside.status, 400, beside.text)
+    assert.equal(beside.body.error.param, 'file')
   })
 
   it('is refused where a model is named deep inside a vendor’s own fields', async () => {
@@ -290,6 +297,21 @@ describe('a request whose names are plain', () => {
         `{${CONTENTS},${config}}`,
       )
       assert.equal(reply.status, 200, reply.text)
+    }
+  })
+
+  it('may name the model of its address once more, also where the channel maps and overrides it', async () => {
+    const { model, key } = await client.offerTo({ type: GEMINI, param_override: { labels: { team: 'a' } } })
+    const content = '"content":{"parts":[{"text":"hi"}]}'
+    const cases = [
+      ['generateContent', `{"model":"models/${model}",${CONTENTS}}`],
+      ['embedContent', `{"model":"models/${model}",${content}}`],
+      ['batchEmbedContents', `{"requests":[{"model":"models/${model}",${content}}]}`],
+    ] as const
+    for (const [method, text] of cases) {
+      const reply = await client.postText(`/v1beta/models/${model}:${method}`, key, text)
+      assert.equal(reply.status, 200, `${method}: ${reply.text}`)
+      assert.ok(!client.posted().at(-1)?.text.includes(model), method)
     }
   })
 })
