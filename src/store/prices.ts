@@ -1,6 +1,7 @@
 import { type Expression, type ExpressionBuilder, expressionBuilder, sql } from 'kysely'
 import type { Price } from '../domain/price.ts'
 import { fold } from '../domain/text.ts'
+import { appendSystemAudit } from './audit.ts'
 import { AUDIT_CHAIN } from './chains.ts'
 import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from './page.ts'
 import type { Database, PriceRow } from './schema.ts'
@@ -110,25 +111,28 @@ const pending = (db: Db) =>
     .orderBy('effective_time')
     .orderBy('id')
 
+const dueAt = (db: Db, now: number) =>
+  pending(db).select(['id', 'model', 'version']).where('effective_time', '<=', now)
+
 /** Writes down which versions have come into force. They stay so, also when the clock goes back. */
 export async function activateDuePrices(db: Db, now: number): Promise<void> {
-  const due = await pending(db).select('id').where('effective_time', '<=', now).limit(1).execute()
-  if (due.length > 0)
-    await transact(db, async trx => {
-      await lockPrices(trx)
-      await activateDue(trx, now)
-    })
+  if ((await dueAt(db, now).limit(1).execute()).length === 0) return
+  await transact(db, async trx => {
+    await lockPrices(trx)
+    for (const { id, model, version } of await dueAt(trx, now).execute()) {
+      await activate(trx, id, model)
+      const after = { model, version }
+      await appendSystemAudit(trx, { time: now, action: 'price.activate', target: `price:${id}`, after })
+    }
+  })
 }
 
-async function activateDue(trx: Trx, now: number): Promise<void> {
-  const due = await pending(trx).select(['id', 'model']).where('effective_time', '<=', now).execute()
-  for (const { id, model } of due)
-    await trx
-      .updateTable('prices')
-      .set({ activation: await nextActivation(trx, model) })
-      .where('id', '=', id)
-      .execute()
-}
+const activate = async (trx: Trx, id: number, model: string) =>
+  trx
+    .updateTable('prices')
+    .set({ activation: await nextActivation(trx, model) })
+    .where('id', '=', id)
+    .execute()
 
 async function nextActivation(trx: Trx, model: string): Promise<number> {
   const last = await trx
@@ -230,8 +234,9 @@ async function lockPrices(trx: Trx): Promise<void> {
 /** Versions count up for ever, over ended ones too. A version without a future moment is in force from here on. */
 export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice): Promise<number> {
   await lockPrices(trx)
-  // Versions whose moment has come were in force before this one.
-  await activateDue(trx, given.time)
+  // Versions whose moment has come were in force before this one; the record of this one tells of them too.
+  for (const { id } of await dueAt(trx, given.time).where('model', '=', model).execute())
+    await activate(trx, id, model)
   const isInForce = given.effectiveTime <= given.time
   const last = await trx
     .selectFrom('prices')

@@ -87,11 +87,18 @@ async function rowState(db: Db, key: ChainKey, kind: string, id: number): Promis
 async function priceState(db: Db, key: ChainKey, model: string): Promise<RowState> {
   const rows = await db
     .selectFrom('prices')
-    .select(['id', 'version', 'price', 'effective_time', 'ended_time'])
+    .select(['id', 'version', 'price', 'effective_time', 'ended_time', 'activation'])
     .where('model', '=', model)
     .orderBy('id')
     .execute()
-  const fields = rows.flatMap(row => [row.id, row.version, row.price, row.effective_time, row.ended_time])
+  const fields = rows.flatMap(row => [
+    row.id,
+    row.version,
+    row.price,
+    row.effective_time,
+    row.ended_time,
+    row.activation,
+  ])
   return stateOf(key, PRICES + model, rows.length === 0 ? undefined : fields)
 }
 

@@ -63,6 +63,7 @@ export const en = {
       channel_reveal: 'Key of a channel shown',
       channel_update: 'Channel changed',
       price_create: 'Price set',
+      price_activate: 'Price in effect',
       price_delete: 'Price dropped',
       secret_rotate: 'Secret rotated',
       session_end: 'Session ended',

@@ -63,6 +63,7 @@ export const zhCN: Texts = {
       channel_reveal: '查看渠道密钥',
       channel_update: '修改渠道',
       price_create: '设置价格',
+      price_activate: '价格生效',
       price_delete: '移除价格',
       secret_rotate: '轮换主密钥',
       session_end: '结束会话',

@@ -28,6 +28,7 @@ import {
   encodeEmbeddingsInSlices,
   isEncodedOtherwise,
 } from '../../formats/openai/vectors.ts'
+import { NO_TOOLS } from '../../formats/provider-tools.ts'
 import { warningsHeader } from '../../formats/warnings.ts'
 import { type Format, formatsFor, type Provider } from '../../providers/index.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
@@ -157,6 +158,7 @@ const isMedia = ({ param }: RequestFault) => /parts\[\d+\]\.text$/.test(param ??
 const inputOnly = (body: Readonly<Record<string, unknown>>) => ({
   inputTokens: inputBound(sizeOf(body)),
   outputTokens: () => 0,
+  tools: NO_TOOLS,
 })
 
 /** The address names the model; every place of the body that names one must name the same. */

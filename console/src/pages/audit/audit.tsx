@@ -70,6 +70,7 @@ const ACTIONS = [
   'alias.update',
   'alias.delete',
   'price.create',
+  'price.activate',
   'price.delete',
   'setting.update',
   'video.refund',
