@@ -35,6 +35,28 @@ const SECURITY_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 } as const
 
+/** The body, within its bounds; it takes of the memory of all bodies until the request is answered. */
+function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const gathered = createGatherer()
+  const fail = (error: Error) => {
+    payload.off('data', onData).pause()
+    reject(error)
+  }
+  const onData = (chunk: Buffer) => {
+    gathered.push(chunk)
+    if (gathered.size() > MAX_BODY_BYTES) fail(tooLarge())
+    else if (!request.share?.take(chunk.length)) fail(overloaded(BUDGET_SHORTAGES.memory))
+  }
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return Promise.reject(tooLarge())
+  // Events rather than an iterator: a client that waits for 100 Continue is told so when the body flows (http/server.ts).
+  payload
+    .on('data', onData)
+    .once('end', () => resolve(gathered.whole()))
+    .once('error', fail)
+  return promise
+}
+
 const tooLarge = () => new Refusal('too_large', `the body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`)
 
 /** Errors of the framework itself, in the words of our own table. */
@@ -95,18 +117,6 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
       throw error
     }
   })
-
-  /** The body, within its bounds; it takes of the memory of all bodies until the request is answered. */
-  async function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
-    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge()
-    const gathered = createGatherer()
-    for await (const chunk of payload.iterator({ destroyOnReturn: false })) {
-      gathered.push(chunk)
-      if (gathered.size() > MAX_BODY_BYTES) throw tooLarge()
-      if (!request.share?.take(chunk.length)) throw overloaded(BUDGET_SHORTAGES.memory)
-    }
-    return gathered.whole()
-  }
 
   const watchStore = createStoreWatch(deps.isStoreAnswering, send)
   app.addHook('onRequest', async (request, reply) => {
