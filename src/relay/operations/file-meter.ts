@@ -6,6 +6,9 @@ import type { StreamMeter } from './operation.ts'
 /** Of sound whose length we cannot tell. */
 const USUAL_BYTES_PER_SECOND = 16_000
 
+/** No codec of speech has fewer: a header that makes more seconds of the bytes that were delivered is not believed. */
+export const FEWEST_BYTES_PER_SECOND = 100
+
 const READING = emptyReading()
 
 /**
@@ -37,6 +40,7 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
     },
     closing: () => (last ? [last] : []),
     ending: () => (isWhole && hasBegun ? 'complete' : 'incomplete'),
-    seconds: () => sound?.seconds() || passed / USUAL_BYTES_PER_SECOND,
+    seconds: () =>
+      Math.min(sound?.seconds() || passed / USUAL_BYTES_PER_SECOND, passed / FEWEST_BYTES_PER_SECOND),
   }
 }

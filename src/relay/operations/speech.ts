@@ -15,7 +15,7 @@ import { createSseScanner, dataText, type Frame, SseError } from '../../wire/sse
 import type { RelayChannel } from '../catalog.ts'
 import { BYTES_TYPE, mediaType } from '../content-type.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
-import { createFileMeter } from './file-meter.ts'
+import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
 import type { Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
 import { dressed, mustRead } from './written.ts'
 
@@ -143,6 +143,8 @@ export const speech = {
       countedInput,
       outputTokens: () => seconds * MOST_TOKENS_PER_SECOND,
       units: { characters: ask.characters, seconds, calls: 1 },
+      // The length is measured while the sound is delivered, so that there is nothing to disbelieve.
+      secondsLimit: Number.POSITIVE_INFINITY,
       counted: () => usageOf(heard?.seconds() ?? 0),
       estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),
       unfit: (channel, sent) => unfit(ask, channel, sent),
@@ -173,7 +175,7 @@ export const speech = {
             usage: usage && {
               ...usage,
               characters: ask.characters,
-              seconds: wholeSeconds(sound?.seconds() ?? 0),
+              seconds: wholeSeconds(Math.min(sound?.seconds() ?? 0, audio.length / FEWEST_BYTES_PER_SECOND)),
             },
             outputBytes: 0,
             answer: { body: audio, contentType: mediaType(contentType) ?? BYTES_TYPE },

@@ -19,6 +19,7 @@ import type { RelayChannel } from '../catalog.ts'
 import { TEXT_TYPE } from '../content-type.ts'
 import type { Form } from '../form.ts'
 import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
+import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
 import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
 import { mustRead } from './written.ts'
 
@@ -27,8 +28,6 @@ const HEAD_BYTES = 65_536
 const LEAST_BYTES_PER_SECOND = 1_000
 /** Where neither the file nor the provider tells a length, it is taken as speech of 32 kbit/s. */
 const USUAL_BYTES_PER_SECOND = 4_000
-/** No codec of speech has fewer bytes a second: a provider that reports a longer sound is not believed. */
-const FEWEST_BYTES_PER_SECOND = 100
 /** The most and the usual number of tokens that vendors make of a second of sound. */
 const MOST_TOKENS_PER_SECOND = 32
 const USUAL_TOKENS_PER_SECOND = 10
