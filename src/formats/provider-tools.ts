@@ -125,6 +125,8 @@ const MEMBERS: Readonly<Record<string, MemberRule>> = {
   // xAI charged each source that it read, for which there is no price.
   search_parameters: { charge: undefined, isAsked: value => member(value, 'mode') !== 'off' },
   connectors: { charge: undefined, isAsked: isFilled },
+  // A list of them is read one by one; nothing else is known to be read by any host.
+  plugins: { charge: undefined, isAsked: isFilled },
   mcp_servers: { charge: 'tokens', isAsked: isFilled },
 }
 
@@ -142,7 +144,7 @@ export function requestedTools(body: JsonObject): RequestedTools {
     const value = body[name]
     if (value === null || value === undefined) continue
     if (name === 'tools') readTools(value, body, add)
-    else if (name === 'plugins') readPlugins(value, add)
+    else if (name === 'plugins' && Array.isArray(value)) readPlugins(value, add)
     else if (Object.hasOwn(MEMBERS, name)) add(readMember(name, value))
   }
   return list === undefined ? NO_TOOLS : limited(list, body)
@@ -287,8 +289,7 @@ function readGoogleTool(tool: JsonObject, index: number, add: Add): void {
 /** OpenRouter sells what a search finds by fives. */
 const RESULTS_PER_SEARCH = 5
 
-function readPlugins(plugins: unknown, add: Add): void {
-  if (!Array.isArray(plugins)) return
+function readPlugins(plugins: readonly unknown[], add: Add): void {
   for (const [index, plugin] of plugins.entries()) {
     const id = member(plugin, 'id')
     const charge = typeof id === 'string' && Object.hasOwn(PLUGINS, id) ? PLUGINS[id] : undefined

@@ -82,6 +82,14 @@ export const DECISIVE = {
     'max_uses',
     'max_tool_calls',
     'web_search_options',
+    'web_search',
+    'enable_search',
+    'enable_enhancement',
+    'force_search_enhancement',
+    'search_parameters',
+    'connectors',
+    'plugins',
+    'max_results',
     'search_context_size',
     'google_search',
     'google_search_retrieval',
@@ -138,7 +146,6 @@ export const ROUTING = {
   /** What they lead to is named nowhere, and has no price: no channel lets them through. */
   unpriced: [
     'preset',
-    'plugins',
     'provider_options',
     'routing',
     'model_list',
