@@ -62,7 +62,6 @@ for (const engine of ENGINES) {
       for (const metadata of [
         { mode: 'pro' },
         { sound: 'on' },
-        { Mode: 'PRO' },
         { generate_audio: true },
         { enableAudio: 1 },
         { settings: { mode: 'pro' } },

@@ -213,8 +213,7 @@ describe('tools that the provider runs', () => {
       const { ask } = await open(OPENAI, { tools: TOOL_PRICES })
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
       const dear = { type: 'code_interpreter', container: { type: 'auto', memory_limit: '64g' } }
-      const odd = { ...FUNCTION, Type: 'web_search' }
-      const reply = await ask(AT.responses, request([{ type: 'mind_reading' }, dear, odd, FUNCTION]))
+      const reply = await ask(AT.responses, request([{ type: 'mind_reading' }, dear, FUNCTION]))
       assert.equal(reply.status, 200, reply.text)
       assert.deepEqual(vendor.bodies[0].tools, [FUNCTION])
     })
