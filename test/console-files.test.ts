@@ -76,7 +76,7 @@ describe('the files of the console', () => {
       assert.equal(reply.status, 404, path)
     }
     const above = await fetch(`${server.url}/assets/..%2f..%2fpackage.json`, { headers: HTML })
-    assert.equal(above.status, 400)
+    assert.equal(above.status, 404)
     const program = await fetch(`${server.url}/channels`, { headers: { accept: 'application/json' } })
     assert.equal(program.status, 404)
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { totalInput, totalOutput } from '../src/domain/usage.ts'
+import { allCounts, totalInput, totalOutput } from '../src/domain/usage.ts'
 import { eventsOf } from '../src/formats/answer.ts'
 import type { Ambience, AnswerOptions, Inbound, Outbound } from '../src/formats/format.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest } from '../src/formats/hub.ts'
@@ -83,8 +83,12 @@ function choicesOf(events: readonly ChatEvent[]): unknown {
   return 'error' in gathered ? gathered : gathered.answer.choices
 }
 
-const totals = (usage: ChatAnswer['usage']) =>
-  usage && { input: totalInput(usage), output: totalOutput(usage), cached: usage.cachedInput }
+/** Other formats have one usage for all inferences of a request. */
+function totals(usage: ChatAnswer['usage']) {
+  if (usage === undefined) return undefined
+  const counts = allCounts(usage)
+  return { input: totalInput(counts), output: totalOutput(counts), cached: counts.cachedInput }
+}
 
 for (const lawful of LAWFUL) {
   describe(`answers in ${lawful.format.name}`, WITH_RECORDINGS, () => readsAnswers(lawful))
