@@ -69,6 +69,35 @@ export const saidZhCN: Readonly<Record<string, string>> = {
   'record {} was changed': '第 {} 条记录被改动',
   "records after {} are missing, the chain's head is {}": '第 {} 条之后的记录缺失，链头为 {}',
   "the chain's head does not match its last record": '链头与最后一条记录不符',
+  '{}: {} records, unbroken; the first {} are from before the upgrade and were checked without a key':
+    '{}：{} 条记录，链条完整；其中前 {} 条写于升级之前，未用密钥校验',
+  '{}: the whole chain is missing': '{}：整条链缺失',
+  'the journal holds {} settled requests, the chain has {}': '日志中有 {} 个已结算的请求，链上只有 {} 个',
+  'record {} is not the request that the journal settled in its place':
+    '第 {} 条记录与日志中该位置结算的请求不符',
+  'entries: {} of chain "{}", which is not in the books': '分录：{} 条属于账簿中不存在的链“{}”',
+  '{}: it has entries, and no account': '{}：有分录，但没有账户',
+  'rows: {} users, tokens, channels, aliases, prices and settings are as the audit log left them':
+    '数据行：{} 个用户、令牌、渠道、别名、价格和设置与审计日志一致',
+  'rows: {} was removed, and no audit record says so': '数据行：{} 被删除，但没有审计记录',
+  'rows: {} is there, and no audit record says so': '数据行：{} 存在，但没有审计记录',
+  'rows: {} is not as its last audit record left it': '数据行：{} 与最后一条审计记录不符',
+  'held: every account has held what its leases sum up to': '预留：每个账户的预留额与其租约之和一致',
+  'held: {} has {} held, its leases sum up to {}': '预留：{} 预留了 {}，其租约之和为 {}',
+  'held: a lease of {} on {} belongs to no node or account': '预留：{} 对 {} 的租约不属于任何节点或账户',
+  'anchors: {} heads met ({})': '锚点：{} 个链头相符（{}）',
+  'anchors: line {} of {} was changed, or is not from this gateway':
+    '锚点：第 {} 行（{}）被改动，或并非出自本网关',
+  'anchors: lines are missing before line {} of {}': '锚点：第 {} 行（{}）之前缺少若干行',
+  'anchors: the journal of {} has an anchor that was changed': '锚点：节点 {} 的日志中有被改动的锚点',
+  'anchors: {} lacks the line of {}, which the journal of {} has':
+    '锚点：{} 缺少 {} 的一行，而节点 {} 的日志中有',
+  'anchors: {}: the chain is missing; record {} was {}': '锚点：{}：链缺失；第 {} 条记录曾{}',
+  'anchors: {}: record {} is not the one that was {}': '锚点：{}：第 {} 条记录不是曾{}的那一条',
+  'anchors: {}: {} records are missing at its end; record {} was {}':
+    '锚点：{}：末尾缺少 {} 条记录；第 {} 条记录曾{}',
+  'anchored at {} ({})': '于 {} 锚定（{}）',
+  'and {} more like these': '以及另外 {} 个类似问题',
   'balances: {} accounts, exact': '余额：{} 个账户，分毫不差',
   'balances: {} do not match': '余额：{} 个账户不符',
   '{}: the account says {}, its entries {}': '{}：账户为 {}，分录合计为 {}',
