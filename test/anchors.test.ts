@@ -169,7 +169,7 @@ describe('SLUICE_ANCHOR', () => {
     writeFileSync(copy, stdout)
     const good = await run(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
     assert.equal(good.code, 0, good.stdout)
-    assert.match(good.stdout, /^anchors: \d+ heads met \(1 lines of shipped\.log/m)
+    assert.match(good.stdout, /^anchors: \d+ heads match \(shipped\.log: 1/m)
     writeFileSync(copy, stdout.replace(/"seq":\d+/, '"seq":99'))
     const changed = await run(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
     assert.equal(changed.code, 65)

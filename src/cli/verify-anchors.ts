@@ -51,7 +51,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
       index.add(anchor, `line ${line} of ${name}`)
       lines += 1
     }
-    places.push(`${lines} lines of ${name}`)
+    places.push(`${name}: ${lines}`)
   }
 
   function takeJournal({ node, anchors }: JournalReport): void {
@@ -69,7 +69,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
           `anchors: ${ownFile} lacks the line of ${at(anchor.time)}, which the journal of ${node} has`,
         )
     }
-    if (anchors.length > 0) places.push(`${anchors.length} records of the journal of ${node}`)
+    if (anchors.length > 0) places.push(`${node}: ${anchors.length}`)
   }
 
   const older = ownFile && olderAnchorFile(ownFile)
@@ -77,8 +77,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
     if (path !== undefined && existsSync(path)) await takeFile(path)
   const isOwnMissing = ownFile !== undefined && !existsSync(ownFile)
   for (const journal of journals) takeJournal(journal)
-  if (isOwnMissing) places.push(`there is no ${ownFile}`)
-  return { index, faults, places }
+  return { index, faults, places, missingFile: isOwnMissing ? ownFile : undefined }
 }
 
 export type GatheredAnchors = Awaited<ReturnType<typeof gatherAnchors>>

@@ -210,8 +210,8 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     }
     for (const { ok, line } of journals) findings.line(line, ok)
     findings.add(ledger.faults)
-    const places = anchors.places.join(', ') || 'there are none yet'
-    findings.add(faults, `anchors: ${anchors.index.count()} heads met (${places})`)
+    findings.add(faults, `anchors: ${anchors.index.count()} heads match (${anchors.places.join(', ')})`)
+    if (anchors.missingFile !== undefined) findings.line(`anchors: there is no ${anchors.missingFile}`, true)
     findings.add(await verifyHeld(db), 'held: every account has held what its leases sum up to')
     await judgeRows(walked, findings)
     const accepted = new Set(reading.acceptances.flatMap(acceptance => acceptance.accounts))

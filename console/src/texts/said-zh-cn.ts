@@ -85,7 +85,8 @@ export const saidZhCN: Readonly<Record<string, string>> = {
   'held: every account has held what its leases sum up to': '预留：每个账户的预留额与其租约之和一致',
   'held: {} has {} held, its leases sum up to {}': '预留：{} 预留了 {}，其租约之和为 {}',
   'held: a lease of {} on {} belongs to no node or account': '预留：{} 对 {} 的租约不属于任何节点或账户',
-  'anchors: {} heads met ({})': '锚点：{} 个链头相符（{}）',
+  'anchors: {} heads match ({})': '锚点：{} 个链头相符（{}）',
+  'anchors: there is no {}': '锚点：没有 {}',
   'anchors: line {} of {} was changed, or is not from this gateway':
     '锚点：第 {} 行（{}）被改动，或并非出自本网关',
   'anchors: lines are missing before line {} of {}': '锚点：第 {} 行（{}）之前缺少若干行',
