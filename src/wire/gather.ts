@@ -1,11 +1,9 @@
-import { joinInSlices } from './json-slices.ts'
+import { JOINED_BYTES, joinInSlices } from './json-slices.ts'
 
 const NOTHING = Buffer.alloc(0)
 /** A smaller piece is copied to its neighbours. */
 const OWN_BYTES = 4 * 1024
 const BLOCK_BYTES = 64 * 1024
-/** Above this the pieces are put together in slices. */
-const JOINED_BYTES = 4 * 1_048_576
 
 /**
  * Gathers the pieces of a body. Small ones are copied together: a body that comes byte by byte must not take an object,
