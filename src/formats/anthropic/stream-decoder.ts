@@ -25,6 +25,9 @@ type Block =
 /** Inputs of the vendor's own tools are queries and the like; a longer one is left unfinished. */
 const MAX_VENDOR_INPUT = 2 ** 20
 
+/** Anything but a word does not say that the answer has ended. */
+const isReason = (value: unknown) => typeof value === 'string' && value !== ''
+
 export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecoder {
   const blocks = new Map<number, Block>()
   let parts: Assembler | undefined
@@ -63,7 +66,8 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
         break
       case 'message_delta':
         tell(data.usage, emit)
-        if (member(data.delta, 'stop_reason')) stop = decodeStop(data.delta, parts?.hasToolCalls ?? false)
+        if (isReason(member(data.delta, 'stop_reason')))
+          stop = decodeStop(data.delta, parts?.hasToolCalls ?? false)
         break
       case 'message_stop':
         emit({ type: 'end' })
