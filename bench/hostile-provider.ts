@@ -83,21 +83,21 @@ export type HostileAnswer = keyof typeof HOSTILE_ANSWERS
 const GOOD = '"a good answer"'
 
 if (import.meta.main) {
-  const made = new Map<string, Buffer>()
+  const bodies = new Map<string, Buffer>()
   const bodyOf = (name: string, format: Format): Buffer => {
-    const known = made.get(`${name} ${format}`)
+    const known = bodies.get(`${name} ${format}`)
     if (known) return known
     const body = Buffer.from(HOSTILE_ANSWERS[name as HostileAnswer]?.body(format) ?? WHOLE[format](GOOD, '1'))
     // Only the last one: together they are more than a machine may have.
-    made.clear()
-    made.set(`${name} ${format}`, body)
+    bodies.clear()
+    bodies.set(`${name} ${format}`, body)
     return body
   }
   const server = createServer(async (request, response) => {
-    let asked = ''
-    for await (const chunk of request) asked += chunk
+    let question = ''
+    for await (const chunk of request) question += chunk
     const format = request.url?.includes('messages') ? 'anthropic' : 'openai'
-    const name = /answer with: ([\w ,]+)/.exec(asked)?.[1] ?? ''
+    const name = /answer with: ([\w ,]+)/.exec(question)?.[1] ?? ''
     const isStream = HOSTILE_ANSWERS[name as HostileAnswer]?.isStream ?? false
     const body = bodyOf(name, format)
     response.writeHead(200, {

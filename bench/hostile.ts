@@ -118,8 +118,8 @@ async function benchAnswers(sluice: Sluice, watch: Watch): Promise<number> {
     for (const name of Object.keys(HOSTILE_ANSWERS))
       for (const [format, { model }] of Object.entries(ANSWER_MODELS)) {
         await measure({ name, body: questionFor(model, 'good'), times: 1 }, sluice, watch)
-        const sent = { name, body: questionFor(model, name), times: ANSWER_TIMES }
-        const { statuses, outside, inside, cpu } = await measure(sent, sluice, watch)
+        const order = { name, body: questionFor(model, name), times: ANSWER_TIMES }
+        const { statuses, outside, inside, cpu } = await measure(order, sluice, watch)
         mostMs = Math.max(mostMs, cpu)
         const memory = rssMibOf(sluice.pid).toFixed(0)
         const times = [outside, inside, cpu].map(ms => ms.toFixed(1))

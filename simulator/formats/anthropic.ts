@@ -83,8 +83,8 @@ export function answerMessages(inquiry: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   check(request, inquiry)
   const searches = searchesFor(request, headers, model)
-  const asked = decodeAsk(request, model, steer('words', headers, model))
-  const ask = { ...asked, promptTokens: asked.promptTokens + searches.tokens }
+  const plainAsk = decodeAsk(request, model, steer('words', headers, model))
+  const ask = { ...plainAsk, promptTokens: plainAsk.promptTokens + searches.tokens }
   const choice = answer(ask, 0)
   const thought =
     objectOf(request.thinking).type === 'enabled' || objectOf(request.thinking).type === 'adaptive'

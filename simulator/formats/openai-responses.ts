@@ -53,8 +53,8 @@ function check(items: readonly JsonObject[], isThinking: boolean): void {
 export function answerResponses({ id, time, headers, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const searches = searchesFor(request, headers, model)
-  const asked = decodeAsk(request, model, steer('words', headers, model))
-  const ask = { ...asked, promptTokens: asked.promptTokens + searches.tokens }
+  const plainAsk = decodeAsk(request, model, steer('words', headers, model))
+  const ask = { ...plainAsk, promptTokens: plainAsk.promptTokens + searches.tokens }
   const choice = answer(ask, 0)
   const { effort } = objectOf(request.reasoning)
   const isThinking = effort !== undefined && effort !== 'none'

@@ -58,7 +58,7 @@ function createEvidence(applied: number) {
 
 function check(node: string, dir: string, applied: number): JournalReport {
   const evidence = createEvidence(applied)
-  const said = (ok: boolean, what: string): JournalReport => ({
+  const report = (ok: boolean, what: string): JournalReport => ({
     node,
     ok,
     line: `journal of ${node}: ${what}`,
@@ -84,14 +84,14 @@ function check(node: string, dir: string, applied: number): JournalReport {
     }
     if (last < applied) evidence.forget()
     const missing = missingFollower(dir, openToRead)
-    if (missing !== undefined) return said(false, `BROKEN: ${missing}`)
+    if (missing !== undefined) return report(false, `BROKEN: ${missing}`)
   } catch (error) {
-    return said(false, `BROKEN: ${(error as Error).message}`)
+    return report(false, `BROKEN: ${(error as Error).message}`)
   }
   const fatal = gaps.find(({ to }) => to > applied)
-  if (fatal) return said(false, `BROKEN: ${sayGap(fatal)}`)
+  if (fatal) return report(false, `BROKEN: ${sayGap(fatal)}`)
   const kept = `${records} records in ${segments.length} files, as they were written`
-  return said(true, [kept, ...gaps.map(gap => `${sayGap(gap)}, and in the books`)].join('; '))
+  return report(true, [kept, ...gaps.map(gap => `${sayGap(gap)}, and in the books`)].join('; '))
 }
 
 await work(({ dataDir, applied }: JournalJob) =>

@@ -234,8 +234,8 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
       throw new CommandError('there is nothing to accept: every anchored record is there')
     const places = placesOf(lost)
     await transact(db, trx => record(trx, ACCEPT_RESTORE, 'books', { reason, places, accounts }))
-    const given = [...places.map(({ chain, from, to }) => `${chain} ${from} to ${to}`), ...accounts]
-    return `accepted: what a restore lost (${given.join(', ')}); the audit log says so`
+    const acceptances = [...places.map(({ chain, from, to }) => `${chain} ${from} to ${to}`), ...accounts]
+    return `accepted: what a restore lost (${acceptances.join(', ')}); the audit log says so`
   }
 
   return async function verify({ acceptRestore, ...options }: VerifyOptions): Promise<Report> {

@@ -264,9 +264,9 @@ export function pricesWithin(price: Price, asked: When = NOTHING_ASKED): readonl
   if (asked !== NOTHING_ASKED) return openWithin(price, price.variants, asked)
   const known = openPrices.get(price)
   if (known) return known
-  const made = openWithin(price, price.variants, asked)
-  openPrices.set(price, made)
-  return made
+  const prices = openWithin(price, price.variants, asked)
+  openPrices.set(price, prices)
+  return prices
 }
 
 function openWithin(price: Price, variants: readonly Variant[], asked: When): readonly Price[] {

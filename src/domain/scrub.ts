@@ -30,7 +30,7 @@ const BY_SHAPE = /\b(?:(bearer|basic)\s+[\w.~+/=-]{16,}|ya29\.[\w.-]{8,}|eyJ[\w-
 
 export type Scrub = (text: string) => string
 
-/** Removes secrets from a text that somebody else wrote. */
+/** Removes secrets from a text that a provider wrote. */
 export function createScrub(secrets: Iterable<string>): Scrub {
   const known = [...secrets].filter(secret => secret.length >= LEAST_NAMED).flatMap(formsOf)
   // The longest first: a part of a secret must not be taken out of it, so that the rest is no longer known.

@@ -56,6 +56,6 @@ export function shortageOf(error: unknown): Shortage | undefined {
   if (typeof code !== 'string' || !Object.hasOwn(SHORTAGES, code)) return undefined
   // A machine without IPv6 says the same of every IPv6 address.
   if (code === 'EADDRNOTAVAIL' && String(address).includes(':')) return undefined
-  const found = SHORTAGES[code]
-  return found && { code, ...found }
+  const shortage = SHORTAGES[code]
+  return shortage && { code, ...shortage }
 }

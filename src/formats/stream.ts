@@ -122,7 +122,7 @@ function jsonFrames(frame: Frame): readonly ScannedFrame[] {
   if (text.trim() === '') return NONE
   const whole = jsonFrame(event, text)
   if (!(whole instanceof MalformedEvent)) return [whole]
-  // Cut in the middle: whoever asks whether the stream was whole will hear that it was not.
+  // The event is cut in the middle: the stream is reported as incomplete.
   if (!frame.isWhole) return NONE
   // A host that forgets the blank line between its events makes one of several.
   return frame.data.length > 2 ? text.split('\n').map(line => jsonFrame(event, line)) : [whole]

@@ -12,8 +12,8 @@ const UNUSED_CHECK_MS = 1_000
 export type PoolsOptions = {
   readonly connector: AddressGuard['connector']
   /**
-   * To one origin. As many as clients may have: an answer takes a connection for as long as it runs, and whoever had to
-   * wait for one would be taken for a provider that is slow.
+   * To one origin. As many as clients may have: an answer takes a connection for as long as it runs, and a request that
+   * waited for one would look like a slow provider.
    */
   readonly connections: number
 }

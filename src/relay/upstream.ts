@@ -53,7 +53,7 @@ export type Leaving = {
 export type Failure = {
   readonly kind: 'failure'
   /**
-   * `key`: nobody takes the key, so that nothing could be sent. `local`: this machine has run out of something, and the
+   * `key`: the provider does not accept the key, so that nothing could be sent. `local`: this machine has run out of something, and the
    * provider is not at fault.
    */
   readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid' | 'key' | 'local'

@@ -40,7 +40,7 @@ function closingQuote(text: string, from: number): number {
 }
 
 /**
- * Parses JSON that somebody else wrote, in one go: an event of a stream, an error, the arguments of a tool call. Throws a
+ * Parses JSON that a provider or a client wrote, in one go: an event of a stream, an error, the arguments of a tool call. Throws a
  * JsonError for what is no JSON, and before parsing for what would stall the parser.
  */
 export function parseBounded(text: string): unknown {

@@ -87,8 +87,8 @@ const FNV_START = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
 /**
- * Looks over JSON in pieces, so that no piece takes long. It refuses what is no JSON, and what would stall whoever parses
- * it, without making a value of anything.
+ * Scans JSON in pieces, so that no piece takes long. It refuses what is no JSON and what would stall a parser, and builds
+ * no values.
  */
 export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }: ScanOptions = {}) {
   const isInObject = new Uint8Array(MAX_DEPTH + 1)

@@ -223,7 +223,7 @@ function* listPieces(list: readonly number[]): Generator<Piece> {
   }
 }
 
-/** Copies a few pieces at a time: all of a large body at once would hold up everybody else. */
+/** Copies a few pieces at a time: copying a large body at once would hold up all other requests. */
 export async function joinInSlices(pieces: readonly Buffer[]): Promise<Buffer> {
   const size = pieces.reduce((sum, { length }) => sum + length, 0)
   const whole = Buffer.allocUnsafeSlow(size)

@@ -18,7 +18,7 @@ const CLOSE_OBJECT = 0x7d
 const COLON = 0x3a
 
 /**
- * Deep nesting stalls whoever parses it, so it is measured on the bytes, before. The names of members are counted on the way:
+ * Deep nesting stalls a parser, so the depth is measured on the bytes before they are parsed. The names of members are counted on the way:
  * a parsed value that has fewer of them had one twice.
  */
 function measure(bytes: Buffer): { readonly deepest: number; readonly names: number } {
