@@ -95,22 +95,22 @@ export function mismatches(config: Asked, machine: Machine): readonly string[] {
   const { maxMemoryMb, maxTmpMb, maxConnections, maxBodyMb, workers } = config
   const { memoryBytes, freeDiskBytes, maxDescriptors } = machine
   const limits = processLimits(config, machine)
-  const found: string[] = []
+  const warnings: string[] = []
   if (maxDescriptors !== undefined && neededFor(maxConnections) > maxDescriptors)
-    found.push(
+    warnings.push(
       `SLUICE_MAX_CONNECTIONS is ${maxConnections}, which needs ${neededFor(maxConnections)} file descriptors, but the process may open ${maxDescriptors} (ulimit -n). Connections are limited to ${limits.connections}. Raise the limit of open files or lower SLUICE_MAX_CONNECTIONS.`,
     )
   if (maxMemoryMb !== undefined && maxMemoryMb * MB > memoryBytes)
-    found.push(
+    warnings.push(
       `SLUICE_MAX_MEMORY_MB is ${maxMemoryMb}, but the machine or container has ${inMb(memoryBytes)} MB of memory. Lower SLUICE_MAX_MEMORY_MB.`,
     )
   if (limits.memoryBytes < maxBodyMb * MB)
-    found.push(
+    warnings.push(
       `The memory for all bodies is ${inMb(limits.memoryBytes)} MB a worker (${workers} of them), but SLUICE_MAX_BODY_MB allows a single body of ${maxBodyMb} MB. Raise SLUICE_MAX_MEMORY_MB or lower SLUICE_MAX_BODY_MB.`,
     )
   if (maxTmpMb !== undefined && maxTmpMb * MB > freeDiskBytes)
-    found.push(
+    warnings.push(
       `SLUICE_MAX_TMP_MB is ${maxTmpMb}, but the disk of SLUICE_DATA has ${inMb(freeDiskBytes)} MB free. Lower SLUICE_MAX_TMP_MB or free space.`,
     )
-  return found
+  return warnings
 }

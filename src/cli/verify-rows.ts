@@ -18,13 +18,13 @@ type Deps = {
 /** Compares every row that decides about rights and money with what the audit log says of it. */
 export async function verifyRows({ db, key, states, refresh }: Deps) {
   const suspects = new Set<string>()
-  const met = new Set<string>()
+  const storedNames = new Set<string>()
   for await (const [name, digest] of listStates(db, key)) {
-    met.add(name)
+    storedNames.add(name)
     if (states.get(name) !== digest) suspects.add(name)
   }
   for (const [name, digest] of states)
-    if (digest !== '' && !met.has(name) && !mayBeGone(name)) suspects.add(name)
+    if (digest !== '' && !storedNames.has(name) && !mayBeGone(name)) suspects.add(name)
   for (let look = 0; look < LOOKS && suspects.size > 0; look++) {
     const now = new Map<string, string>()
     for (const name of suspects) now.set(name, (await readState(db, key, name))[1])
@@ -44,7 +44,7 @@ export async function verifyRows({ db, key, states, refresh }: Deps) {
           : `rows: ${name} is not as its last audit record left it`,
     )
   }
-  return { rows: met.size, faults }
+  return { rows: storedNames.size, faults }
 }
 
 type Held = { kind: string; owner_id: number; held: number; leased: number }

@@ -336,9 +336,9 @@ function searchKind(options: unknown): string | undefined {
 function limited(list: readonly RequestedTool[], body: JsonObject): RequestedTools {
   const fault = list.find(tool => tool.fault !== undefined)?.fault
   if (!Object.hasOwn(body, 'input')) return { list, ...(fault && { fault }) }
-  const given = body.max_tool_calls ?? undefined
-  if (given === undefined) return { list, maxCalls: list.length * DEFAULT_CALLS, isUnlimited: true }
-  if (isCount(given)) return { list, maxCalls: given }
+  const limit = body.max_tool_calls ?? undefined
+  if (limit === undefined) return { list, maxCalls: list.length * DEFAULT_CALLS, isUnlimited: true }
+  if (isCount(limit)) return { list, maxCalls: limit }
   return { list, fault: { field: 'max_tool_calls', message: COUNT_WANTED } }
 }
 
@@ -356,33 +356,33 @@ export function toolBounds(
   inputTokens: number,
   isSent: (tool: RequestedTool) => boolean,
 ): ToolBounds {
-  const sent = list.filter(isSent)
+  const sentTools = list.filter(isSent)
   const units: { -readonly [count in keyof ToolCalls]: ToolCalls[count] } = {}
   let calls = 0
-  let found = 0
-  for (const tool of sent) {
+  let resultTokens = 0
+  for (const tool of sentTools) {
     calls += tool.maxCalls
-    found += tool.maxCalls * tool.resultTokens
+    resultTokens += tool.maxCalls * tool.resultTokens
     if (tool.charge === undefined || tool.charge === 'tokens') continue
     const count = TOOL_COUNTS[tool.charge]
     units[count] = maxCalls ?? (units[count] ?? 0) + tool.maxCalls
   }
-  if (sent.length > 0 && maxCalls !== undefined) {
+  if (sentTools.length > 0 && maxCalls !== undefined) {
     calls = maxCalls
-    found = maxCalls * Math.max(...sent.map(tool => tool.resultTokens))
+    resultTokens = maxCalls * Math.max(...sentTools.map(tool => tool.resultTokens))
   }
-  return { units, inputTokens: readAgain(inputTokens, calls, found) }
+  return { units, inputTokens: readAgain(inputTokens, calls, resultTokens) }
 }
 
-const readAgain = (prompt: number, calls: number, found: number): number => {
+const readAgain = (prompt: number, calls: number, resultTokens: number): number => {
   const rounds = Math.min(calls, MAX_ROUNDS)
-  return prompt * (rounds + 1) + Math.ceil((found * (rounds + 1)) / 2)
+  return prompt * (rounds + 1) + Math.ceil((resultTokens * (rounds + 1)) / 2)
 }
 
 /** The calls that each request is charged for, because no answer reports them. */
-export function unreportedCalls(sent: readonly RequestedTool[]): ToolCalls | undefined {
+export function unreportedCalls(sentTools: readonly RequestedTool[]): ToolCalls | undefined {
   let calls: ToolCalls | undefined
-  for (const { charge, perRequest } of sent) {
+  for (const { charge, perRequest } of sentTools) {
     if (perRequest === undefined || charge === undefined || charge === 'tokens') continue
     const count = TOOL_COUNTS[charge]
     calls = { ...calls, [count]: Math.max(calls?.[count] ?? 0, perRequest) }

@@ -28,7 +28,7 @@ const secretsOf = (headers: Readonly<Record<string, string>>) =>
   Object.values(headers).flatMap(value => [value, value.replace(/^\S+ /, '')])
 
 /** What a provider said of a failure, short, and without the key should it repeat it. */
-const told = (bytes: Buffer, scrub: Scrub): string =>
+const excerpt = (bytes: Buffer, scrub: Scrub): string =>
   scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_TOLD)
 
 /** The one client for everything the management API asks of providers: checked addresses, no redirects, bounded. */
@@ -59,10 +59,10 @@ export function createOutbound(guard: AddressGuard) {
       } catch (error) {
         if (error instanceof Refusal) throw error
         throw upstreamError(
-          `the provider could not be reached: ${told(Buffer.from((error as Error).message), scrub)}`,
+          `the provider could not be reached: ${excerpt(Buffer.from((error as Error).message), scrub)}`,
         )
       }
-      if (status !== 200) throw upstreamError(`the provider answered ${status}: ${told(bytes, scrub)}`)
+      if (status !== 200) throw upstreamError(`the provider answered ${status}: ${excerpt(bytes, scrub)}`)
       try {
         return (await readJson(bytes, false)).value
       } catch (error) {

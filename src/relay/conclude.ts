@@ -306,11 +306,11 @@ function closeStalled(response: ServerResponse): void {
   if (!socket) return
   let stalledMs = 0
   // What is in the system's own buffer counts as taken: what is left here is `writableLength`.
-  const taken = () => socket.bytesWritten - socket.writableLength
-  let sent = taken()
+  const bytesTaken = () => socket.bytesWritten - socket.writableLength
+  let lastBytes = bytesTaken()
   const watch = setInterval(() => {
-    stalledMs = taken() === sent ? stalledMs + LOOK_MS : 0
-    sent = taken()
+    stalledMs = bytesTaken() === lastBytes ? stalledMs + LOOK_MS : 0
+    lastBytes = bytesTaken()
     if (stalledMs >= STALL_MS) socket.destroy()
   }, LOOK_MS)
   response.once('close', () => clearInterval(watch))

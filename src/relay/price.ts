@@ -59,8 +59,8 @@ const NO_TOOLS: RequestedTools = { list: [] }
 /** What tools of the provider may add: those that have a price, and searches that the model makes in any case. */
 function toolBoundsOf(price: Price, { tools = NO_TOOLS, inputTokens }: Bounded, searches: number) {
   if (tools.list.length === 0 && searches === 0) return undefined
-  const asked = toolBounds(tools, inputTokens, tool => isPaidFor(tool, price))
-  return searches === 0 ? asked : withSearches(asked, searches)
+  const bounds = toolBounds(tools, inputTokens, tool => isPaidFor(tool, price))
+  return searches === 0 ? bounds : withSearches(bounds, searches)
 }
 
 const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
@@ -167,11 +167,11 @@ export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Wo
   function unreported(channel: RelayChannel): ToolCalls | undefined {
     if (work.tools === undefined) return undefined
     const { list } = work.toolsOn?.(channel) ?? work.tools
-    const added = overrideTools(channel)
-    if (list.length === 0 && searches === 0 && added.length === 0) return undefined
+    const overrides = overrideTools(channel)
+    if (list.length === 0 && searches === 0 && overrides.length === 0) return undefined
     const { price } = priceFor(channel) ?? FREE
-    const asked = unreportedCalls([...list, ...added].filter(tool => isPaidFor(tool, price)))
-    return searchesOn(channel, route.model) > 0 ? mostCalls(asked, { searches: 1 }) : asked
+    const calls = unreportedCalls([...list, ...overrides].filter(tool => isPaidFor(tool, price)))
+    return searchesOn(channel, route.model) > 0 ? mostCalls(calls, { searches: 1 }) : calls
   }
 
   function estimate(channel: RelayChannel): number {

@@ -84,19 +84,19 @@ function cutIndex(value: object): number | undefined {
 }
 
 async function restore(bytes: Buffer, cuts: readonly Cut[], document: Holder): Promise<void> {
-  const found: { holder: Holder; name: string; cut: Cut }[] = []
+  const places: { holder: Holder; name: string; cut: Cut }[] = []
   const look = (holder: Holder): void => {
     for (const name of Object.keys(holder)) {
       const value = holder[name]
       if (typeof value !== 'object' || value === null) continue
       const cut = cuts[cutIndex(value) ?? -1]
-      if (cut) found.push({ holder, name, cut })
+      if (cut) places.push({ holder, name, cut })
       else look(value as Holder)
     }
   }
   look(document)
   let done = 0
-  for (const { holder, name, cut } of found) {
+  for (const { holder, name, cut } of places) {
     const isText = bytes[cut.start] === QUOTE
     const size = cut.end - cut.start
     if (size > SLICE_BYTES) holder[name] = await (isText ? longText(bytes, cut) : longList(bytes, cut))

@@ -72,11 +72,11 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 
   /** Searches are told with the event that names their sources, usage with every one. */
   function countSearches(chunk: JsonObject, emit: Emit): void {
-    const made = searchesIn(chunk)
-    if (made.searches <= searches.searches && made.fileSearches <= searches.fileSearches) return
+    const counts = searchesIn(chunk)
+    if (counts.searches <= searches.searches && counts.fileSearches <= searches.fileSearches) return
     searches = {
-      searches: Math.max(searches.searches, made.searches),
-      fileSearches: Math.max(searches.fileSearches, made.fileSearches),
+      searches: Math.max(searches.searches, counts.searches),
+      fileSearches: Math.max(searches.fileSearches, counts.fileSearches),
     }
     emit({ type: 'providerTools', calls: searches })
   }

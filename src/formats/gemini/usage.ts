@@ -77,8 +77,8 @@ export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearc
   let fileSearches = 0
   for (const candidate of Array.isArray(candidates) ? candidates : []) {
     const grounding = member(candidate, 'groundingMetadata')
-    const asked = member(grounding, 'webSearchQueries')
-    if (Array.isArray(asked)) queries += asked.length
+    const webQueries = member(grounding, 'webSearchQueries')
+    if (Array.isArray(webQueries)) queries += webQueries.length
     const chunks = member(grounding, 'groundingChunks')
     if (!Array.isArray(chunks)) continue
     if (chunks.some(chunk => member(chunk, 'maps') !== undefined)) queries += 1

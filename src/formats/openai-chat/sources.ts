@@ -12,13 +12,13 @@ export function sourcesIn({ citations, search_results }: JsonObject): readonly C
   for (const source of [...listOf(citations), ...results]) {
     const url = textOf(source) ?? textOf(member(source, 'url'))
     if (url === undefined || pages.has(url)) continue
-    const told = results.find(result => member(result, 'url') === url) ?? source
+    const details = results.find(result => member(result, 'url') === url) ?? source
     pages.set(
       url,
       compact<Citation>({
         url,
-        title: textOf(member(told, 'title')),
-        quote: textOf(member(told, 'snippet')),
+        title: textOf(member(details, 'title')),
+        quote: textOf(member(details, 'snippet')),
       }),
     )
   }

@@ -87,12 +87,12 @@ const prices = TOOL_PRICES.map(entry => {
 /** The price of a model with what its maker charges for tools; one that writes no text has none. */
 export function withToolPrices(owner: string, model: string, price: Price): Price {
   if (!isPerToken(price.rates) || price.rates.output === undefined) return price
-  const found = prices.find(entry => entry.owner === owner && entry.models.test(model))?.price
-  if (found === undefined) return price
-  const variants = [...(price.variants ?? []), ...(found.variants ?? [])]
+  const toolPrice = prices.find(entry => entry.owner === owner && entry.models.test(model))?.price
+  if (toolPrice === undefined) return price
+  const variants = [...(price.variants ?? []), ...(toolPrice.variants ?? [])]
   return {
     ...price,
-    rates: { ...price.rates, ...found.rates },
+    rates: { ...price.rates, ...toolPrice.rates },
     ...(variants.length > 0 && { variants }),
   }
 }

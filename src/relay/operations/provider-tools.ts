@@ -69,37 +69,37 @@ const overriding = new WeakMap<RelayChannel, readonly RequestedTool[]>()
 
 /** Tools that the channel's own override asks for with every request, beside its list of tools. */
 export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
-  const found = overriding.get(channel)
-  if (found !== undefined) return found
+  const known = overriding.get(channel)
+  if (known !== undefined) return known
   const { tools: _, ...members } = channel.override.members
   const { list } = requestedTools(members)
   overriding.set(channel, list)
   return list
 }
 
-const known = new WeakMap<RelayChannel, Map<string, number>>()
+const searchCounts = new WeakMap<RelayChannel, Map<string, number>>()
 
 /** The most searches that a channel makes with every request for a model. Both are few, and asked for all the time. */
 export function searchesOn(channel: RelayChannel, model: string): number {
-  const book = known.get(channel) ?? new Map<string, number>()
-  known.set(channel, book)
-  const sent = sentModel(channel, model)
-  const found = book.get(sent)
-  if (found !== undefined) return found
-  const always = channel.provider.alwaysSearches?.test(sent) ? 1 : 0
-  const searches = Math.max(always, searchesOf(sent))
-  book.set(sent, searches)
+  const book = searchCounts.get(channel) ?? new Map<string, number>()
+  searchCounts.set(channel, book)
+  const modelSent = sentModel(channel, model)
+  const count = book.get(modelSent)
+  if (count !== undefined) return count
+  const always = channel.provider.alwaysSearches?.test(modelSent) ? 1 : 0
+  const searches = Math.max(always, searchesOf(modelSent))
+  book.set(modelSent, searches)
   return searches
 }
 
-const routed = new WeakMap<Route<RelayChannel>, number>()
+const routeSearches = new WeakMap<Route<RelayChannel>, number>()
 
 /** The same for the channels that a request may go to. */
 export function searchesIn(route: Route<RelayChannel>): number {
-  const found = routed.get(route)
-  if (found !== undefined) return found
+  const count = routeSearches.get(route)
+  if (count !== undefined) return count
   const channels = route.tiers.flatMap(tier => tier.channels)
   const searches = Math.max(0, ...channels.map(channel => searchesOn(channel, route.model)))
-  routed.set(route, searches)
+  routeSearches.set(route, searches)
   return searches
 }
