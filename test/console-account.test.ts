@@ -28,7 +28,7 @@ function describeAccount(): void {
     const user = { username, password: `password of ${username}` }
     return { ...user, id: (await made('/api/user/', user)).id as number }
   }
-  /** A page of the console, opened by somebody who has signed in; its scripts must not fail. */
+  /** A page of the console, opened by a signed-in user; its scripts must not fail. */
   async function onPage(
     path: string,
     user: { username: string; password: string },

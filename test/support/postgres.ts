@@ -73,7 +73,7 @@ export async function stopOwnPostgres(): Promise<void> {
 
 let count = 0
 
-/** A database that nobody else uses: an empty one, or a copy of one that nobody uses at the moment. */
+/** A database of its own: an empty one, or a copy of one that is not in use. */
 export async function createDatabase(templateUrl?: string) {
   const url = new URL(await serverUrl())
   const name = `test_${process.pid}_${++count}_${Date.now().toString(36)}`

@@ -13,7 +13,7 @@ import { openVideos, type VideoRelay } from '../../support/videos.ts'
 
 const REPLICATE = 56
 
-/** What the attacker's provider answers: as a page, it reads the account of whoever is signed in. */
+/** What the attacker's provider answers: as a page, it reads the account of the signed-in user. */
 const SCRIPT = `<script>
 fetch('/api/user/self').then(reply => reply.json()).then(({ data }) => { document.title = 'read ' + data.role })
 </script>`

@@ -11,7 +11,7 @@ const FORM_TYPES = [
   'multipart/form-data; boundary=x',
 ]
 
-/** A page elsewhere cannot read what it posts here, but could sign its visitor in as somebody of its choice. */
+/** A page elsewhere cannot read what it posts here, but could sign its visitor in under an account of its choice. */
 describe('a page of another site', () => {
   let gateway: Gateway
   let mallory: Awaited<ReturnType<Gateway['createUser']>>
