@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { createChainKey, GENESIS, headMac, link, rowMac } from '../src/domain/chain.ts'
+import { fc } from './support/properties.ts'
 
 const BYTES = Buffer.from('a chain key of thirty-two bytes.')
 

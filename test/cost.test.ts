@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { bound, cost, granted, type Limits, priceAt, pricesWithin } from '../src/domain/cost.ts'
 import type { Price, PriceInput, When } from '../src/domain/price.ts'
 import { readPrice } from '../src/domain/price.ts'
@@ -15,6 +14,7 @@ import {
   type Usage,
 } from '../src/domain/usage.ts'
 import { readOpenAiUsage } from '../src/formats/openai/usage.ts'
+import { fc } from './support/properties.ts'
 
 /** A price from the dollars an administrator types. */
 function priced(input: PriceInput): Price {
@@ -318,6 +318,12 @@ describe('the bound of a request', () => {
         assert.equal(bound(price, { inputTokens, outputTokens }), Math.max(...costs))
       }),
     )
+  })
+
+  it('leaves out a tier that begins above an empty prompt', () => {
+    const price: Price = { rates: {}, tiers: [{ inputOver: 0, rates: { audio_output: 1_000 } }] }
+    assert.equal(bound(price, { inputTokens: 0, outputTokens: 1 }), 0)
+    assert.equal(bound(price, { inputTokens: 1, outputTokens: 1 }), 1)
   })
 
   it('takes the dearest kind, and the dearest tier the prompt can reach', () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { allCounts, totalInput, totalOutput } from '../src/domain/usage.ts'
 import { eventsOf } from '../src/formats/answer.ts'
 import type { Ambience, AnswerOptions, Inbound, Outbound } from '../src/formats/format.ts'
@@ -9,6 +8,7 @@ import { chatAnswers, chatRequests } from './support/format-arbitraries.ts'
 import { type Client, LAWFUL, type Lawful, merged, sseEvents, understood } from './support/format-laws.ts'
 import { recordingsOf } from './support/format-recordings.ts'
 import { answerOf } from './support/gathered-answer.ts'
+import { fc } from './support/properties.ts'
 import { hasRecordings, WITHOUT_RECORDINGS } from './support/recordings.ts'
 
 const CHUNK_SIZES = [1, 7, 64, 4_096]

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { EMPTY } from '../src/domain/usage.ts'
 import { bedrock } from '../src/formats/bedrock/format.ts'
 import { cohere } from '../src/formats/cohere/format.ts'
@@ -14,6 +13,7 @@ import { mistral } from '../src/providers/mistral.ts'
 import { chatRequests } from './support/format-arbitraries.ts'
 import { eventFrame } from './support/format-laws.ts'
 import { answerOf } from './support/gathered-answer.ts'
+import { fc } from './support/properties.ts'
 
 const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { createHealth, type Disabling, type Outcome } from '../src/routing/health.ts'
 import { plan } from '../src/routing/plan.ts'
 import { createRecovery, type Recovered } from '../src/routing/recovery.ts'
 import { createTable, NO_KEY, type RoutedChannel, type RoutedKey } from '../src/routing/table.ts'
+import { fc } from './support/properties.ts'
 
 const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
   statuses.map((status, index) => ({ index, value: `key-${index}`, status }))

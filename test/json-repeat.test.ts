@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { repeatedName } from '../src/wire/json-repeat.ts'
+import { fc } from './support/properties.ts'
 
 const found = (text: string, opaque: readonly string[] = []) =>
   repeatedName(Buffer.from(text), name => !opaque.includes(name))

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { JsonError } from '../src/wire/json.ts'
 import { MAX_PARSED_LENGTH, parseBounded, parsedOrNothing } from '../src/wire/json-bounds.ts'
 import { createJsonScanner, NAMES_ONLY } from '../src/wire/json-scan.ts'
 import { parseInSlices, SLICED_BYTES, scanInSlices, writeInSlices } from '../src/wire/json-slices.ts'
+import { fc } from './support/properties.ts'
 
 const MB = 1_048_576
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import {
   MAX_UNITS,
   NANOS_PER_UNIT,
@@ -25,6 +24,7 @@ import {
 } from '../src/domain/price.ts'
 import { MAX_RATE_PICOS, type RateName, TOKEN_RATES, TOOLS_ALONE, UNIT_RATES } from '../src/domain/rate.ts'
 import { ratios } from '../src/domain/ratio.ts'
+import { fc } from './support/properties.ts'
 
 const anySafe = fc.integer({ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER })
 const floor = (a: bigint, b: bigint) => a / b - (a % b < 0n ? 1n : 0n)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { totalInput, totalOutput, type Usage } from '../src/domain/usage.ts'
 import { createStreamMeter, type StreamMeterOptions } from '../src/formats/openai/stream-meter.ts'
 import { readOpenAiUsage, type UsageOptions } from '../src/formats/openai/usage.ts'
 import { meterWhole } from '../src/formats/openai/whole-meter.ts'
+import { fc } from './support/properties.ts'
 import { chatStreams, hasRecordings, WITHOUT_RECORDINGS, wholeAnswers } from './support/recordings.ts'
 
 const CHUNK_SIZES = [1, 7, 64, 4_096, Number.POSITIVE_INFINITY]

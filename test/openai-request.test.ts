@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { readChatRequest } from '../src/formats/openai/chat-request.ts'
 import { readCompletionRequest } from '../src/formats/openai/completion-request.ts'
 import { readEmbeddingRequest } from '../src/formats/openai/embedding-request.ts'
 import { inputBound, MEDIA_TOKENS } from '../src/formats/openai/prompt-size.ts'
 import type { RequestReading } from '../src/formats/openai/request-fields.ts'
 import { base64FromFloats, encodeEmbeddings, floatsFromBase64 } from '../src/formats/openai/vectors.ts'
+import { fc } from './support/properties.ts'
 import { hasRecordings, WITHOUT_RECORDINGS, wholeAnswers } from './support/recordings.ts'
 
 const CHAT = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }

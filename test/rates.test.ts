@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { createRates, type Subject, type Ticket } from '../src/routing/rates.ts'
 import { createRateDesk, createSharedRates } from '../src/routing/shared-rates.ts'
+import { fc } from './support/properties.ts'
 
 const subject = (limits: Partial<Subject['limits']>, id = 1, kind: Subject['kind'] = 'token'): Subject => ({
   kind,

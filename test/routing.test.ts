@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { createHealth } from '../src/routing/health.ts'
 import { type PlanOptions, plan, retryAfterS, walk } from '../src/routing/plan.ts'
 import {
@@ -11,6 +10,7 @@ import {
   type RoutedKey,
   sentModel,
 } from '../src/routing/table.ts'
+import { fc } from './support/properties.ts'
 
 const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
   statuses.map((status, index) => ({ index, value: `key-${index}`, status }))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { createSseScanner, dataText, type Frame, SseError, type SseLimits } from '../src/wire/sse.ts'
+import { fc } from './support/properties.ts'
 
 type Seen = { readonly bytes: string; readonly event: string; readonly data: string | undefined }
 

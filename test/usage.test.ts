@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { countedUsage, EMPTY, totalInput, totalOutput, type Usage } from '../src/domain/usage.ts'
 import { MAX_COUNT, readOpenAiUsage, usageIn } from '../src/formats/openai/usage.ts'
+import { fc } from './support/properties.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({ ...EMPTY, calls: 1, ...counts })
 

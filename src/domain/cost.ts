@@ -304,7 +304,8 @@ const ALL_REACHABLE: readonly TokenCount[] = []
 const ceilings = new WeakMap<Price, readonly Ceiling[]>()
 
 function ceilingsOf({ rates, tiers = [] }: Price, unreachable: readonly TokenCount[]): Ceiling[] {
-  const base: Tier = { inputOver: 0, rates: {} }
+  // Even an empty prompt is above the base tier, and not above a tier that begins at 0.
+  const base: Tier = { inputOver: -1, rates: {} }
   const all = [base, ...tiers]
   return all.map((tier, index) => {
     const dearest = (kinds: readonly TokenCount[]) =>
@@ -341,7 +342,7 @@ export function bound(price: Price, limits: Limits): number {
   let highest = total([...fixed, lengthLine(price.rates, most.seconds)])
   const all = unreachable.length === 0 ? knownCeilings(price) : ceilingsOf(price, unreachable)
   for (const { inputOver, inputTo, input, output } of all) {
-    if (inputOver > 0 && inputOver >= inputTokens) continue
+    if (inputOver >= inputTokens) continue
     const inTier = total([
       ...fixed,
       { count: Math.min(inputTokens, inputTo), rate: input, per: 1 },

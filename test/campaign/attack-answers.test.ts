@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import fc from 'fast-check'
 import { type HostileAnswer, hostileAnswer } from '../support/hostile-answers.ts'
 import {
   newGround,
@@ -13,6 +12,7 @@ import {
   startServer,
   verifyThroughSocket,
 } from '../support/process.ts'
+import { fc } from '../support/properties.ts'
 import { createFurnisher, fetchPatiently } from '../support/relay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined

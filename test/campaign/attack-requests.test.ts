@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import fc from 'fast-check'
 import { NANO_DIGITS, scaled } from '../../src/domain/money.ts'
 import { type HostileClient, openHostileClient, startTakingProvider } from '../support/hostile-client.ts'
 import {
@@ -13,6 +12,7 @@ import {
 import { wavOf } from '../support/media.ts'
 import { READERS, readTree, type Tree, understood } from '../support/name-readers.ts'
 import { until } from '../support/process.ts'
+import { fc } from '../support/properties.ts'
 import type { Replay, Seen } from '../support/replay.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined

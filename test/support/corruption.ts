@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from './properties.ts'
 
 /** A body as it goes over the wire, made from a good one. */
 export type Body = {

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { EMPTY } from '../../src/domain/usage.ts'
 import type {
   ChatAnswer,
@@ -13,6 +12,7 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '../../src/formats/hub.ts'
+import { fc } from './properties.ts'
 
 /**
  * Requests and answers as a client or a vendor might mean them, in the hub's canonical form: thoughts before words, words

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from './properties.ts'
 
 /** What a provider sends in place of an answer. */
 export type HostileAnswer = {

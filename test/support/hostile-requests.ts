@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { DECISIVE, ROUTING_FIELDS } from '../../src/formats/request-names.ts'
 import { type Field, readTree, type Tree, type Written } from './name-readers.ts'
+import { fc } from './properties.ts'
 
 /** A good request of an operation, whose model is named `MODEL` wherever it is. */
 export type GoodRequest = {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
 import { Refusal } from '../../../src/domain/errors.ts'
 import { createBudget, createShare } from '../../../src/http/budget.ts'
 import { readRequest } from '../../../src/relay/ask.ts'
@@ -13,6 +12,7 @@ import { videoSpec } from '../../../src/relay/videos/request.ts'
 import { DESK } from '../../support/desk.ts'
 import { fieldsOf, type GoodRequest, hostileRequest, MODEL } from '../../support/hostile-requests.ts'
 import { READERS, readTree, understood } from '../../support/name-readers.ts'
+import { fc } from '../../support/properties.ts'
 
 const SEED = 4_021
 const RUNS = 3_000

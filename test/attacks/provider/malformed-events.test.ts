@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import fc from 'fast-check'
 import { anthropic } from '../../../src/formats/anthropic/format.ts'
 import type { Ambience, Outbound } from '../../../src/formats/format.ts'
 import { gemini } from '../../../src/formats/gemini/format.ts'
 import { createPassingMeter } from '../../../src/formats/meter.ts'
 import { responses } from '../../../src/formats/responses/format.ts'
+import { fc } from '../../support/properties.ts'
 import { startRecorder } from '../../support/recorder.ts'
 import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../../support/relay.ts'
 
