@@ -7,7 +7,7 @@ import {
   type Server as NetServer,
 } from 'node:net'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
-import type { Crowd } from './crowd.ts'
+import type { Crowd } from './connection-limit.ts'
 import { managementError } from './errors.ts'
 import { relayAddress } from './relay-address.ts'
 import { RELAY_SECURITY } from './relay-headers.ts'

@@ -1,4 +1,4 @@
-import { OUTBOUND } from '../formats/index.ts'
+import { OUTBOUND } from '../chat/index.ts'
 import { type DialectOf, type Format, OPERATIONS, type Operation, type Provider } from './provider.ts'
 
 /** What is spoken without a word from a vendor's own file, by operation. */

@@ -1,11 +1,11 @@
-import type { EncodeOptions } from '../formats/format.ts'
-import type { EmbeddingDialect } from '../formats/media/embedding.ts'
-import type { ImageDialect } from '../formats/media/image.ts'
-import type { ModerationDialect } from '../formats/media/moderation.ts'
-import type { RerankDialect } from '../formats/media/rerank.ts'
-import type { SpeechDialect, Voices } from '../formats/media/speech.ts'
-import type { TranscriptFormat, TranscriptionDialect } from '../formats/media/transcript.ts'
-import type { VideoDialect } from '../formats/media/video.ts'
+import type { EncodeOptions } from '../chat/hub/format.ts'
+import type { EmbeddingDialect } from '../media/embedding.ts'
+import type { ImageDialect } from '../media/image.ts'
+import type { ModerationDialect } from '../media/moderation.ts'
+import type { RerankDialect } from '../media/rerank.ts'
+import type { SpeechDialect, Voices } from '../media/speech.ts'
+import type { TranscriptFormat, TranscriptionDialect } from '../media/transcript.ts'
+import type { VideoDialect } from '../media/video.ts'
 
 /** What a channel of this vendor can be asked to do, in the words of the specification. */
 export const OPERATIONS = [

@@ -1,29 +1,29 @@
+import type { ChatError } from '../chat/hub/hub.ts'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
-import type { ChatError } from '../formats/hub.ts'
 import type { Attempt } from '../routing/health.ts'
 import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
 import type { Admission, Release, Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
-import { unfitOn } from './admit.ts'
-import { type Address, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
-import { dress, type Ready } from './dress.ts'
-import { type Early, openEarly } from './early.ts'
-import type { Errand, Trace } from './errand.ts'
+import { type Early, openEarly } from './answer/early-headers.ts'
+import { unfitOn } from './callers/admit.ts'
+import { type Address, createAddressBook, formatOn, type RelayChannel, signing } from './catalog/catalog.ts'
+import { passedHeaders } from './catalog/header-override.ts'
+import type { WholeReading } from './operations/operation.ts'
+import type { Errand, Trace } from './request.ts'
 import {
   type AttemptFailure,
   connectionFailure,
   invalidAnswer,
   refusalFor,
   statusFailure,
-} from './failure.ts'
-import { errorAtOnce } from './first-event.ts'
-import { passedHeaders } from './header-override.ts'
-import type { WholeReading } from './operations/operation.ts'
-import { send } from './send.ts'
-import { createSpoken } from './spoken.ts'
-import type { Exchange, Outcome, Streamed, Whole } from './upstream.ts'
+} from './upstream/failure.ts'
+import { errorAtOnce } from './upstream/first-event.ts'
+import { createSpoken } from './upstream/format-fallback.ts'
+import { dress, type Ready } from './upstream/outgoing.ts'
+import { send } from './upstream/send.ts'
+import type { Exchange, Outcome, Streamed, Whole } from './upstream/upstream.ts'
 
 type Begun = {
   readonly step: Step<RelayChannel>

@@ -4,22 +4,29 @@ import { shortageOf } from '../domain/shortage.ts'
 import { createShare, endShare, overloaded } from '../http/budget.ts'
 import { refusalOf } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
-import { type Admitted, admit, credentialOf, mustFit } from './admit.ts'
-import { answerJson, answerKept, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
-import { readRequest } from './ask.ts'
+import {
+  answerJson,
+  answerKept,
+  answerPreflight,
+  answerRefusal,
+  commonHeaders,
+  notServed,
+} from './answer/answer.ts'
+import type { Voice } from './answer/error-format.ts'
+import { listFormat, tellModel, tellModels } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
+import { type Admitted, admit, credentialOf, mustFit } from './callers/admit.ts'
+import { identify } from './callers/identify.ts'
 import { conclude } from './conclude.ts'
-import { closerInput } from './count.ts'
-import { mustNotBeCrossSite } from './cross-site.ts'
-import type { Errand, RelayDeps } from './errand.ts'
-import { identify } from './identify.ts'
-import { listFormat, tellModel, tellModels } from './models.ts'
+import { mustNotBeCrossSite } from './intake/cross-site.ts'
+import { readRequest } from './intake/read-request.ts'
+import { keyOf } from './intake/repeat.ts'
 import { operationAt, VOICES } from './operations/index.ts'
 import type { OperationSpec, Work } from './operations/operation.ts'
-import { priceWork } from './price.ts'
-import { keyOf } from './repeat.ts'
+import { priceWork } from './price/price.ts'
+import { closerInput } from './price/usage-count.ts'
+import type { Errand, RelayDeps } from './request.ts'
 import type { Videos } from './videos/videos.ts'
-import type { Voice } from './voice.ts'
 
 /** The walk of one request: each room is entered once, here, in this order. */
 async function walk(

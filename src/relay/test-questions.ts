@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { wavOf } from '../formats/media/speech.ts'
+import { wavOf } from '../media/speech.ts'
 import { embeddings } from './operations/embeddings.ts'
 import { imageGenerations } from './operations/images.ts'
 import { moderation } from './operations/moderation.ts'

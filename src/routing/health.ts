@@ -10,8 +10,8 @@ import {
   nextRestMs,
   READY,
   type Rest,
-} from './rest.ts'
-import { createRestBook } from './rest-book.ts'
+} from './cooldown.ts'
+import { createRestBook } from './cooldown-book.ts'
 import type { RoutedChannel, RoutedKey } from './table.ts'
 
 /** How an attempt ended, in the words that health knows. */

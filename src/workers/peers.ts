@@ -1,5 +1,5 @@
-import { createPost, type Post } from './post.ts'
-import type { Assignment, Broadcast, Shared, ToSupervisor, ToWorker } from './words.ts'
+import type { Assignment, Broadcast, Shared, ToSupervisor, ToWorker } from './messages.ts'
+import { createPost, type Post } from './rpc.ts'
 
 /** The other workers on this machine, as a worker sees them. */
 export type Peers = {

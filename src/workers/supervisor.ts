@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster'
 import { performance } from 'node:perf_hooks'
 import { createLocks } from './locks.ts'
-import { createPost, type Post } from './post.ts'
-import type { Assignment, Broadcast, ToSupervisor, ToWorker } from './words.ts'
+import type { Assignment, Broadcast, ToSupervisor, ToWorker } from './messages.ts'
+import { createPost, type Post } from './rpc.ts'
 
 /** What every worker asks for beyond news and locks, such as rates; `end` when the worker is gone. */
 export type Services = {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { startSimulator } from '../../simulator/server.ts'
-import { buildServer, openGround, operationsOf } from '../../src/build.ts'
-import { readConfig } from '../../src/config.ts'
-import { createLog } from '../../src/log.ts'
+import { readConfig } from '../../src/app/config.ts'
+import { buildServer, openGround, operationsOf } from '../../src/app/gateway.ts'
+import { createLog } from '../../src/app/log.ts'
 import { createDatabase, stopOwnPostgres } from './postgres.ts'
 
 /** Every suite over the store runs on both. */

@@ -1,5 +1,5 @@
-import { AnswerError } from '../../formats/media/dialect.ts'
-import { addressOf } from '../../formats/media/still.ts'
+import { AnswerError } from '../../media/dialect.ts'
+import { addressOf } from '../../media/still.ts'
 import {
   type Sought,
   sizeText,
@@ -8,7 +8,7 @@ import {
   type VideoAsk,
   type VideoDialect,
   type VideoState,
-} from '../../formats/media/video.ts'
+} from '../../media/video.ts'
 import type { Part } from '../../wire/multipart.ts'
 import { memberOf } from '../member.ts'
 

@@ -1,5 +1,5 @@
 import { Refusal } from '../../domain/errors.ts'
-import { AnswerError, type Encoded } from '../../formats/media/dialect.ts'
+import { AnswerError, type Encoded } from '../../media/dialect.ts'
 import {
   type DialectOf,
   type Dialects,
@@ -12,7 +12,7 @@ import { JsonError } from '../../wire/json.ts'
 import { parseBounded } from '../../wire/json-bounds.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart, type Part } from '../../wire/multipart.ts'
-import type { RelayChannel } from '../catalog.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Dressed, WholeReading } from './operation.ts'
 
 type Spoken = keyof DialectOf

@@ -1,36 +1,36 @@
+import { anthropic } from '../../chat/anthropic/messages/format.ts'
+import { gemini, geminiList } from '../../chat/gemini/format.ts'
+import type { Ambience, Inbound, Outbound } from '../../chat/hub/format.ts'
+import { createPassingMeter } from '../../chat/hub/meter.ts'
+import { outboundOf } from '../../chat/index.ts'
+import { responses as responsesFormat } from '../../chat/openai/responses/format.ts'
 import { Refusal } from '../../domain/errors.ts'
-import { anthropic } from '../../formats/anthropic/format.ts'
-import { createFactsReader, readContentFacts } from '../../formats/facts.ts'
-import type { Address, Ambience, Inbound, Outbound } from '../../formats/format.ts'
-import { gemini, geminiList } from '../../formats/gemini/format.ts'
-import { outboundOf } from '../../formats/index.ts'
-import { createPassingMeter } from '../../formats/meter.ts'
-import type { ChatFacts } from '../../formats/openai/chat-request.ts'
-import type { RequestReading } from '../../formats/openai/request-fields.ts'
-import { member } from '../../formats/openai/value.ts'
-import type { RequestedTools } from '../../formats/provider-tools.ts'
-import type { NameRules } from '../../formats/request-rules.ts'
-import { responses as responsesFormat } from '../../formats/responses/format.ts'
+import { member } from '../../domain/json-value.ts'
 import type { Format as FormatName } from '../../providers/index.ts'
+import type { ChatFacts } from '../../requests/chat-request.ts'
+import { createFactsReader, readContentFacts } from '../../requests/facts.ts'
+import type { NameRules } from '../../requests/field-rules.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
+import type { RequestAddress, RequestReading } from '../../requests/request-fields.ts'
 import type { Member } from '../../wire/json-edit.ts'
-import { tokensOf } from '../count.ts'
-import { type Voice, voiceOf } from '../voice.ts'
+import { type Voice, voiceOf } from '../answer/error-format.ts'
+import { tokensOf } from '../price/usage-count.ts'
 import { readingDocument } from './carry.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
+import { type Body, dressed, mustRead, type Written } from './request-reader.ts'
 import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, decodeWhole, measured, type Native, translating } from './translate.ts'
-import { type Body, dressed, mustRead, type Written } from './written.ts'
 
 type Dialect = {
   readonly format: Inbound
-  readonly facts: (parsed: unknown, address?: Address) => RequestReading<ChatFacts>
+  readonly facts: (parsed: unknown, address?: RequestAddress) => RequestReading<ChatFacts>
   readonly voice: Voice
   /** How its members are named; absent: in snake case. */
   readonly names?: NameRules
   /** For formats whose address says what others say in the body. */
-  readonly address?: Address
+  readonly address?: RequestAddress
   /** Members of a request that no provider is sent, and what is refused of them. */
   readonly kept?: { readonly name: string; check(value: unknown): void }
 }
@@ -82,7 +82,7 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
 }
 
 type Passing = Written & {
-  readonly address?: Address | undefined
+  readonly address?: RequestAddress | undefined
   readonly ambience: Ambience
   /** Members that are left out. */
   readonly left: Readonly<Record<string, undefined>>
@@ -165,7 +165,7 @@ const RESPONSES: Dialect = {
 export const messages = chatIn(MESSAGES)
 export const responses = chatIn(RESPONSES)
 
-const generateContent = (address: Address, isEvents: boolean) => {
+const generateContent = (address: RequestAddress, isEvents: boolean) => {
   const format = isEvents || !address.stream ? gemini : geminiList
   return chatIn({
     format,

@@ -1,13 +1,7 @@
-import { checkModel } from '../../formats/facts.ts'
-import {
-  decodeEmbedding,
-  encodeVectors,
-  hasVectors,
-  readEmbeddingTokens,
-  withModel,
-} from '../../formats/gemini/embedding.ts'
-import { gemini } from '../../formats/gemini/format.ts'
-import type { EmbeddingAsk, EmbeddingDialect, Vector } from '../../formats/media/embedding.ts'
+import { gemini } from '../../chat/gemini/format.ts'
+import type { JsonObject } from '../../domain/json-value.ts'
+import { warningsHeader } from '../../domain/warning.ts'
+import type { EmbeddingAsk, EmbeddingDialect, Vector } from '../../media/embedding.ts'
 import {
   embeddingAskOf,
   embeddingUsage,
@@ -15,27 +9,33 @@ import {
   readCommonVectors,
   writeVectors,
   writeVectorsInSlices,
-} from '../../formats/media/embedding.ts'
-import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
-import { inputBound, type PromptSize, sizeOf } from '../../formats/openai/prompt-size.ts'
-import { promptText } from '../../formats/openai/prompt-text.ts'
-import type { RequestFault } from '../../formats/openai/request-fields.ts'
-import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
-import type { JsonObject } from '../../formats/openai/value.ts'
+} from '../../media/embedding.ts'
+import { readEmbeddingRequest } from '../../media/embedding-request.ts'
+import {
+  decodeEmbedding,
+  encodeVectors,
+  hasVectors,
+  readEmbeddingTokens,
+  withModel,
+} from '../../media/gemini-embedding.ts'
 import {
   type Encoding,
   encodeEmbeddings,
   encodeEmbeddingsInSlices,
   isEncodedOtherwise,
-} from '../../formats/openai/vectors.ts'
-import { NO_TOOLS } from '../../formats/provider-tools.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
+} from '../../media/vectors.ts'
+import { inputBound, type PromptSize, sizeOf } from '../../metering/prompt-size.ts'
+import { promptText } from '../../metering/prompt-text.ts'
+import { createStreamMeter } from '../../metering/stream-meter.ts'
 import { type Format, formatsFor, type Provider } from '../../providers/index.ts'
+import { checkModel } from '../../requests/facts.ts'
+import { NO_TOOLS } from '../../requests/provider-tools.ts'
+import type { RequestFault } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
-import type { RelayChannel } from '../catalog.ts'
-import { tokensOf } from '../count.ts'
-import { voiceOf } from '../voice.ts'
+import { voiceOf } from '../answer/error-format.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import { tokensOf } from '../price/usage-count.ts'
 import {
   answerFrom,
   badParameter,
@@ -49,7 +49,7 @@ import {
 } from './carry.ts'
 import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, Work } from './operation.ts'
-import { dressed, mustRead, refusalOf } from './written.ts'
+import { dressed, mustRead, refusalOf } from './request-reader.ts'
 
 const commonOr = formatWith('embeddings', 'openai')
 const dialectFor = (channel: RelayChannel, sent: string) => dialectOf('embeddings', 'openai', channel, sent)

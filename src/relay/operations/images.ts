@@ -1,5 +1,7 @@
+import type { JsonObject } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { EMPTY, type Usage } from '../../domain/usage.ts'
+import { createEventMeter } from '../../media/event-meter.ts'
 import {
   askedOf,
   type ImageAsk,
@@ -12,11 +14,9 @@ import {
   readImageRequest,
   readImages,
   writeImages,
-} from '../../formats/media/image.ts'
-import { createEventMeter } from '../../formats/openai/event-meter.ts'
-import { inputBound, MEDIA_TOKENS, sizeOf } from '../../formats/openai/prompt-size.ts'
-import { bodyOfForm, typed } from '../../formats/openai/transcription-request.ts'
-import type { JsonObject } from '../../formats/openai/value.ts'
+} from '../../media/image.ts'
+import { bodyOfForm, typed } from '../../media/transcription-request.ts'
+import { inputBound, MEDIA_TOKENS, sizeOf } from '../../metering/prompt-size.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
 import {
   isCutText,
@@ -26,9 +26,9 @@ import {
   scanInSlices,
 } from '../../wire/json-slices.ts'
 import type { Part } from '../../wire/multipart.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Form, FormFile } from '../form.ts'
-import { digestOfBytes, digestOfForm } from '../repeat.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { Form, FormFile } from '../intake/form.ts'
+import { digestOfBytes, digestOfForm } from '../intake/repeat.ts'
 import {
   answerFrom,
   badParameter,
@@ -41,7 +41,7 @@ import {
   readingLater,
 } from './carry.ts'
 import type { Answering, Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
-import { dressed, mustRead } from './written.ts'
+import { dressed, mustRead } from './request-reader.ts'
 
 const MAX_IMAGES = 16
 const MAX_ANSWER_BYTES = 64 * 1_048_576

@@ -1,15 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import {
-  readCommonModeration,
-  readModerationRequest,
-  writeModeration,
-} from '../../formats/media/moderation.ts'
-import { inputBound, sizeOf } from '../../formats/openai/prompt-size.ts'
-import { readOpenAiUsage } from '../../formats/openai/usage.ts'
-import { member } from '../../formats/openai/value.ts'
+import { member } from '../../domain/json-value.ts'
+import { readCommonModeration, readModerationRequest, writeModeration } from '../../media/moderation.ts'
+import { readOpenAiUsage } from '../../metering/openai-usage.ts'
+import { inputBound, sizeOf } from '../../metering/prompt-size.ts'
 import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import type { Desk, OperationSpec, Work } from './operation.ts'
-import { dressed, mustRead } from './written.ts'
+import { dressed, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 

@@ -1,25 +1,25 @@
-import { type ChatFacts, readChatRequest } from '../../formats/openai/chat-request.ts'
-import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
-import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
-import { promptText } from '../../formats/openai/prompt-text.ts'
-import { createStreamMeter, type StreamMeter } from '../../formats/openai/stream-meter.ts'
-import { createTextSample, type TextSample } from '../../formats/openai/text-sample.ts'
+import { createChunkFitter } from '../../chat/openai/chat-completions/chunk-fitter.ts'
+import { openaiChat } from '../../chat/openai/chat-completions/format.ts'
+import { inputBound, type PromptSize } from '../../metering/prompt-size.ts'
+import { promptText } from '../../metering/prompt-text.ts'
+import { createStreamMeter, type StreamMeter } from '../../metering/stream-meter.ts'
+import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
 import {
   type WholeReading as MeteredWhole,
   meterLarge,
   meterWhole,
   type WholeMeterOptions,
-} from '../../formats/openai/whole-meter.ts'
-import { createChunkFitter } from '../../formats/openai-chat/chunk-fitter.ts'
-import { openaiChat } from '../../formats/openai-chat/format.ts'
-import type { RequestedTools } from '../../formats/provider-tools.ts'
+} from '../../metering/whole-meter.ts'
+import { type ChatFacts, readChatRequest } from '../../requests/chat-request.ts'
+import { readCompletionRequest } from '../../requests/completion-request.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
-import type { RelayChannel } from '../catalog.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Limits, OperationSpec, WholeReading, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
+import { type Body, dressed, mustRead, type Written } from './request-reader.ts'
 import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, translating } from './translate.ts'
-import { type Body, dressed, mustRead, type Written } from './written.ts'
 
 /** Four bytes of text are a token, more or less. */
 const BYTES_PER_TOKEN = 4

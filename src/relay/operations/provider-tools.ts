@@ -1,19 +1,19 @@
 import type { Price } from '../../domain/price.ts'
 import { TOOL_RATES } from '../../domain/rate.ts'
+import { warningsHeader } from '../../domain/warning.ts'
 import {
   type RequestedTool,
   type RequestedTools,
   requestedTools,
   searchesOf,
-} from '../../formats/provider-tools.ts'
-import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../formats/tool-edits.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
+} from '../../requests/provider-tools.ts'
+import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../requests/tool-edits.ts'
 import { type Route, sentModel } from '../../routing/table.ts'
 import { topLevel } from '../../wire/json-edit.ts'
-import type { RelayChannel } from '../catalog.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter } from './carry.ts'
 import type { Limits } from './operation.ts'
-import type { Body, Written } from './written.ts'
+import type { Body, Written } from './request-reader.ts'
 
 /** The tools that a request asks the provider to run; a limit of theirs that cannot be read is refused. */
 export function toolsIn(body: Body): RequestedTools {

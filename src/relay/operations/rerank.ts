@@ -7,10 +7,10 @@ import {
   readRerankRequest,
   searchesBound,
   writeRanking,
-} from '../../formats/media/rerank.ts'
+} from '../../media/rerank.ts'
 import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import type { OperationSpec, Work } from './operation.ts'
-import { dressed, mustRead } from './written.ts'
+import { dressed, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 /** A tokenizer may put markers around the query and the document. */

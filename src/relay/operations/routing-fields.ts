@@ -1,16 +1,16 @@
-import { NO_TOOLS } from '../../formats/provider-tools.ts'
+import { NO_TOOLS } from '../../requests/provider-tools.ts'
 import {
   isRoutingField,
   isUnpricedRouting,
   modelsNamedIn,
   removedWarning,
   routingFieldsIn,
-} from '../../formats/routing-fields.ts'
+} from '../../requests/routing-fields.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
-import type { RelayChannel } from '../catalog.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Desk, Dressed, Work } from './operation.ts'
-import type { Body } from './written.ts'
+import type { Body } from './request-reader.ts'
 
 /** A JSON request as it came. */
 type Request = { readonly value: Body; readonly bytes: Buffer; readonly members: readonly Member[] }

@@ -1,11 +1,11 @@
+import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
-import { boundsOf } from '../../formats/facts.ts'
-import { member } from '../../formats/openai/value.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
-import type { RelayChannel } from '../catalog.ts'
+import { warningsHeader } from '../../domain/warning.ts'
+import { boundsOf } from '../../requests/facts.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Dressed, Limits } from './operation.ts'
-import type { Body } from './written.ts'
+import type { Body } from './request-reader.ts'
 
 /** How the formats ask for another service than the usual one. Hosts may understand each other's words, so all are looked for. */
 const MEMBERS = [

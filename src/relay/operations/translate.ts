@@ -1,25 +1,31 @@
+import { eventsOf } from '../../chat/hub/answer.ts'
+import type { DecodeOptions, Inbound, Outbound } from '../../chat/hub/format.ts'
+import type { ChatAnswer, ChatRequest } from '../../chat/hub/hub.ts'
+import { createEventMeter, createTranslatingMeter } from '../../chat/hub/meter.ts'
+import { hasForeignProof } from '../../chat/hub/signature.ts'
+import {
+  fittedNames,
+  restoringNames,
+  withFittedNames,
+  withOwnNames,
+} from '../../chat/hub/tools/fitted-names.ts'
+import { outboundOf } from '../../chat/index.ts'
+import { FORMAT as OPENAI_CHAT } from '../../chat/openai/chat-completions/content.ts'
+import { isInDialect } from '../../chat/openai/chat-completions/dialect.ts'
 import type { When } from '../../domain/price.ts'
 import { withToolCalls } from '../../domain/usage.ts'
-import { eventsOf } from '../../formats/answer.ts'
-import { boundsOf } from '../../formats/facts.ts'
-import { fittedNames, restoringNames, withFittedNames, withOwnNames } from '../../formats/fitted-names.ts'
-import type { Address, DecodeOptions, Inbound, Outbound } from '../../formats/format.ts'
-import type { ChatAnswer, ChatRequest } from '../../formats/hub.ts'
-import { outboundOf } from '../../formats/index.ts'
-import { createEventMeter, createTranslatingMeter } from '../../formats/meter.ts'
-import { FORMAT as OPENAI_CHAT } from '../../formats/openai-chat/content.ts'
-import { isInDialect } from '../../formats/openai-chat/dialect.ts'
-import type { RequestedTools } from '../../formats/provider-tools.ts'
-import { hasForeignProof } from '../../formats/signature.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
+import { warningsHeader } from '../../domain/warning.ts'
 import { type Format as FormatName, formatsFor, type Provider } from '../../providers/index.ts'
+import { boundsOf } from '../../requests/facts.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
+import type { RequestAddress } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
-import type { RelayChannel } from '../catalog.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import { answerFrom, readingDocument } from './carry.ts'
 import type { Desk, Dressed, Limits, WholeReading, Work } from './operation.ts'
 import { searchAsked, withPaidTools } from './provider-tools.ts'
+import { type Body, mustRead, type Written } from './request-reader.ts'
 import { asking, leftOut, type Wish, wishesIn } from './services.ts'
-import { type Body, mustRead, type Written } from './written.ts'
 
 /** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
 export const chatFormat =
@@ -42,7 +48,7 @@ export type Told = Written & {
   /** `chatFormat` of it. */
   readonly formatOf: ReturnType<typeof chatFormat>
   readonly parsed: Body
-  readonly address?: Address | undefined
+  readonly address?: RequestAddress | undefined
   readonly choices: number
   readonly wishes: readonly Wish[]
   readonly tools: RequestedTools

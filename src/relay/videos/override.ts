@@ -1,12 +1,12 @@
-import type { Submission } from '../../formats/media/video.ts'
-import { extentOf, type VideoExtent } from '../../formats/media/video-extent.ts'
-import { isEmpty } from '../../formats/override/override.ts'
+import type { Submission } from '../../media/video.ts'
+import { extentOf, type VideoExtent } from '../../media/video-extent.ts'
+import { isEmpty } from '../../override/override.ts'
 import type { Step } from '../../routing/plan.ts'
 import type { Part } from '../../wire/multipart.ts'
-import type { RelayChannel } from '../catalog.ts'
-import { dress } from '../dress.ts'
-import type { Errand } from '../errand.ts'
-import { type AttemptFailure, overrideFailure } from '../failure.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { Errand } from '../request.ts'
+import { type AttemptFailure, overrideFailure } from '../upstream/failure.ts'
+import { dress } from '../upstream/outgoing.ts'
 
 type Document = Readonly<Record<string, unknown>>
 

@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { SYSTEM } from '../../domain/actor.ts'
 import { hasEnded, laterStatus, RESULT_LIFE_S, THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
-import { AnswerError } from '../../formats/media/dialect.ts'
-import type { UpstreamJob, VideoDialect, VideoState } from '../../formats/media/video.ts'
-import { charge } from '../../store/accounts.ts'
-import { insertLog, LOG_TYPE } from '../../store/logs.ts'
-import type { VideoRow } from '../../store/schema.ts'
-import { transact } from '../../store/store.ts'
-import { closeSuspense } from '../../store/suspense.ts'
+import { AnswerError } from '../../media/dialect.ts'
+import type { UpstreamJob, VideoDialect, VideoState } from '../../media/video.ts'
+import { charge } from '../../store/books/accounts.ts'
+import { closeSuspense } from '../../store/books/suspense.ts'
+import type { VideoRow } from '../../store/engine/schema.ts'
+import { transact } from '../../store/engine/store.ts'
 import {
   type DueVideo,
   dueVideos,
@@ -18,14 +17,15 @@ import {
   progressVideo,
   startFound,
   suspenseOfRequest,
-} from '../../store/videos.ts'
-import type { ChannelSecrets } from '../channel-secrets.ts'
-import { cleaned } from '../passed.ts'
+} from '../../store/records/videos.ts'
+import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
+import { cleaned } from '../answer/upstream-error.ts'
+import type { ChannelSecrets } from '../catalog/channel-secrets.ts'
 import type { VideoDeps } from './deps.ts'
-import { LOST } from './doubts.ts'
 import type { Search } from './search.ts'
-import type { KeptResult } from './tell.ts'
+import { LOST } from './suspense.ts'
 import { type Access, openAccess, secretsOf, VendorError, videoDialect } from './vendor.ts'
+import type { KeptResult } from './video-view.ts'
 
 const TICK_MS = 1_000
 /** Looks at once; at one channel fewer, so that a provider that does not answer keeps nobody else's jobs waiting. */

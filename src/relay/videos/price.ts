@@ -2,8 +2,8 @@ import { Refusal } from '../../domain/errors.ts'
 import type { Usage } from '../../domain/usage.ts'
 import type { Route } from '../../routing/table.ts'
 import { sentModel } from '../../routing/table.ts'
-import type { Catalog, CatalogPrice, RelayChannel } from '../catalog.ts'
-import { type Priced, priceWork } from '../price.ts'
+import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
+import { type Priced, priceWork } from '../price/price.ts'
 import { secondsOn, usageOf, type VideoWork } from './request.ts'
 
 export type VideoPrice = Priced & {

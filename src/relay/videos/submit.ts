@@ -3,13 +3,13 @@ import { Refusal } from '../../domain/errors.ts'
 import { usdText } from '../../domain/money.ts'
 import { EMPTY } from '../../domain/usage.ts'
 import { RESULT_LIFE_S } from '../../domain/video.ts'
-import { factsOf, sizeText } from '../../formats/media/video.ts'
 import { createShare, type Share } from '../../http/budget.ts'
 import { relayError } from '../../http/errors.ts'
 import { newVideoId } from '../../identity/credentials.ts'
 import type { Hold } from '../../ledger/ledger.ts'
+import { factsOf, sizeText } from '../../media/video.ts'
 import type { Ticket } from '../../routing/rates.ts'
-import type { VideoRow } from '../../store/schema.ts'
+import type { VideoRow } from '../../store/engine/schema.ts'
 import {
   aimVideo,
   doubtVideo,
@@ -17,21 +17,21 @@ import {
   findRepeated,
   insertVideo,
   saveVideoAnswer,
-} from '../../store/videos.ts'
-import { type Admitted, admit, credentialOf } from '../admit.ts'
-import { answerJson, commonHeaders } from '../answer.ts'
-import { readRequest } from '../ask.ts'
+} from '../../store/records/videos.ts'
+import { answerJson, commonHeaders } from '../answer/answer.ts'
+import { passedError } from '../answer/upstream-error.ts'
+import { type Admitted, admit, credentialOf } from '../callers/admit.ts'
+import { identify } from '../callers/identify.ts'
 import { answerHeaders, errorCodeOf, idOf, settle } from '../conclude.ts'
-import { refusalFor } from '../failure.ts'
-import { identify } from '../identify.ts'
-import { passedError } from '../passed.ts'
+import { readRequest } from '../intake/read-request.ts'
+import { refusalFor } from '../upstream/failure.ts'
 import { type Aiming, type Submitted, submitSomewhere, type VideoErrand } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
-import type { Doubts } from './doubts.ts'
 import { priceVideo } from './price.ts'
 import { repeatKeyOf, type VideoWork, videoSpec } from './request.ts'
-import { tellVideo } from './tell.ts'
+import type { Doubts } from './suspense.ts'
 import { sealAccess } from './vendor.ts'
+import { tellVideo } from './video-view.ts'
 
 export type Submitting = {
   readonly request: IncomingMessage

@@ -1,15 +1,15 @@
-import type { VideoCall, VideoDialect } from '../../formats/media/video.ts'
 import type { Keyring } from '../../identity/keyring.ts'
+import type { VideoCall, VideoDialect } from '../../media/video.ts'
 import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import { JsonError } from '../../wire/json.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { parseInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
-import { addressAt, type RelayChannel, signing } from '../catalog.ts'
-import { type ChannelSecrets, createChannelSecrets } from '../channel-secrets.ts'
-import type { KeyExchange } from '../key-exchange.ts'
-import type { Exchange, Timeouts, Upstream, Whole } from '../upstream.ts'
+import { addressAt, type RelayChannel, signing } from '../catalog/catalog.ts'
+import { type ChannelSecrets, createChannelSecrets } from '../catalog/channel-secrets.ts'
+import type { KeyExchange } from '../upstream/key-exchange.ts'
+import type { Exchange, Timeouts, Upstream, Whole } from '../upstream/upstream.ts'
 
 /** With what a job was sent, and is asked about to its end, whatever becomes of its channel. */
 export type Access = {
