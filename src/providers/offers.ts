@@ -22,7 +22,7 @@ export function spokenFor(provider: Provider, operation: Operation): Format[] {
   return (Object.keys(provider[operation] ?? {}) as Format[]).filter(isSpoken)
 }
 
-/** What a vendor's channels can be asked for here, in the order of the specification. */
+/** What a vendor's channels offer here, in the order of docs/reference/relay-api.md: Relay routes. */
 export const offersOf = (provider: Provider): Operation[] =>
   OPERATIONS.filter(operation => spokenFor(provider, operation).length > 0)
 

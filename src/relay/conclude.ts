@@ -62,7 +62,7 @@ export type Settling = {
   readonly video?: VideoNote
 }
 
-/** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
+/** Attempts that were cut or timed out may have been billed by their providers (docs/reference/money.md: Suspense). */
 function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
   if (failures.length === 0) return NO_DOUBTS
   return failures
@@ -456,7 +456,7 @@ function healthOf({ ending }: Delivery, fault: Refusal | undefined): Outcome {
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
 }
 
-/** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
+/** Nothing was delivered, but the provider has worked on the input (docs/reference/money.md: Who pays). */
 async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>, ticket: Ticket): Promise<void> {
   ticket.leave()
   const last = trace.attempts.at(-1)
