@@ -100,7 +100,7 @@ async function operate<Name extends keyof Operations>(
   const config = configOf({ data })
   const answered = await callControl(config.dataDir, name, input ?? {})
   if (answered) return answered.result as Result
-  const { openGround, operationsOf } = await import('./app/gateway.ts')
+  const { openStoreAndKeys: openGround, operationsOf } = await import('./app/gateway.ts')
   const ground = await openGround(config, { mustExist: true })
   try {
     const operation = operationsOf(config, ground)[name] as (input: unknown) => Promise<Result>

@@ -12,9 +12,9 @@ import { processLimits, readMachine } from '../host/machine.ts'
 import { version } from '../host/version.ts'
 import { createClientAddress } from '../http/address.ts'
 import { createAddressGuard } from '../http/address-guard.ts'
-import { createCrowd } from '../http/connection-limit.ts'
+import { createConnectionLimit } from '../http/connection-limit.ts'
 import { createProxyReports, type ProxyReports } from '../http/exposure.ts'
-import { createOutbound } from '../http/outbound.ts'
+import { createOutboundClient } from '../http/outbound.ts'
 import { createHttpServer, drain, listen, listenBeside } from '../http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from '../identity/identify.ts'
 import { createPasswords } from '../identity/passwords.ts'
@@ -71,7 +71,7 @@ async function reachPostgres(store: Store): Promise<boolean> {
  * secret ends this before anything is written. Shared by the server and by commands that run without one; those
  * need a gateway that has been started before. A worker finds the directory locked by its supervisor.
  */
-export async function openGround(config: Config, { mustExist = false, isLocked = false } = {}) {
+export async function openStoreAndKeys(config: Config, { mustExist = false, isLocked = false } = {}) {
   const isEmbedded = config.databaseUrl === undefined
   // Looking for the file first: opening would make one.
   const isNew = () => isEmbedded && !existsSync(join(config.dataDir, 'sluice.db'))
@@ -116,12 +116,12 @@ export async function openGround(config: Config, { mustExist = false, isLocked =
   }
 }
 
-export type Ground = Awaited<ReturnType<typeof openGround>>
+export type StoreAndKeys = Awaited<ReturnType<typeof openStoreAndKeys>>
 
 /** What commands do; `announce` tells a running relay of it. */
 export const operationsOf = (
   config: Config,
-  { store, keyring, digest, passwords }: Ground,
+  { store, keyring, digest, passwords }: StoreAndKeys,
   announce: (targets: readonly string[]) => Promise<void> = async () => {},
 ) =>
   createOperations({
@@ -167,7 +167,7 @@ function proxyReportsOf({ supervisor }: Peers, log: Logger): ProxyReports {
 export async function buildServer(
   config: Config,
   log: Logger,
-  ground: Ground,
+  ground: StoreAndKeys,
   peers: Peers = aloneIn(config.dataDir),
 ) {
   const { store, keyring, digest, passwords } = ground
@@ -197,7 +197,7 @@ export async function buildServer(
   const proxies = proxyReportsOf(peers, log)
   const clientAddress = createClientAddress(config.trustedProxies, proxies.report)
   const limits = processLimits(config, readMachine(config.dataDir))
-  const crowd = createCrowd(limits.connections)
+  const crowd = createConnectionLimit(limits.connections)
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const guard = createAddressGuard({
     policy: { allowPrivate: allowPrivateUpstreams },
@@ -242,7 +242,7 @@ export async function buildServer(
             log.error({ err: error }, 'usage could not be summed up; the next minute tries again'),
         })
       : undefined
-  const outbound = createOutbound(guard)
+  const outbound = createOutboundClient(guard)
   const app = await createManageApp(
     {
       db,

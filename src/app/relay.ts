@@ -14,22 +14,22 @@ import type { Keyring } from '../identity/keyring.ts'
 import { createAnchorFile } from '../ledger/anchor-file.ts'
 import { type AnchorSink, createAnchors } from '../ledger/anchors.ts'
 import type { AccountName } from '../ledger/books.ts'
-import { patience } from '../ledger/lag-timeout.ts'
+import { lagTimeout } from '../ledger/lag-timeout.ts'
 import { openLedger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recovery.ts'
 import { endpointTypes } from '../manage/channels/endpoint-types.ts'
 import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
-import { createDirectory } from '../relay/callers/callers.ts'
+import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
 import { isAskedAlike, openCatalog, type RelayChannel } from '../relay/catalog/catalog.ts'
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
 import { createChannelTest, type TestOptions, type TestResult } from '../relay/channel-test.ts'
 import { createExplain } from '../relay/explain.ts'
 import { createRelay } from '../relay/handle.ts'
-import { createAmbience } from '../relay/ids-and-clock.ts'
+import { createIdsAndClock } from '../relay/ids-and-clock.ts'
 import { openForms } from '../relay/intake/form.ts'
-import { createRepeats } from '../relay/intake/repeat.ts'
+import { createIdempotentRequests } from '../relay/intake/repeat.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
 import type { RelayDeps } from '../relay/request.ts'
 import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
@@ -38,9 +38,9 @@ import { createVendor } from '../relay/videos/vendor.ts'
 import { createVideos } from '../relay/videos/videos.ts'
 import { monotonicMs } from '../routing/clock.ts'
 import { createHealth } from '../routing/health.ts'
-import { createRates, type Rates } from '../routing/rates.ts'
+import { createRates, type RateLimiter } from '../routing/rates.ts'
 import { createRecovery } from '../routing/recovery.ts'
-import { createSharedRates, type Told } from '../routing/shared-rates.ts'
+import { createSharedRates, type RateReport } from '../routing/shared-rates.ts'
 import { NO_KEY, type RoutedKey } from '../routing/table.ts'
 import { createBooks } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
@@ -83,10 +83,11 @@ type Deps = {
 }
 
 /** Limits hold for all workers together, so with several of them their supervisor counts. */
-function ratesOf({ supervisor }: Peers): Rates {
+function ratesOf({ supervisor }: Peers): RateLimiter {
   if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
-    admit: (subjects, countedInput) => supervisor.ask('admit', { subjects, countedInput }) as Promise<Told>,
+    admit: (subjects, countedInput) =>
+      supervisor.ask('admit', { subjects, countedInput }) as Promise<RateReport>,
     leave: id => supervisor.ask('leaveTicket', id),
     end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
     nowMs: monotonicMs,
@@ -117,7 +118,7 @@ function createLagWatch() {
 /** A store that hangs must not keep a caller for as long as it hangs. */
 function soon<T>(asked: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
-  const stop = patience(FIND_CALLER_MS, () =>
+  const stop = lagTimeout(FIND_CALLER_MS, () =>
     late.reject(new UnreachableError(new Error(`the store said nothing for ${FIND_CALLER_MS} ms`))),
   )
   return Promise.race([asked, late.promise]).finally(stop)
@@ -212,7 +213,7 @@ export async function buildRelay({
   // Built on first use, which must not be somebody's request.
   shippedModels()
   const findInStore = findCaller({ db, digest })
-  const directory = createDirectory({ find: credential => soon(findInStore(credential)) })
+  const directory = createCallers({ find: credential => soon(findInStore(credential)) })
   const catalog = await openCatalog(
     createCatalogSource({
       db,
@@ -294,7 +295,7 @@ export async function buildRelay({
     memory,
     onShortage,
     forms: openForms(config.dataDir, budgetOf(BUDGET_SHORTAGES.tmp, limits.tmpBytes)),
-    repeats: createRepeats({
+    repeats: createIdempotentRequests({
       db,
       keyring,
       nodeId,
@@ -304,7 +305,7 @@ export async function buildRelay({
     desk: {
       settings: catalog.settings,
       isServed: model => catalog.table().resolve(model) !== undefined,
-      ambience: createAmbience(Date.now),
+      ambience: createIdsAndClock(Date.now),
     },
     isStopping,
     isOverloaded: request => lag.lagMs() > OVERLOAD_LAG_MS || isBeyond(request),

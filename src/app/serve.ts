@@ -8,7 +8,7 @@ import { claimPort } from '../http/server.ts'
 import type { Config } from './config.ts'
 import { createDemo } from './demo/demo.ts'
 import { warnOfPublicHost } from './exposure.ts'
-import { buildServer, type Ground, openGround, operationsOf } from './gateway.ts'
+import { buildServer, openStoreAndKeys, operationsOf, type StoreAndKeys } from './gateway.ts'
 import { createLog, endLog } from './log.ts'
 import { startWorkers } from './supervise.ts'
 
@@ -40,7 +40,7 @@ type Gateway = {
   stop(): Promise<void>
 }
 
-const serveHere = (config: Config, log: Logger, ground: Ground): Promise<Gateway> =>
+const serveHere = (config: Config, log: Logger, ground: StoreAndKeys): Promise<Gateway> =>
   buildServer(config, log, ground)
 
 async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
@@ -63,7 +63,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   // A demo's words are for a person: the lines of its own set-up would bury them.
   const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel
   const log = createLog(level)
-  const ground = await openGround(config)
+  const ground = await openStoreAndKeys(config)
   const rootPassword = ground.printed?.rootPassword
   // Before anything else that can fail: it is not told a second time.
   if (rootPassword && !demo)

@@ -5,7 +5,7 @@ import { createProxyReports } from '../http/exposure.ts'
 import { createThrottle } from '../identity/throttle.ts'
 import { monotonicMs } from '../routing/clock.ts'
 import { createRates, type Subject } from '../routing/rates.ts'
-import { createRateDesk } from '../routing/shared-rates.ts'
+import { createRateServer } from '../routing/shared-rates.ts'
 import { startSupervisor } from '../workers/supervisor.ts'
 import type { Config } from './config.ts'
 import { warnOfProxy } from './exposure.ts'
@@ -28,7 +28,7 @@ export function startWorkers(config: Config, port: number, log: Logger) {
     assignments: assignNodes(config.dataDir, config.workers),
     drainMs: config.drainS * 1000,
     services() {
-      const desk = createRateDesk(rates)
+      const desk = createRateServer(rates)
       return {
         words: {
           admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),

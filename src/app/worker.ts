@@ -1,7 +1,7 @@
 import { EXIT } from '../cli/cli.ts'
 import { joinSupervisor } from '../workers/peers.ts'
 import type { Config } from './config.ts'
-import { buildServer, openGround } from './gateway.ts'
+import { buildServer, openStoreAndKeys } from './gateway.ts'
 import { createLog, endLog } from './log.ts'
 
 /** One of several workers: serves what its supervisor's port takes in, until it is told to stop. */
@@ -11,7 +11,7 @@ export async function serveAsWorker(config: Config): Promise<number> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopped.resolve())
   const peers = await joinSupervisor(stopped.resolve)
   const log = createLog(config.logLevel).child({ worker: peers.assignment.slot })
-  const ground = await openGround(config, { isLocked: true })
+  const ground = await openStoreAndKeys(config, { isLocked: true })
   const server = await buildServer(config, log, ground, peers)
   await server.listen()
   await peers.ready()

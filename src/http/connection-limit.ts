@@ -8,7 +8,7 @@ const TELLING_SHARE = 0.2
  * Who came when the house was full. Up to `most` connections everybody is served; beyond it new connections are told
  * so, and those who are there already go on undisturbed; beyond the share for telling, they are dropped.
  */
-export function createCrowd(most: number) {
+export function createConnectionLimit(most: number) {
   const late = new WeakSet<Socket>()
   let open = 0
   return {
@@ -27,4 +27,4 @@ export function createCrowd(most: number) {
   }
 }
 
-export type Crowd = ReturnType<typeof createCrowd>
+export type ConnectionLimit = ReturnType<typeof createConnectionLimit>

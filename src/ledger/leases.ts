@@ -2,7 +2,7 @@ import { NO_TOKEN } from '../domain/token.ts'
 import type { AccountName } from './books.ts'
 
 /** What this node may spend of an account without asking the store, and what its running requests hold of it. */
-export type Purse = {
+export type LeasedBalance = {
   readonly account: AccountName
   isUnlimited: boolean
   /** Leased and free. */
@@ -28,7 +28,7 @@ export type Purse = {
 /** A change of a lease. The store does it once, whatever its number was told before and is told again. */
 type Word = { readonly kind: 'lease' | 'give back'; readonly amount: number; readonly number: number }
 
-export type PurseDeps = {
+export type LeasesDeps = {
   /** Undefined: there is no such account. */
   find(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
   /** Leases up to `want` from the account; answers how much it got. */
@@ -47,11 +47,11 @@ const FORGET_MS = 60_000
 
 const nameOf = ({ kind, ownerId }: AccountName) => `${kind}:${ownerId}`
 
-export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: PurseDeps) {
-  const purses = new Map<string, Purse>()
-  const opening = new Map<string, Promise<Purse | undefined>>()
+export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: LeasesDeps) {
+  const purses = new Map<string, LeasedBalance>()
+  const opening = new Map<string, Promise<LeasedBalance | undefined>>()
 
-  async function load(account: AccountName): Promise<Purse | undefined> {
+  async function load(account: AccountName): Promise<LeasedBalance | undefined> {
     const found = await find(account)
     if (!found) return undefined
     const purse = {
@@ -73,7 +73,7 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
   }
 
   /** For requests under no token: nothing limits them here, and no account stands behind it. */
-  const boundless: Purse = {
+  const boundless: LeasedBalance = {
     account: { kind: 'token', ownerId: NO_TOKEN },
     isUnlimited: true,
     lease: 0,
@@ -89,7 +89,7 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
   }
 
   /** The purse at once if it is known: the hot path does not wait. */
-  function open(account: AccountName): Purse | Promise<Purse | undefined> {
+  function open(account: AccountName): LeasedBalance | Promise<LeasedBalance | undefined> {
     if (account.kind === 'token' && account.ownerId === NO_TOKEN) return boundless
     const name = nameOf(account)
     const known = purses.get(name)
@@ -104,21 +104,21 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
     return promise
   }
 
-  const covers = (purse: Purse, amount: number) => purse.isUnlimited || purse.lease >= amount
+  const covers = (purse: LeasedBalance, amount: number) => purse.isUnlimited || purse.lease >= amount
 
   /**
    * Asks the store for more, or joins a question that runs already. The answer says, whenever it is called, whether the
    * account is exhausted: the store gave all it had, so a request that is not covered cannot be. Nothing is known of that
    * if the account was changed since, or if what was granted has gone back.
    */
-  async function ask(purse: Purse, amount: number): Promise<() => boolean> {
+  async function ask(purse: LeasedBalance, amount: number): Promise<() => boolean> {
     const { edition, withdrawals } = purse
     purse.asking ??= question(purse, Math.min(amount * WANT_TIMES, Number.MAX_SAFE_INTEGER))
     const hasGivenAll = await purse.asking
     return () => hasGivenAll && purse.edition === edition && purse.withdrawals === withdrawals
   }
 
-  async function say(purse: Purse, word: Word): Promise<number> {
+  async function say(purse: LeasedBalance, word: Word): Promise<number> {
     purse.unheard = word
     const { account } = purse
     let granted = 0
@@ -134,7 +134,7 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
    * empty. A change of which nobody heard is said again first, as it was: it may have been made, and must not be made
    * twice. What was to be given back is nobody's until that is known.
    */
-  async function change(purse: Purse, wanted: () => number): Promise<number> {
+  async function change(purse: LeasedBalance, wanted: () => number): Promise<number> {
     const before = purse.spoken
     const { promise, resolve } = Promise.withResolvers<void>()
     purse.spoken = promise
@@ -151,10 +151,10 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
     }
   }
 
-  const leaseFor = (purse: Purse, want: number) => change(purse, () => want)
+  const leaseFor = (purse: LeasedBalance, want: number) => change(purse, () => want)
 
   /** From here on the free part of the lease is not spent here any more; the next change returns it to the store. */
-  function withdraw(purse: Purse): 0 {
+  function withdraw(purse: LeasedBalance): 0 {
     if (purse.lease > 0) purse.withdrawals += 1
     purse.surplus += purse.lease
     purse.lease = 0
@@ -162,19 +162,19 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
   }
 
   /** The same after a change of the account: what running requests release of their holds is not spent either. */
-  function invalidate(purse: Purse): 0 {
+  function invalidate(purse: LeasedBalance): 0 {
     purse.edition += 1
     return withdraw(purse)
   }
 
-  const question = (purse: Purse, want: number) =>
+  const question = (purse: LeasedBalance, want: number) =>
     leaseFor(purse, want)
       .then(granted => granted < want)
       .finally(() => {
         purse.asking = undefined
       })
 
-  async function returnLease(purse: Purse): Promise<void> {
+  async function returnLease(purse: LeasedBalance): Promise<void> {
     await purse.asking?.catch(() => false)
     await change(purse, () => withdraw(purse))
   }
@@ -184,7 +184,7 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
     covers,
     ask,
     /** Holds an amount and answers how much of it came out of the lease. */
-    take(purse: Purse, amount: number): number {
+    take(purse: LeasedBalance, amount: number): number {
       const leased = purse.isUnlimited ? 0 : amount
       purse.lastUsedMs = nowMs()
       purse.held += amount
@@ -195,7 +195,11 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
      * Ends a hold and returns what was spent of the lease. The rest is free again, unless the account was changed after
      * the hold was taken: then only the store knows whether there is anything left to spend.
      */
-    end(purse: Purse, held: { amount: number; leased: number; edition: number }, cost: number): number {
+    end(
+      purse: LeasedBalance,
+      held: { amount: number; leased: number; edition: number },
+      cost: number,
+    ): number {
       const spent = Math.min(cost, held.leased)
       purse.lastUsedMs = nowMs()
       purse.held -= held.amount
@@ -209,7 +213,7 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
       const purse = purses.get(nameOf(account))
       if (purse) await returnLease(purse)
     },
-    isLow: (purse: Purse) => purse.lowUntilMs > nowMs(),
+    isLow: (purse: LeasedBalance) => purse.lowUntilMs > nowMs(),
     /** The same for a neighbour in need: for a while every request here waits for its round too. */
     async yieldTo(account: AccountName): Promise<void> {
       const purse = purses.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
@@ -218,7 +222,7 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
       await returnLease(purse)
     },
     /** Leases what is missing to the amount, and nothing ahead. Nobody calls it back before it is `used`. */
-    async fill(purse: Purse, amount: number, used: Promise<void>): Promise<void> {
+    async fill(purse: LeasedBalance, amount: number, used: Promise<void>): Promise<void> {
       await purse.asking?.catch(() => false)
       purse.lowUntilMs = nowMs() + LOW_MS
       const missing = Math.min(amount, Number.MAX_SAFE_INTEGER) - purse.lease
@@ -263,4 +267,4 @@ export function createPurses({ find, lease, giveBack, nextNumber, nowMs }: Purse
   }
 }
 
-export type Purses = ReturnType<typeof createPurses>
+export type Leases = ReturnType<typeof createLeases>

@@ -1,6 +1,6 @@
 import type { AccountName } from './books.ts'
-import { patience } from './lag-timeout.ts'
-import type { Purse, Purses } from './leases.ts'
+import { lagTimeout } from './lag-timeout.ts'
+import type { LeasedBalance, Leases } from './leases.ts'
 
 /** Others who spend from the same accounts. */
 export type Neighbours = {
@@ -26,10 +26,11 @@ type Waiter = {
  * free, leases exactly what its waiting requests need, and decides all of them in order. So nobody is refused while
  * the money lies idle with a neighbour.
  */
-export function createRounds({ purses, neighbours }: { purses: Purses; neighbours: Neighbours }) {
+export function createLowBalance({ purses, neighbours }: { purses: Leases; neighbours: Neighbours }) {
   /** By user and token: whoever asks for themselves has none. */
   const waiting = new Map<string, Waiter[]>()
-  const nameOf = (user: Purse, token: Purse) => `${user.account.ownerId} ${token.account.ownerId}`
+  const nameOf = (user: LeasedBalance, token: LeasedBalance) =>
+    `${user.account.ownerId} ${token.account.ownerId}`
 
   function called(name: string): readonly Waiter[] {
     const waiters = waiting.get(name) ?? []
@@ -37,7 +38,11 @@ export function createRounds({ purses, neighbours }: { purses: Purses; neighbour
     return waiters.filter(waiter => !waiter.isGone)
   }
 
-  async function decideAll(user: Purse, token: Purse, waiters: readonly Waiter[]): Promise<void> {
+  async function decideAll(
+    user: LeasedBalance,
+    token: LeasedBalance,
+    waiters: readonly Waiter[],
+  ): Promise<void> {
     const needed = waiters.reduce((sum, { amount }) => sum + amount, 0)
     const limited = [user, token].filter(purse => !purse.isUnlimited)
     const used = Promise.withResolvers<void>()
@@ -54,7 +59,7 @@ export function createRounds({ purses, neighbours }: { purses: Purses; neighbour
     }
   }
 
-  async function round(user: Purse, token: Purse): Promise<void> {
+  async function round(user: LeasedBalance, token: LeasedBalance): Promise<void> {
     let waiters: readonly Waiter[] = []
     try {
       await neighbours.exclusively(user.account.ownerId, async () => {
@@ -72,15 +77,15 @@ export function createRounds({ purses, neighbours }: { purses: Purses; neighbour
   return {
     /** Whether the amount was there and has been taken; undefined when nobody could say in time. */
     wait(
-      user: Purse,
-      token: Purse,
+      user: LeasedBalance,
+      token: LeasedBalance,
       amount: number,
       take: () => void,
       withinMs: number,
     ): Promise<boolean | undefined> {
       const { promise, resolve, reject } = Promise.withResolvers<boolean | undefined>()
       const waiter: Waiter = { amount, isGone: false, take, decide: resolve, fail: reject }
-      const stopWaiting = patience(withinMs, () => {
+      const stopWaiting = lagTimeout(withinMs, () => {
         waiter.isGone = true
         resolve(undefined)
       })

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../domain/json-value.ts'
-import type { Part, StoredFile } from '../wire/multipart.ts'
+import type { FormPart, StoredFile } from '../wire/multipart.ts'
 
 /** A request in a vendor's own words: one document, several that are asked one by one, a form, or a bare file. */
 export type Encoded = {
@@ -9,7 +9,7 @@ export type Encoded = {
 } /** Where a text is a file, `embed` says so. */ & (
   | { readonly json: JsonObject; readonly headers?: Readonly<Record<string, string>> }
   | { readonly several: readonly JsonObject[] }
-  | { readonly parts: readonly Part[] }
+  | { readonly parts: readonly FormPart[] }
   | { readonly file: StoredFile }
 )
 

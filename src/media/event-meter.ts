@@ -1,6 +1,6 @@
 import { sumUsage, type Usage, wholeSeconds } from '../domain/usage.ts'
 import { readMediaUsage } from '../metering/media-usage.ts'
-import { completed, emptyReading, type StreamMeter } from '../metering/stream-meter.ts'
+import { type AnswerMeter, completed, emptyReading } from '../metering/stream-meter.ts'
 import { parseBounded } from '../wire/json-bounds.ts'
 import { type Member, topLevel } from '../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../wire/sse.ts'
@@ -32,7 +32,7 @@ const MAX_CLOSING_BYTES = 64 * 1_048_576
  * Meters a stream whose events name their type, one of which comes last and tells the usage. All bytes pass as they are;
  * the last event and what follows it are held back until the books are written.
  */
-export function createEventMeter(options: EventMeterOptions): StreamMeter {
+export function createEventMeter(options: EventMeterOptions): AnswerMeter {
   const { last, times = 1, units, onLast, readUsage = readMediaUsage, sound, limits } = options
   const scanner = createSseScanner(limits)
   const closing: Buffer[] = []

@@ -1,6 +1,6 @@
 import { FORMAT } from '../chat/gemini/content.ts'
 import { canonical } from '../chat/gemini/names.ts'
-import { compact, decoding, type Fields, strictFields } from '../chat/hub/fields.ts'
+import { compact, decoding, type FieldReader, strictFields } from '../chat/hub/fields.ts'
 import { modelIn } from '../chat/hub/model-name.ts'
 import { createWarnings, type Warnings } from '../chat/hub/warnings.ts'
 import { isObject, type JsonObject, member } from '../domain/json-value.ts'
@@ -33,7 +33,7 @@ export function decodeEmbedding(body: unknown, address: RequestAddress = {}): De
   return 'fault' in decoded ? decoded : { ...decoded.request, warnings: warnings.list() }
 }
 
-function decode(body: Fields, address: RequestAddress, warnings: Warnings) {
+function decode(body: FieldReader, address: RequestAddress, warnings: Warnings) {
   const isBatch = member(body.value, 'requests') !== undefined
   const asked = isBatch ? body.each('requests') : [body]
   if (asked.length === 0) body.refuse('requests', 'must be a list of at least one request')
@@ -50,13 +50,13 @@ function decode(body: Fields, address: RequestAddress, warnings: Warnings) {
 }
 
 /** What is said of the text beyond itself. The model is named once more in every entry of a batch. */
-const otherWishes = (asked: Fields): readonly string[] => {
+const otherWishes = (asked: FieldReader): readonly string[] => {
   asked.any('model')
   const rest = asked.rest() ?? {}
   return Object.keys(rest).filter(name => rest[name] !== null)
 }
 
-function textOf(asked: Fields): string {
+function textOf(asked: FieldReader): string {
   const content = asked.needFields('content')
   if (content.needList('parts').length === 0) content.refuse('parts', 'must be a list of at least one part')
   return content

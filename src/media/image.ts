@@ -4,7 +4,7 @@ import { codePoints } from '../domain/text.ts'
 import type { Usage } from '../domain/usage.ts'
 import { readMediaUsage } from '../metering/media-usage.ts'
 import { vendorCostIn } from '../metering/openai-usage.ts'
-import { type Fields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
 import type { StoredFile } from '../wire/multipart.ts'
 import { pictureTypeOf } from '../wire/picture-type.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
@@ -49,7 +49,7 @@ export const MAX_PROMPT = 32_000
 const MAX_WORD = 64
 const FORMATS = ['url', 'b64_json'] as const
 
-function shortText(fields: Fields, name: string): string | undefined {
+function shortText(fields: RequestFields, name: string): string | undefined {
   const text = fields.text(name)
   if (text !== undefined && codePoints(text) > MAX_WORD)
     fields.refuse(name, `must be at most ${MAX_WORD} characters`)
@@ -60,7 +60,7 @@ function shortText(fields: Fields, name: string): string | undefined {
 const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', 'sample_count']
 
 /** Pictures are held and paid for by `n`: no other field may ask for more of them. */
-function checkCounts(fields: Fields, body: JsonObject, n: number): void {
+function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
   for (const name of COUNTS) {
     const count = member(body, name) ?? undefined
     if (count !== undefined && Number(count) !== n)
@@ -69,7 +69,7 @@ function checkCounts(fields: Fields, body: JsonObject, n: number): void {
 }
 
 /** The size that the price may depend on, by whichever fields it is told; those must agree. */
-function readSize(fields: Fields, body: JsonObject): string | undefined {
+function readSize(fields: RequestFields, body: JsonObject): string | undefined {
   const size = shortText(fields, 'size')
   const [first, other] = lookOf(body).sizes
   if (other !== undefined) fields.refuse('size', `must be the same in all fields: ${first} or ${other}`)

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { EMPTY, type Usage } from '../domain/usage.ts'
 import { vendorCostIn } from '../metering/openai-usage.ts'
-import { type Fields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
 /** A rerank request (docs/reference/relay-api.md: Rerank). */
@@ -73,7 +73,7 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
 }
 
 /** The members of objects that are ranked, in this order, where a client names them. */
-function readRankFields(fields: Fields, body: JsonObject): readonly string[] {
+function readRankFields(fields: RequestFields, body: JsonObject): readonly string[] {
   const named = member(body, 'rank_fields') ?? []
   if (Array.isArray(named) && named.every(each => typeof each === 'string')) return named
   fields.refuse('rank_fields', 'must be a list of texts')

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../domain/json-value.ts'
-import { type Fields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
 import { parseBounded } from '../wire/json-bounds.ts'
 import { soundKind } from './audio/kind.ts'
 import { GRANULARITIES, type Granularity, TRANSCRIPT_FORMATS, type TranscriptionAsk } from './transcript.ts'
@@ -50,7 +50,7 @@ function isLanguage(code: string): boolean {
   return languages.of(code) !== undefined
 }
 
-function readLanguage(fields: Fields): string | undefined {
+function readLanguage(fields: RequestFields): string | undefined {
   const language = fields.text('language')
   if (language === undefined || language === '') return undefined
   const isKnown = /^[a-z]{2}$/i.test(language) && isLanguage(language.toLowerCase())
@@ -59,7 +59,7 @@ function readLanguage(fields: Fields): string | undefined {
   return language
 }
 
-function readGranularities(fields: Fields, body: JsonObject, format: string): readonly Granularity[] {
+function readGranularities(fields: RequestFields, body: JsonObject, format: string): readonly Granularity[] {
   const given = body.timestamp_granularities ?? []
   const listed = (Array.isArray(given) ? given : [given]).flatMap(listIn)
   const wrong = listed.find(each => !(GRANULARITIES as readonly unknown[]).includes(each))
@@ -119,7 +119,7 @@ export function readTranscriptionRequest(
   })
 }
 
-function checkFile(fields: Fields, file: Heard['file'], head: Buffer): void {
+function checkFile(fields: RequestFields, file: Heard['file'], head: Buffer): void {
   const ending = /\.([a-z0-9]+)$/i.exec(file?.name ?? '')?.[1]?.toLowerCase() ?? ''
   const taken = SOUND_FILES.join(', ')
   if (!(SOUND_FILES as readonly string[]).includes(ending))

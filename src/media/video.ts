@@ -4,10 +4,10 @@ import { codePoints } from '../domain/text.ts'
 import type { VideoStatus } from '../domain/video.ts'
 import { DECISIVE } from '../requests/field-names.ts'
 import { textNameFault } from '../requests/field-rules.ts'
-import { type Fields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
 import { routingFieldsIn, withoutRouting } from '../requests/routing-fields.ts'
 import { parsedOrNothing } from '../wire/json-bounds.ts'
-import type { Part, StoredFile } from '../wire/multipart.ts'
+import type { FormPart, StoredFile } from '../wire/multipart.ts'
 import { readStill, type Still } from './still.ts'
 import { extentOf, lookOf } from './video-extent.ts'
 import { modesIn } from './video-modes.ts'
@@ -46,7 +46,7 @@ export type VideoCall = {
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly json?: JsonObject
-  readonly parts?: readonly Part[]
+  readonly parts?: readonly FormPart[]
 }
 
 export type Submission = VideoCall & {
@@ -169,7 +169,7 @@ const VIDEO_NUMBERS = ['duration', 'seconds', 'width', 'height', 'fps', 'n', 'se
 const given = (body: JsonObject, name: string) => member(body, name) ?? undefined
 
 /** `duration` and `seconds` are two names of one thing. */
-function readSeconds(fields: Fields, body: JsonObject): number | undefined {
+function readSeconds(fields: RequestFields, body: JsonObject): number | undefined {
   const named = (['duration', 'seconds'] as const).filter(name => given(body, name) !== undefined)
   const [first] = named
   if (first === undefined) return undefined
@@ -180,7 +180,11 @@ function readSeconds(fields: Fields, body: JsonObject): number | undefined {
 }
 
 /** What a vendor's own fields say of length and number: they are asked for like any other, and paid like any other. */
-function readExtent(fields: Fields, own: JsonObject, { seconds, fps }: Pick<VideoAsk, 'seconds' | 'fps'>) {
+function readExtent(
+  fields: RequestFields,
+  own: JsonObject,
+  { seconds, fps }: Pick<VideoAsk, 'seconds' | 'fps'>,
+) {
   let longest = seconds
   for (const [name, value] of Object.entries(own)) {
     const told = extentOf({ [name]: value }, fps)
@@ -204,7 +208,7 @@ const classOf = (size: string) => {
 const isLeftOpen = (resolution: string) => resolution === 'auto' || resolution === 'adaptive'
 
 /** A film is paid as it is asked for, so what a vendor's own fields say of its look must not differ from the rest. */
-function checkLook(fields: Fields, own: JsonObject, sides: Pick<VideoAsk, 'width' | 'height'>): void {
+function checkLook(fields: RequestFields, own: JsonObject, sides: Pick<VideoAsk, 'width' | 'height'>): void {
   const asked = sizeText(sides)
   const known = { size: asked, resolution: asked === undefined ? undefined : classOf(asked) }
   for (const [name, value] of Object.entries(own)) {
@@ -224,7 +228,7 @@ function checkLook(fields: Fields, own: JsonObject, sides: Pick<VideoAsk, 'width
 
 const QUALITIES = ['quality_level', 'quality'] as const
 
-function checkQuality(fields: Fields, own: JsonObject): void {
+function checkQuality(fields: RequestFields, own: JsonObject): void {
   const [first, second] = QUALITIES.map(name => given(own, name))
   if (first !== undefined && second !== undefined && first !== second)
     fields.refuse('metadata', `says ${QUALITIES.join(' and ')}, and they differ`)
@@ -232,7 +236,7 @@ function checkQuality(fields: Fields, own: JsonObject): void {
 
 const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
 
-function readSides(fields: Fields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
+function readSides(fields: RequestFields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
   const width = fields.integer('width', MAX_SIDE)
   const height = fields.integer('height', MAX_SIDE)
   const size = given(body, 'size')
@@ -246,7 +250,7 @@ function readSides(fields: Fields, body: JsonObject): Pick<VideoAsk, 'width' | '
   return sides
 }
 
-function readMetadata(fields: Fields, body: JsonObject): JsonObject {
+function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
   const value = given(body, 'metadata')
   if (value === undefined || value === '') return {}
   const parsed = typeof value === 'string' ? parsedOrNothing(value) : value
@@ -265,7 +269,7 @@ function readMetadata(fields: Fields, body: JsonObject): JsonObject {
  * A vendor's own fields without those that name a model: the gateway names it. Some servers lay objects inside over the
  * body as well, so that a model may be named in none of them.
  */
-function withoutModel(fields: Fields, own: JsonObject): JsonObject {
+function withoutModel(fields: RequestFields, own: JsonObject): JsonObject {
   const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
   for (const [name, value] of entries)
     if (namesModel(value)) fields.refuse(name, 'names a model: only the field model does')
@@ -279,7 +283,7 @@ const namesModel = (value: unknown): boolean =>
   value !== null &&
   Object.entries(value).some(([name, inner]) => MODEL_NAMES.has(name) || namesModel(inner))
 
-function readStills(fields: Fields, body: JsonObject, files: readonly StoredFile[]): readonly Still[] {
+function readStills(fields: RequestFields, body: JsonObject, files: readonly StoredFile[]): readonly Still[] {
   const named = ['image', 'input_reference', 'images'].flatMap(name =>
     [given(body, name) ?? []].flat().map(value => ({ name, value })),
   )
@@ -294,7 +298,7 @@ function readStills(fields: Fields, body: JsonObject, files: readonly StoredFile
   return stills
 }
 
-function readSeed(fields: Fields, body: JsonObject): number | undefined {
+function readSeed(fields: RequestFields, body: JsonObject): number | undefined {
   const seed = given(body, 'seed')
   if (seed === undefined) return undefined
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed
@@ -302,7 +306,7 @@ function readSeed(fields: Fields, body: JsonObject): number | undefined {
   return undefined
 }
 
-function shortText(fields: Fields, name: string): string | undefined {
+function shortText(fields: RequestFields, name: string): string | undefined {
   const text = fields.text(name)
   if (text !== undefined && codePoints(text) > MAX_WORD)
     fields.refuse(name, `must be at most ${MAX_WORD} characters`)

@@ -7,7 +7,7 @@ import type { TextSample } from './text-sample.ts'
  * What the bytes of an answer, or of one chunk of it, say at a glance. Most chunks of a stream carry a few letters inside
  * three hundred bytes of envelope; one walk over the bytes finds the letters without making objects and texts of them all.
  */
-export type Glimpse = {
+export type ChunkScan = {
   /** UTF-8 bytes of what the model wrote: text, refusals, names and arguments of tool calls, transcripts. */
   readonly textBytes: number
   readonly reasoningBytes: number
@@ -22,7 +22,7 @@ export type Glimpse = {
 }
 
 /** Where the words of a choice are: `delta` in a stream, `message` in a whole answer. */
-export type Part = 'delta' | 'message'
+export type ChoiceMember = 'delta' | 'message'
 
 type Meaning =
   | 'text'
@@ -33,7 +33,7 @@ type Meaning =
   | 'usage'
   | 'error'
   | 'finish'
-  | Part
+  | ChoiceMember
 
 const KEYS: Readonly<Record<string, Meaning>> = {
   content: 'text',
@@ -89,9 +89,9 @@ const NOT_IN = Number.MAX_SAFE_INTEGER
 type Counted = 'textBytes' | 'reasoningBytes' | 'reasoningContentBytes'
 
 type Walk = {
-  -readonly [name in keyof Glimpse]: Glimpse[name]
+  -readonly [name in keyof ChunkScan]: ChunkScan[name]
 } & {
-  readonly part: Part
+  readonly part: ChoiceMember
   readonly sample: TextSample | undefined
   /** Long texts whose length is counted later, in slices; undefined where all is counted at once. */
   deferred: { readonly from: number; readonly to: number; readonly name: Counted }[] | undefined
@@ -113,9 +113,9 @@ export function glimpse(
   source: Buffer,
   start: number,
   end: number,
-  part: Part,
+  part: ChoiceMember,
   sample?: TextSample,
-): Glimpse {
+): ChunkScan {
   const walk = begin(part, sample)
   const last = walkTo(walk, source, { from: start, stop: end, end })
   return finished(walk, source[start], last === end)
@@ -128,9 +128,9 @@ const SLICE_BYTES = 128 * 1024
 export async function glimpseInSlices(
   source: Buffer,
   cuts: readonly Cut[],
-  part: Part,
+  part: ChoiceMember,
   sample?: TextSample,
-): Promise<Glimpse> {
+): Promise<ChunkScan> {
   const walk = begin(part, sample)
   const end = source.length
   walk.ends = new Map(cuts.map(cut => [cut.start, cut.end - 1]))
@@ -151,7 +151,7 @@ export async function glimpseInSlices(
   return finished(walk, source[0], last === end)
 }
 
-function finished(walk: Walk, first: number | undefined, isAtEnd: boolean): Glimpse {
+function finished(walk: Walk, first: number | undefined, isAtEnd: boolean): ChunkScan {
   walk.isBalanced = first === OPEN_OBJECT && walk.depth === 0 && isAtEnd
   walk.reasoningBytes = Math.max(walk.reasoningBytes, walk.reasoningContentBytes)
   return walk
@@ -195,7 +195,7 @@ function walkTo(walk: Walk, source: Buffer, { from, stop, end }: Range): number 
   return i
 }
 
-const begin = (part: Part, sample: TextSample | undefined): Walk => ({
+const begin = (part: ChoiceMember, sample: TextSample | undefined): Walk => ({
   part,
   sample,
   deferred: undefined,

@@ -48,14 +48,14 @@ export const emptyReading = <Failure = unknown>(): Writable<StreamReading<Failur
 
 type Writable<Thing> = { -readonly [Name in keyof Thing]: Thing[Name] }
 
-export type Ending = 'complete' | 'incomplete' | 'error'
+export type StreamEnding = 'complete' | 'incomplete' | 'error'
 
 /**
  * Feed it with the bytes of the upstream and send on what it gives back, untouched but for two things: the chunk that holds
  * only usage is left out where the client has not asked for it, and the end is held back (see `closing`). When the upstream
  * breaks off, do not call `end`: an event that was cut would garble whatever is sent after it.
  */
-export type StreamMeter = Stage<Buffer, Buffer> & {
+export type AnswerMeter = Stage<Buffer, Buffer> & {
   readonly reading: StreamReading
   /** How the text begins that it has counted the bytes of; bounded too. */
   readonly sample?: TextSample
@@ -66,7 +66,7 @@ export type StreamMeter = Stage<Buffer, Buffer> & {
    */
   closing(counted?: Usage): readonly Buffer[]
   /** Whether the stream, as far as it has come, is an answer from beginning to end. */
-  ending(): Ending
+  ending(): StreamEnding
 }
 
 export type StreamMeterOptions = {
@@ -90,7 +90,7 @@ const CR = 0x0d
 /** Nobody reads on after `[DONE]`; a stream that goes on regardless is not kept. */
 const MAX_CLOSING_BYTES = 65_536
 
-export function createStreamMeter(options: StreamMeterOptions): StreamMeter {
+export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
   const { includeUsage, choices = 1, usageOptions, limits, endsInDone = false } = options
   const scanner = createSseScanner(limits)
   const sample = createTextSample()

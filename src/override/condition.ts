@@ -1,12 +1,12 @@
 import type { JsonObject } from '../domain/json-value.ts'
-import { type Path, readPath, valueAt } from './path.ts'
-import { fault, type Reading, readMembers } from './reading.ts'
+import { type FieldPath, readPath, valueAt } from './path.ts'
+import { fault, type OverrideReading, readMembers } from './reading.ts'
 
 const CONDITION_MODES = ['full', 'prefix', 'suffix', 'contains', 'gt', 'gte', 'lt', 'lte'] as const
 type Mode = (typeof CONDITION_MODES)[number]
 
 type Condition = {
-  readonly path: Path
+  readonly path: FieldPath
   readonly mode: Mode
   readonly value: unknown
   readonly invert: boolean
@@ -21,7 +21,7 @@ const MEMBERS = ['path', 'mode', 'value', 'invert', 'pass_missing_key'] as const
 const NUMERIC: ReadonlySet<string> = new Set(['gt', 'gte', 'lt', 'lte'])
 
 /** `conditions` and `logic` of an operation; none at all always hold. */
-export function readConditions({ conditions, logic }: JsonObject, at: string): Reading<Conditions> {
+export function readConditions({ conditions, logic }: JsonObject, at: string): OverrideReading<Conditions> {
   const word = logic ?? 'OR'
   if (typeof word !== 'string' || !['AND', 'OR'].includes(word.toUpperCase()))
     return fault(`${at}.logic`, 'must be AND or OR')
@@ -37,7 +37,7 @@ export function readConditions({ conditions, logic }: JsonObject, at: string): R
   return { value: { all: word.toUpperCase() === 'AND', list } }
 }
 
-function readCondition(given: unknown, at: string): Reading<Condition> {
+function readCondition(given: unknown, at: string): OverrideReading<Condition> {
   const members = readMembers(given, MEMBERS, at)
   if ('fault' in members) return members
   const { path, mode = 'full', value, invert = false, pass_missing_key = false } = members.value

@@ -22,7 +22,7 @@ export class OverrideError extends Error {
 }
 
 /** What `return_error` answers instead of asking the provider. */
-export type Told = {
+export type EditContext = {
   readonly status: number
   readonly message: string
   readonly type: string
@@ -32,8 +32,8 @@ export type Told = {
 }
 
 export class ToldError extends Error {
-  readonly told: Told
-  constructor(told: Told) {
+  readonly told: EditContext
+  constructor(told: EditContext) {
     super(told.message)
     this.name = 'ToldError'
     this.told = told

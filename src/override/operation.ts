@@ -4,19 +4,19 @@ import { isOnlyPlaceholders, isSecretName } from '../domain/secret-name.ts'
 import { type Conditions, doHold, readConditions } from './condition.ts'
 import { copyOf, type Edit, ToldError } from './edit.ts'
 import { readExpression, replaceMatches } from './expression.ts'
-import { type Path, putAt, readPath, removeAt, valueAt } from './path.ts'
-import { fault, type Reading, readMembers } from './reading.ts'
+import { type FieldPath, putAt, readPath, removeAt, valueAt } from './path.ts'
+import { fault, type OverrideReading, readMembers } from './reading.ts'
 
 /** One operation: what it needs to see of the body, when it counts, and what it does. */
-export type Operation = {
+export type OverrideOperation = {
   /** Names of outermost members; undefined: all of them. */
   readonly roots: readonly string[] | undefined
   readonly conditions: Conditions
   run(edit: Edit): void
 }
 
-type Act = Pick<Operation, 'roots' | 'run'>
-type Read = (given: JsonObject, at: string) => Reading<Act>
+type Act = Pick<OverrideOperation, 'roots' | 'run'>
+type Read = (given: JsonObject, at: string) => OverrideReading<Act>
 
 const MEMBERS = [
   'mode',
@@ -43,25 +43,25 @@ export const refusalOf = (root: string | undefined) =>
 
 const PATH_WANTED = 'must be a path, such as messages.0.content'
 
-function writable(text: unknown, at: string): Reading<Path> {
+function writable(text: unknown, at: string): OverrideReading<FieldPath> {
   const path = readPath(text)
   if (path === undefined) return fault(at, PATH_WANTED)
   const refusal = refusalOf(path[0])
   return refusal === undefined ? { value: path } : fault(at, refusal)
 }
 
-function deletable(text: unknown, at: string): Reading<Path> {
+function deletable(text: unknown, at: string): OverrideReading<FieldPath> {
   return text === 'stream_options' ? { value: ['stream_options'] } : writable(text, at)
 }
 
-const rootsOf = (...paths: readonly Path[]) => paths.map(([root = '']) => root)
+const rootsOf = (...paths: readonly FieldPath[]) => paths.map(([root = '']) => root)
 
-function write(edit: Edit, path: Path, value: unknown): void {
+function write(edit: Edit, path: FieldPath, value: unknown): void {
   putAt(edit.body, path, value)
   edit.touched.add(path[0] ?? '')
 }
 
-function remove(edit: Edit, path: Path): void {
+function remove(edit: Edit, path: FieldPath): void {
   if (valueAt(edit.body, path) === undefined) return
   removeAt(edit.body, path)
   edit.touched.add(path[0] ?? '')
@@ -106,7 +106,7 @@ const carry =
     return { value: { roots: rootsOf(source.value, target.value), run } }
   }
 
-function readSource(text: unknown, at: string): Reading<Path> {
+function readSource(text: unknown, at: string): OverrideReading<FieldPath> {
   const path = readPath(text)
   return path === undefined ? fault(at, PATH_WANTED) : { value: path }
 }
@@ -152,7 +152,7 @@ const text =
 
 function changeText(
   edit: Edit,
-  path: Path,
+  path: FieldPath,
   change: (found: string, value: string) => string,
   value: string,
 ): void {
@@ -197,7 +197,7 @@ const PRUNE_MEMBERS = ['type', 'where', 'conditions', 'logic', 'recursive'] as c
 
 /** Takes objects out of lists: by their `type`, by members that must be equal, or by conditions inside them. */
 const pruneObjects: Read = ({ path = '', value }, at) => {
-  const read: Reading<Path> = path === '' ? { value: [] } : writable(path, `${at}.path`)
+  const read: OverrideReading<FieldPath> = path === '' ? { value: [] } : writable(path, `${at}.path`)
   if ('fault' in read) return read
   const members = readMembers(
     typeof value === 'string' ? { type: value } : value,
@@ -268,14 +268,14 @@ const returnError: Read = ({ value }, at) => {
   return { value: { roots: [], run } }
 }
 
-function headerName(name: unknown, at: string): Reading<string> {
+function headerName(name: unknown, at: string): OverrideReading<string> {
   if (typeof name !== 'string' || !HEADER_NAME.test(name)) return fault(at, 'must be the name of a header')
   if (isFraming(name)) return fault(at, 'belongs to the connection and cannot be set')
   return { value: name.toLowerCase() }
 }
 
 /** A name under which the client may have sent something that is passed on. */
-function passableName(name: unknown, at: string): Reading<string> {
+function passableName(name: unknown, at: string): OverrideReading<string> {
   const read = headerName(name, at)
   if ('fault' in read || mayPass(read.value)) return read
   return fault(at, 'of a client is never passed on: it is a credential')
@@ -347,9 +347,9 @@ const passHeaders: Read = ({ value }, at) => {
   return { value: { roots: [], run } }
 }
 
-type Place = { readonly path: Path } | { readonly header: string }
+type Place = { readonly path: FieldPath } | { readonly header: string }
 
-function readPlace(given: unknown, at: string): Reading<Place> {
+function readPlace(given: unknown, at: string): OverrideReading<Place> {
   const [, kind, name] = typeof given === 'string' ? (/^(json|header):(.+)$/s.exec(given) ?? []) : []
   if (kind === 'json') {
     const path = writable(name, at)
@@ -414,7 +414,7 @@ const READS: Readonly<Record<string, Read>> = {
 
 export const MODES = Object.keys(READS)
 
-export function readOperation(given: unknown, at: string): Reading<Operation> {
+export function readOperation(given: unknown, at: string): OverrideReading<OverrideOperation> {
   const members = readMembers(given, MEMBERS, at)
   if ('fault' in members) return members
   const { mode, keep_origin = false } = members.value

@@ -3,21 +3,21 @@ import { editTopLevel, type Member, topLevel } from '../wire/json-edit.ts'
 import { doHold } from './condition.ts'
 import { type Edit, MAX_ADDED, OverrideError } from './edit.ts'
 import { SlowExpression } from './expression.ts'
-import { type Operation, readOperation, refusalOf } from './operation.ts'
-import { fault, type Reading } from './reading.ts'
+import { type OverrideOperation, readOperation, refusalOf } from './operation.ts'
+import { fault, type OverrideReading } from './reading.ts'
 
 /** What a channel changes in every request on its way out: `param_override`, read once. */
 export type Override = {
   /** Set in the body as they are. */
   readonly members: JsonObject
   /** Then applied, in their order. */
-  readonly operations: readonly Operation[]
+  readonly operations: readonly OverrideOperation[]
 }
 
 const MAX_OPERATIONS = 100
 
 /** The plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
-export function readOverride(given: JsonObject): Reading<Override> {
+export function readOverride(given: JsonObject): OverrideReading<Override> {
   const { operations: listed, ...members } = given
   // A body may have a member of this name too: only a list of operations is the rich form.
   const isRich = Array.isArray(listed)
@@ -29,7 +29,7 @@ export function readOverride(given: JsonObject): Reading<Override> {
   if (!isRich) return { value: { members, operations: [] } }
   if (listed.length > MAX_OPERATIONS)
     return fault('.operations', `must hold at most ${MAX_OPERATIONS} operations`)
-  const operations: Operation[] = []
+  const operations: OverrideOperation[] = []
   for (const [index, each] of listed.entries()) {
     const read = readOperation(each, `.operations.${index}`)
     if ('fault' in read) return read
@@ -50,7 +50,7 @@ export type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
  * and those that none changes keep their bytes. Throws an OverrideError, or a ToldError where an operation says so.
  */
 export function applyOperations(
-  operations: readonly Operation[],
+  operations: readonly OverrideOperation[],
   { bytes, headers, facts, clientHeader, fill }: Outgoing,
 ): { bytes: Buffer; headers: Record<string, string> } {
   const members = topLevel(bytes)
@@ -77,7 +77,7 @@ export function applyOperations(
 }
 
 /** Undefined: one of them looks everywhere. */
-function rootsOf(operations: readonly Operation[]): ReadonlySet<string> | undefined {
+function rootsOf(operations: readonly OverrideOperation[]): ReadonlySet<string> | undefined {
   const roots = new Set<string>()
   for (const operation of operations) {
     if (operation.roots === undefined) return undefined

@@ -1,11 +1,11 @@
 /** Where in a body something stands: names of members, and places in lists, the last one being -1. */
-export type Path = readonly string[]
+export type FieldPath = readonly string[]
 
 const MAX_STEPS = 32
 const PLACE = /^-?\d{1,9}$/
 
 /** `messages.-1.content`; a dot that belongs to a name is written `\.`. Undefined: this is no path. */
-export function readPath(text: unknown): Path | undefined {
+export function readPath(text: unknown): FieldPath | undefined {
   if (typeof text !== 'string' || text === '') return undefined
   const steps = (text.match(/(?:\\.|[^.\\])+|\.(?=\.)|^\.|\.$/gs) ?? []).map(step =>
     step.replace(/\\(.)/gs, '$1'),
@@ -32,7 +32,7 @@ function child(container: Container, step: string): unknown {
   return place === undefined ? undefined : container[place]
 }
 
-export function valueAt(root: unknown, path: Path): unknown {
+export function valueAt(root: unknown, path: FieldPath): unknown {
   let value = root
   for (const step of path) {
     if (!isContainer(value)) return undefined
@@ -42,7 +42,7 @@ export function valueAt(root: unknown, path: Path): unknown {
 }
 
 /** Puts a value where the path leads, making objects on the way; nothing happens where a text or number is in the way. */
-export function putAt(root: Container, path: Path, value: unknown): void {
+export function putAt(root: Container, path: FieldPath, value: unknown): void {
   let container: Container = root
   for (const step of path.slice(0, -1)) {
     const next = child(container, step)
@@ -68,7 +68,7 @@ function put(container: Container, step: string, value: unknown): boolean {
   return true
 }
 
-export function removeAt(root: Container, path: Path): void {
+export function removeAt(root: Container, path: FieldPath): void {
   const container = valueAt(root, path.slice(0, -1))
   const step = path.at(-1) ?? ''
   if (!isContainer(container)) return

@@ -4,16 +4,16 @@ import type { ClientAddress } from '../http/address.ts'
 import type { Budget, Share } from '../http/budget.ts'
 import type { Hold, Ledger } from '../ledger/ledger.ts'
 import type { Health } from '../routing/health.ts'
-import type { PassedOver } from '../routing/plan.ts'
-import type { Rates } from '../routing/rates.ts'
-import type { Route } from '../routing/table.ts'
-import type { Admitted } from './callers/admit.ts'
-import type { Directory } from './callers/callers.ts'
+import type { SkipReason } from '../routing/plan.ts'
+import type { RateLimiter } from '../routing/rates.ts'
+import type { RoutedModel } from '../routing/table.ts'
+import type { AdmittedCaller } from './callers/admit.ts'
+import type { Callers } from './callers/callers.ts'
 import type { Catalog, RelayChannel } from './catalog/catalog.ts'
 import type { Forms } from './intake/form.ts'
-import type { Claim, Repeats } from './intake/repeat.ts'
-import type { Desk, OperationSpec, Work } from './operations/operation.ts'
-import type { Priced } from './price/price.ts'
+import type { Claim, IdempotentRequests } from './intake/repeat.ts'
+import type { OperationSpec, ReadContext, Work } from './operations/operation.ts'
+import type { RequestPrice } from './price/price.ts'
 import type { TokenCounter } from './price/token-count.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
@@ -21,11 +21,11 @@ import type { Upstream } from './upstream/upstream.ts'
 
 /** What the relay is given when it is built. */
 export type RelayDeps = {
-  readonly directory: Directory
+  readonly directory: Callers
   readonly catalog: Catalog
   readonly ledger: Ledger
   readonly health: Health
-  readonly rates: Rates
+  readonly rates: RateLimiter
   readonly upstream: Upstream
   readonly keys: KeyExchange
   readonly counter: TokenCounter
@@ -36,7 +36,7 @@ export type RelayDeps = {
   /** Something that the machine has run out of: for the log. */
   onShortage(shortage: Shortage): void
   readonly forms: Forms
-  readonly desk: Desk
+  readonly desk: ReadContext
   /** True while new work is refused; what runs goes on. */
   isStopping(): boolean
   isOverloaded(request: IncomingMessage): boolean
@@ -46,7 +46,7 @@ export type RelayDeps = {
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
   /** Requests that are done once for an `Idempotency-Key`. */
-  readonly repeats: Repeats
+  readonly repeats: IdempotentRequests
   /** Whose console session a request carries, where it was made by the user's own hand; undefined: none counts. */
   sessionUser(request: IncomingMessage): Promise<number | undefined>
   /** Balances in the form of the common billing endpoints are kept by the management API. */
@@ -54,17 +54,17 @@ export type RelayDeps = {
 }
 
 /** One request on its way: who asked, what for, at what price, and the hold that pays for it. */
-export type Errand = {
+export type RelayRequest = {
   readonly deps: RelayDeps
   readonly spec: OperationSpec
   readonly work: Work
-  readonly route: Route<RelayChannel>
-  readonly priced: Priced
+  readonly route: RoutedModel<RelayChannel>
+  readonly priced: RequestPrice
   readonly hold: Hold
   readonly response: ServerResponse
   readonly requestId: string
   readonly startedMs: number
-  readonly admitted: Admitted
+  readonly admitted: AdmittedCaller
   /** What the request takes of the memory of all bodies. */
   readonly share: Share
   /** Keeps the answer for whoever asks the same again. */
@@ -74,6 +74,6 @@ export type Errand = {
 /** What happened on the way to an answer: kept with the request's usage row. */
 export type Trace = {
   readonly failures: AttemptFailure[]
-  readonly passedOver: readonly PassedOver[]
+  readonly passedOver: readonly SkipReason[]
   readonly attempts: { channel: number; status: number | string; ms: number }[]
 }

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { type PromptSize, sizeOf } from '../metering/prompt-size.ts'
-import { type Fields, MAX_LIMIT, type RequestReading, readRequest } from './request-fields.ts'
+import { MAX_LIMIT, type RequestFields, type RequestReading, readRequest } from './request-fields.ts'
 
 /** What routing and billing need of a chat request. Everything else in it is the model's business. */
 export type ChatFacts = PromptSize & {
@@ -60,7 +60,7 @@ export function readChatRequest(parsed: unknown): RequestReading<ChatFacts> {
 /** Names by which hosts are told to make several choices, of which they may send back fewer. */
 const CHOICES_MADE = ['best_of', 'num_return_sequences', 'candidate_count'] as const
 
-function readChoicesMade(fields: Fields): number {
+function readChoicesMade(fields: RequestFields): number {
   let most = 1
   for (const name of CHOICES_MADE) most = Math.max(most, fields.integer(name, MAX_CHOICES) ?? 1)
   return most
@@ -74,7 +74,7 @@ const BUDGETS = [
 ] as const
 
 /** The greatest budget of thought that a request names. */
-export function readReasoningBudget(fields: Fields, body: JsonObject): number {
+export function readReasoningBudget(fields: RequestFields, body: JsonObject): number {
   let most = Math.max(0, fields.integer('thinking_budget', MAX_LIMIT, -1) ?? 0)
   for (const [object, name] of BUDGETS) {
     const budget = body[object] === undefined ? undefined : (member(body[object], name) ?? undefined)
@@ -87,13 +87,13 @@ export function readReasoningBudget(fields: Fields, body: JsonObject): number {
 }
 
 /** Some hosts count thoughts beside the limit, and all of them what a prediction brought that was not used. */
-function readOutputBeside(fields: Fields, body: JsonObject): number {
+function readOutputBeside(fields: RequestFields, body: JsonObject): number {
   const { prediction } = body
   const predicted = (prediction ?? undefined) === undefined ? 0 : sizeOf({ prediction }).textBytes
   return readReasoningBudget(fields, body) + predicted
 }
 
-function readMessages(fields: Fields): readonly unknown[] {
+function readMessages(fields: RequestFields): readonly unknown[] {
   const messages = fields.required('messages')
   if (messages === undefined) return []
   if (!Array.isArray(messages) || messages.length === 0) {

@@ -3,7 +3,12 @@ import { inputBound, type PromptSize, sizeOf } from '../metering/prompt-size.ts'
 import { addedTokens, type ChatFacts, readReasoningBudget } from './chat-request.ts'
 import { DECISIVE, spellingsOf } from './field-names.ts'
 import { type RequestedTools, requestedTools } from './provider-tools.ts'
-import { type Fields, type RequestAddress, type RequestReading, readRequest } from './request-fields.ts'
+import {
+  type RequestAddress,
+  type RequestFields,
+  type RequestReading,
+  readRequest,
+} from './request-fields.ts'
 
 /** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
 export type FactNames = {
@@ -64,7 +69,7 @@ function furtherInferences({
 /** A field that is null, false or empty asks for nothing. */
 const isWanted = (value: unknown) => value !== undefined && value !== null && value !== false && value !== ''
 
-function countTurns(fields: Fields, { turns: name, isTextTaken = false }: FactNames): number {
+function countTurns(fields: RequestFields, { turns: name, isTextTaken = false }: FactNames): number {
   const turns = fields.required(name)
   if (turns === undefined || (isTextTaken && !Array.isArray(turns) && isText(turns))) return 1
   if (Array.isArray(turns) && turns.length > 0) return turns.length
@@ -115,7 +120,7 @@ export const readContentFacts = (parsed: unknown, address: RequestAddress = {}):
 
 /** The address names the model; a body that names one too must name the same. */
 export function checkModel(
-  fields: Pick<Fields, 'refuse'>,
+  fields: Pick<RequestFields, 'refuse'>,
   body: JsonObject,
   { model }: RequestAddress,
   at = '',

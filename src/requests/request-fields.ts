@@ -15,7 +15,7 @@ export type RequestAddress = { readonly model?: string; readonly stream?: boolea
 export type RequestReading<Facts> = { readonly request: Facts } | { readonly fault: RequestFault }
 
 /** Reads fields of a body and notes the first fault; a field that is null or at fault reads as if it were not there. */
-export type Fields = {
+export type RequestFields = {
   /** Absent, null or an empty string is `missing_parameter` (docs/reference/relay-api.md: Request bodies). */
   required(name: string): unknown
   model(): string
@@ -41,7 +41,7 @@ export const MAX_LIMIT = 1e12
 /** Checks a parsed body: `read` says what it needs of the fields, and is not heard where one of them is at fault. */
 export function readRequest<Facts>(
   parsed: unknown,
-  read: (fields: Fields, body: JsonObject) => Facts | undefined,
+  read: (fields: RequestFields, body: JsonObject) => Facts | undefined,
 ): RequestReading<Facts> {
   if (!isObject(parsed)) {
     return { fault: { param: null, code: 'invalid_json', message: 'the body must be a JSON object' } }
@@ -54,7 +54,7 @@ export function readRequest<Facts>(
   return { request }
 }
 
-function createFields(body: JsonObject): Fields {
+function createFields(body: JsonObject): RequestFields {
   let first: RequestFault | undefined
   const note = (code: RequestFault['code'], param: string, message: string) => {
     first ??= { param, code, message: `${param} ${message}` }
@@ -65,7 +65,7 @@ function createFields(body: JsonObject): Fields {
     return value === true
   }
 
-  const fields: Fields = {
+  const fields: RequestFields = {
     fault: () => first,
     refuse: (param, message) => note('invalid_parameter', param, message),
     required(name) {

@@ -1,5 +1,5 @@
 import { longText } from '../wire/json-skim.ts'
-import type { Fields } from './request-fields.ts'
+import type { RequestFields } from './request-fields.ts'
 
 /** What completions and embeddings are asked about: one text or several, or their tokens. */
 export type TextInput = {
@@ -15,7 +15,7 @@ export type TextInput = {
 const MARKERS = 2
 
 /** Reads a field that holds a text, a list of texts, a list of tokens, or a list of such lists. */
-export function readTextInput(fields: Fields, name: string): TextInput | undefined {
+export function readTextInput(fields: RequestFields, name: string): TextInput | undefined {
   const value = fields.required(name)
   if (value === undefined || value === '') return undefined
   if (isText(value)) return { count: 1, tokens: textTokens(value), isTokens: false }

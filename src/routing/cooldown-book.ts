@@ -1,14 +1,14 @@
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
-import { newRest, type Rest } from './cooldown.ts'
+import { type Cooldown, newCooldown } from './cooldown.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from './table.ts'
 
 /** Channels and keys that failed since they last succeeded; all others are absent, so it holds the sick only. */
-export type RestBook = {
-  ofChannel(channelId: number): Rest | undefined
-  ofKey(channelId: number, key: RoutedKey): Rest | undefined
-  addChannel(channelId: number): Rest
-  addKey(channelId: number, key: RoutedKey): Rest
+export type CooldownBook = {
+  ofChannel(channelId: number): Cooldown | undefined
+  ofKey(channelId: number, key: RoutedKey): Cooldown | undefined
+  addChannel(channelId: number): Cooldown
+  addKey(channelId: number, key: RoutedKey): Cooldown
   forgetChannel(channelId: number): void
   forgetKey(channelId: number, value: string): void
   /** Forgets what is gone, and what is disabled, so that it begins anew when it comes back. */
@@ -16,10 +16,10 @@ export type RestBook = {
   size(): number
 }
 
-export function createRestBook(): RestBook {
-  const channels = new Map<number, Rest>()
+export function createCooldownBook(): CooldownBook {
+  const channels = new Map<number, Cooldown>()
   // Keys are known by value: places move up when one is deleted, and a replaced key must not inherit a rest.
-  const keys = new Map<number, Map<string, Rest>>()
+  const keys = new Map<number, Map<string, Cooldown>>()
 
   function forgetKey(channelId: number, value: string): void {
     const ofChannel = keys.get(channelId)
@@ -32,15 +32,15 @@ export function createRestBook(): RestBook {
     ofKey: (channelId, key) => keys.get(channelId)?.get(key.value),
 
     addChannel: channelId => {
-      const rest = channels.get(channelId) ?? newRest()
+      const rest = channels.get(channelId) ?? newCooldown()
       channels.set(channelId, rest)
       return rest
     },
 
     addKey: (channelId, key) => {
-      const ofChannel = keys.get(channelId) ?? new Map<string, Rest>()
+      const ofChannel = keys.get(channelId) ?? new Map<string, Cooldown>()
       keys.set(channelId, ofChannel)
-      const rest = ofChannel.get(key.value) ?? newRest()
+      const rest = ofChannel.get(key.value) ?? newCooldown()
       ofChannel.set(key.value, rest)
       return rest
     },

@@ -1,9 +1,9 @@
 import { UnreachableError } from '../domain/errors.ts'
 
 /** What one side can be asked: names, each with one input and one answer. Both travel as JSON. */
-export type Words = Readonly<Record<string, (input: never) => unknown>>
-type Input<W extends Words, Name extends keyof W> = Parameters<W[Name]>[0]
-type Output<W extends Words, Name extends keyof W> = Awaited<ReturnType<W[Name]>>
+export type Procedures = Readonly<Record<string, (input: never) => unknown>>
+type Input<W extends Procedures, Name extends keyof W> = Parameters<W[Name]>[0]
+type Output<W extends Procedures, Name extends keyof W> = Awaited<ReturnType<W[Name]>>
 
 /** Our end of the channel between a worker and its supervisor. */
 export type Port = {
@@ -18,7 +18,7 @@ type Letter =
   | { readonly answer: number; readonly failure: string; readonly isOfStore: boolean }
 
 /** The other side is gone, or could not do what it was asked. */
-export class PostError extends Error {
+export class RpcError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'PostError'
@@ -27,18 +27,18 @@ export class PostError extends Error {
 
 /** A store that one of them cannot reach is the same trouble to whoever asked. */
 function failureOf({ failure, isOfStore }: { failure: string; isOfStore: boolean }): Error {
-  const error = new PostError(failure)
+  const error = new RpcError(failure)
   return isOfStore ? new UnreachableError(error) : error
 }
 
 /** Questions and answers between two processes. `ours` are the words we are asked, `Theirs` those we ask. */
-export function createPost<Theirs extends Words, Ours extends Words>(port: Port, ours: Ours) {
+export function createRpc<Theirs extends Procedures, Ours extends Procedures>(port: Port, ours: Ours) {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let nextId = 1
-  let failure: PostError | undefined
+  let failure: RpcError | undefined
 
   function fail(): void {
-    failure ??= new PostError('the other process is gone')
+    failure ??= new RpcError('the other process is gone')
     for (const { reject } of waiting.values()) reject(failure)
     waiting.clear()
   }
@@ -51,7 +51,7 @@ export function createPost<Theirs extends Words, Ours extends Words>(port: Port,
   async function answer(id: number, name: string, input: unknown): Promise<void> {
     try {
       const word = ours[name] as ((input: unknown) => unknown) | undefined
-      if (!word) throw new PostError(`"${name}" is not known here`)
+      if (!word) throw new RpcError(`"${name}" is not known here`)
       send({ answer: id, output: await word(input) })
     } catch (error) {
       send({ answer: id, failure: (error as Error).message, isOfStore: error instanceof UnreachableError })
@@ -90,7 +90,7 @@ export function createPost<Theirs extends Words, Ours extends Words>(port: Port,
   }
 }
 
-export type Post<Theirs extends Words> = {
+export type Rpc<Theirs extends Procedures> = {
   ask<Name extends keyof Theirs & string>(
     name: Name,
     input: Input<Theirs, Name>,

@@ -10,7 +10,7 @@ import { brotliDecompressSync } from 'node:zlib'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { publish } from '../../src/host/build-folders.ts'
 import { createConsoleBuilds, digestOfSources, MADE_FROM } from '../../src/host/console-files.ts'
-import { managementError, refusalOf } from '../../src/http/errors.ts'
+import { managementError, refusalOfError } from '../../src/http/errors.ts'
 import { serveConsole } from '../../src/manage/server/console.ts'
 import { type ConsoleServer, PAGES, startConsole } from '../support/console.ts'
 import { until } from '../support/process.ts'
@@ -124,7 +124,7 @@ describe('a console that is built anew under a running gateway', () => {
     own = await build('own', await digestOfSources())
     app = Fastify()
     app.setErrorHandler((error, _request, reply) => {
-      const { status, body } = managementError(refusalOf(error, ''))
+      const { status, body } = managementError(refusalOfError(error, ''))
       return reply.code(status).send(body)
     })
     await serveConsole(app, { basePath: '', consoleBuilds: createConsoleBuilds(builds()) })

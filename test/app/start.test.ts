@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { readConfig, SettingError } from '../../src/app/config.ts'
-import { openGround } from '../../src/app/gateway.ts'
+import { openStoreAndKeys } from '../../src/app/gateway.ts'
 import { runCli } from '../../src/cli/cli.ts'
 import { version } from '../../src/host/version.ts'
 import { createApi, ENGINES, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from '../support/gateway.ts'
@@ -315,7 +315,10 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
     const deep = join(cwd, 'deep-'.repeat(30))
     assertSettingRefused(await run(['start', '--data', deep]), 'SLUICE_DATA')
     for (const data of [join(file, 'below'), join(cwd, 'x'.repeat(300))])
-      await assert.rejects(openGround(readConfig({ SLUICE_DATA: data })), /^SettingError: SLUICE_DATA: /)
+      await assert.rejects(
+        openStoreAndKeys(readConfig({ SLUICE_DATA: data })),
+        /^SettingError: SLUICE_DATA: /,
+      )
     assert.deepEqual(readdirSync(cwd), ['file'])
     // Where the system makes no directories, Node's own way to make several never returns.
     if (process.platform === 'linux')
@@ -346,11 +349,14 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
         each.searchParams.set('sslmode', 'verify-full')
       }),
     ])
-      await assert.rejects(openGround(readConfig({ SLUICE_DATA: dataDir, DATABASE_URL: url })), error => {
-        assert.match(String(error), /^SettingError: DATABASE_URL: PostgreSQL cannot be used \([^\n]+\)$/)
-        assert.doesNotMatch(String(error), /hunter2|sluice-test/)
-        return true
-      })
+      await assert.rejects(
+        openStoreAndKeys(readConfig({ SLUICE_DATA: dataDir, DATABASE_URL: url })),
+        error => {
+          assert.match(String(error), /^SettingError: DATABASE_URL: PostgreSQL cannot be used \([^\n]+\)$/)
+          assert.doesNotMatch(String(error), /hunter2|sluice-test/)
+          return true
+        },
+      )
     const wrongPassword = altered(each => {
       each.password = 'hunter2hunter2'
     })

@@ -4,13 +4,13 @@ import { createGoogleGenerativeAI } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
-import type { Ambience, Format } from '../../src/chat/hub/format.ts'
+import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { responses } from '../../src/chat/openai/responses/format.ts'
 import { GATHER } from '../support/sdk-answers.ts'
 
 let ids = 0
-const ambience: Ambience = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+const ambience: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
 
 /** Both ways of an answer through the hub: a whole one, and one that the client's SDK gathers from a stream. */
 async function translated(from: Format, to: Format, whole: object, stream: readonly object[]) {

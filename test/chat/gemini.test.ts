@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
-import type { Ambience, Format } from '../../src/chat/hub/format.ts'
+import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
 import type { ChatRequest } from '../../src/chat/hub/hub.ts'
 import { hasForeignProof } from '../../src/chat/hub/signature.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
@@ -10,7 +10,7 @@ import { decodeEmbedding, encodeVectors, geminiEmbedding } from '../../src/media
 import { answerOf } from '../support/gathered-answer.ts'
 
 let ids = 0
-const ambience: Ambience = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+const ambience: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
 
 function read(format: Format, body: unknown, model = 'gemini-2.5-flash'): ChatRequest {
   const decoded = format.decodeRequest(body, { model, stream: false })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { eventsOf } from '../../src/chat/hub/answer.ts'
-import type { Ambience, AnswerOptions, Inbound, Outbound } from '../../src/chat/hub/format.ts'
+import type { AnswerOptions, IdsAndClock, Inbound, Outbound } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest } from '../../src/chat/hub/hub.ts'
 import { allCounts, totalInput, totalOutput } from '../../src/domain/usage.ts'
 import { chatAnswers, chatRequests } from '../support/format-arbitraries.ts'
@@ -23,7 +23,7 @@ const HELLO: ChatRequest = {
 }
 
 /** Ids that are new and yet the same in every run. */
-function still(): Ambience {
+function still(): IdsAndClock {
   let count = 0
   return { newId: prefix => `${prefix}${++count}`, nowS: () => 1_700_000_000 }
 }

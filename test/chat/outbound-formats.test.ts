@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { bedrock } from '../../src/chat/anthropic/bedrock/format.ts'
 import { cohere } from '../../src/chat/cohere/format.ts'
-import type { Ambience, Outbound } from '../../src/chat/hub/format.ts'
+import type { IdsAndClock, Outbound } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, Message } from '../../src/chat/hub/hub.ts'
 import { FORMATS, OUTBOUND } from '../../src/chat/index.ts'
 import { ollama } from '../../src/chat/ollama/format.ts'
@@ -15,7 +15,7 @@ import { eventFrame } from '../support/format-laws.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 import { fc } from '../support/properties.ts'
 
-const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 
 const HELLO: ChatRequest = {
   model: 'm',

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogleGenerativeAI } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
-import type { Ambience } from '../../src/chat/hub/format.ts'
+import type { IdsAndClock } from '../../src/chat/hub/format.ts'
 import { LAWFUL, understood } from '../support/format-laws.ts'
 import { recordingsOf } from '../support/format-recordings.ts'
 import { answerOf } from '../support/gathered-answer.ts'
@@ -11,7 +11,7 @@ import { hasRecordings, WITHOUT_RECORDINGS } from '../support/recordings.ts'
 
 /** The vendors' own SDKs judge in the laws; this one reads streams with its own strict schemas. */
 
-const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 }
+const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 }
 
 type Reader = (fetch: () => Promise<Response>) => {
   doStream(options: never): PromiseLike<{ stream: ReadableStream }>

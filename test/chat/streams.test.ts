@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini, geminiList } from '../../src/chat/gemini/format.ts'
 import { eventsOf } from '../../src/chat/hub/answer.ts'
-import type { Ambience, Inbound, Outbound } from '../../src/chat/hub/format.ts'
+import type { IdsAndClock, Inbound, Outbound } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatEvent, Part } from '../../src/chat/hub/hub.ts'
 import { createPassingMeter, createTranslatingMeter } from '../../src/chat/hub/meter.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
@@ -12,7 +12,7 @@ import { recordingsOf } from '../support/format-recordings.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 import { hasRecordings, WITHOUT_RECORDINGS } from '../support/recordings.ts'
 
-function still(): Ambience {
+function still(): IdsAndClock {
   let count = 0
   return { newId: prefix => `${prefix}${++count}`, nowS: () => 1_700_000_000 }
 }

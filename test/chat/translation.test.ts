@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
 import { eventsOf } from '../../src/chat/hub/answer.ts'
-import type { Ambience, Format } from '../../src/chat/hub/format.ts'
+import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../../src/chat/hub/hub.ts'
 import { createEventMeter } from '../../src/chat/hub/meter.ts'
 import { hasForeignProof } from '../../src/chat/hub/signature.ts'
@@ -17,7 +17,7 @@ import { answerOf } from '../support/gathered-answer.ts'
 import { GATHER } from '../support/sdk-answers.ts'
 
 let ids = 0
-const ambience: Ambience = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+const ambience: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
 
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
-import type { Ambience, Outbound } from '../../src/chat/hub/format.ts'
+import type { IdsAndClock, Outbound } from '../../src/chat/hub/format.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { allCounts, EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import type { UsageOptions } from '../../src/metering/openai-usage.ts'
@@ -10,7 +10,7 @@ import { recordingsOf } from '../support/format-recordings.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 import { hasRecordings, WITHOUT_RECORDINGS } from '../support/recordings.ts'
 
-const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 
 function streamed(format: Outbound, bytes: Buffer, usage: UsageOptions = {}): Usage | undefined {
   const decoder = format.createStreamDecoder({ ambience, usage })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { readConfig, SettingError } from '../../src/app/config.ts'
-import { openGround } from '../../src/app/gateway.ts'
+import { openStoreAndKeys } from '../../src/app/gateway.ts'
 import { createOperations } from '../../src/cli/operations.ts'
 import { createKeyring, SealError } from '../../src/identity/keyring.ts'
 import { sealedUnderOlder } from '../../src/store/engine/sealed.ts'
@@ -118,7 +118,7 @@ async function newGround(engine: EngineName): Promise<ServerOptions> {
 const envOf = (ground: ServerOptions, secret?: string): Env =>
   settingsOf({ ...ground, env: secret === undefined ? {} : { SLUICE_SECRET: secret } })
 
-type Ground = Awaited<ReturnType<typeof openGround>>
+type Ground = Awaited<ReturnType<typeof openStoreAndKeys>>
 
 /** A gateway in this process, on a ground that was there before and stays. */
 async function serving<T>(
@@ -140,7 +140,7 @@ async function opening<T>(
   secret: string | undefined,
   work: (opened: Ground) => Promise<T>,
 ) {
-  const opened = await openGround(readConfig(envOf(ground, secret)))
+  const opened = await openStoreAndKeys(readConfig(envOf(ground, secret)))
   try {
     return await work(opened)
   } finally {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { bound, cost, granted, type Limits, priceAt, pricesWithin } from '../../src/domain/cost.ts'
+import { bound, cost, granted, priceAt, pricesWithin, type UsageBound } from '../../src/domain/cost.ts'
 import type { Price, PriceInput, When } from '../../src/domain/price.ts'
 import { readPrice } from '../../src/domain/price.ts'
 import { MAX_RATE_PICOS, type Rates, TOKEN_RATES } from '../../src/domain/rate.ts'
@@ -272,7 +272,7 @@ describe('whatever the price and the usage', () => {
 })
 
 /** The least limits that a usage is within. */
-const limitsOf = (usage: Usage): Limits => {
+const limitsOf = (usage: Usage): UsageBound => {
   const { calls, characters, seconds, images, searches } = usage
   const inputTokens = totalInput(usage)
   return { inputTokens, outputTokens: totalOutput(usage), calls, characters, seconds, images, searches }

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { openDatabase } from '../../src/host/sqlite-open.ts'
 import type { Books } from '../../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts'
-import { createPurses } from '../../src/ledger/leases.ts'
+import { createLeases } from '../../src/ledger/leases.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { Neighbours } from '../../src/ledger/low-balance.ts'
 import { createBooks } from '../../src/store/books/books.ts'
@@ -28,7 +28,7 @@ describe('a lease', () => {
     const asked: number[] = []
     const clock = { nowMs: 0 }
     let numbers = 0
-    const purses = createPurses({
+    const purses = createLeases({
       find: async () => ({ isUnlimited: false }),
       lease: async (_account, want) => {
         asked.push(want)

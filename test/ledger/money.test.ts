@@ -14,8 +14,8 @@ import {
 } from '../../src/domain/money.ts'
 import {
   CONDITIONS,
-  type Fault,
   type Price,
+  type PriceFault,
   type PriceInput,
   presentedPrice,
   priceFields,
@@ -170,7 +170,7 @@ const read = (input: PriceInput): Price => {
   return reading.price
 }
 
-const faultsOf = (input: PriceInput): readonly Fault[] => {
+const faultsOf = (input: PriceInput): readonly PriceFault[] => {
   const reading = readPrice(input)
   assert.ok('faults' in reading, JSON.stringify(reading))
   return reading.faults

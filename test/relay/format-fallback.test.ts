@@ -6,8 +6,8 @@ import type { RelayChannel } from '../../src/relay/catalog/catalog.ts'
 import type { Work } from '../../src/relay/operations/operation.ts'
 import { chatFormat } from '../../src/relay/operations/translate.ts'
 import { type AttemptFailure, statusFailure } from '../../src/relay/upstream/failure.ts'
-import { createSpoken } from '../../src/relay/upstream/format-fallback.ts'
-import type { Step } from '../../src/routing/plan.ts'
+import { createFormatFallback } from '../../src/relay/upstream/format-fallback.ts'
+import type { PlanStep } from '../../src/routing/plan.ts'
 
 const channelOf = (provider: RelayChannel['provider']) =>
   ({ id: 1, provider, statusMapping: new Map() }) as unknown as RelayChannel
@@ -16,7 +16,7 @@ const NOTHING = '{"detail":"Not Found"}'
 
 /** A client of Responses before one server, of which `lacks` says what it has no path for. */
 function openDesk(channel: RelayChannel, client: string) {
-  const spoken = createSpoken()
+  const spoken = createFormatFallback()
   const formatFor = chatFormat(client)
   const spec = { operation: 'chat', format: 'openai-chat', formatFor } as const
   const work = {} as Work
@@ -26,7 +26,7 @@ function openDesk(channel: RelayChannel, client: string) {
   function ask(lacks: readonly string[], body = NOTHING) {
     const failures: AttemptFailure[] = []
     const asked: string[] = []
-    const steps = [{ channel, sentModel: 'm' } as Step<RelayChannel>]
+    const steps = [{ channel, sentModel: 'm' } as PlanStep<RelayChannel>]
     for (const step of spoken.walk({ steps, asked: { spec, work } as never, failures, nowMs: () => nowMs })) {
       const format = formatFor(step.channel.provider, 'm') ?? ''
       asked.push(format)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createHealth, type Disabling, type Outcome } from '../../src/routing/health.ts'
+import { type AttemptOutcome, createHealth, type Disabling } from '../../src/routing/health.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { createRecovery, type Recovered } from '../../src/routing/recovery.ts'
 import { createTable, NO_KEY, type RoutedChannel, type RoutedKey } from '../../src/routing/table.ts'
@@ -37,7 +37,7 @@ function world() {
       atMs += ms
     },
     begin: (on: RoutedChannel, index = 0) => health.begin({ channel: on, key: keyAt(on, index) }),
-    attempt: (on: RoutedChannel, outcome: Outcome, index = 0) =>
+    attempt: (on: RoutedChannel, outcome: AttemptOutcome, index = 0) =>
       health.begin({ channel: on, key: keyAt(on, index) }).end(outcome),
     stateOf: (on: RoutedChannel) => health.ofChannel(on.id).state,
     keyOf: (on: RoutedChannel, index = 0) => health.ofKey(on.id, keyAt(on, index)),
@@ -50,12 +50,12 @@ function world() {
   }
 }
 
-const FAILED: Outcome = { kind: '5xx' }
-const REFUSED: Outcome = { kind: 'auth' }
-const OK: Outcome = { kind: 'ok' }
+const FAILED: AttemptOutcome = { kind: '5xx' }
+const REFUSED: AttemptOutcome = { kind: 'auth' }
+const OK: AttemptOutcome = { kind: 'ok' }
 const one = channel(1)
 
-const failing = (kinds: readonly Outcome[]) => {
+const failing = (kinds: readonly AttemptOutcome[]) => {
   const w = world()
   for (const kind of kinds) w.attempt(one, kind)
   return w

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createRates, type Subject, type Ticket } from '../../src/routing/rates.ts'
-import { createRateDesk, createSharedRates } from '../../src/routing/shared-rates.ts'
+import { createRateServer, createSharedRates } from '../../src/routing/shared-rates.ts'
 import { fc } from '../support/properties.ts'
 
 const subject = (limits: Partial<Subject['limits']>, id = 1, kind: Subject['kind'] = 'token'): Subject => ({
@@ -395,7 +395,7 @@ describe('limits that several workers keep together', () => {
     let asked = 0
     const rates = createRates({ nowMs: () => atMs })
     const worker = () => {
-      const desk = createRateDesk(rates)
+      const desk = createRateServer(rates)
       return createSharedRates({
         admit: async (subjects, input) => {
           asked += 1

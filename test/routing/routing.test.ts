@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createHealth } from '../../src/routing/health.ts'
-import { type PlanOptions, plan, retryAfterS, walk } from '../../src/routing/plan.ts'
+import { type PlanOptions, plan, planCursor, retryAfterS } from '../../src/routing/plan.ts'
 import {
   createTable,
-  type Route,
   type RoutedAlias,
   type RoutedChannel,
   type RoutedKey,
+  type RoutedModel,
   sentModel,
 } from '../../src/routing/table.ts'
 import { fc } from '../support/properties.ts'
@@ -50,7 +50,8 @@ function seeded(seed: number): () => number {
 }
 
 const ids = (channels: readonly RoutedChannel[] | undefined) => channels?.map(each => each.id)
-const tierIds = (route: Route<RoutedChannel> | undefined) => route?.tiers.map(tier => ids(tier.channels))
+const tierIds = (route: RoutedModel<RoutedChannel> | undefined) =>
+  route?.tiers.map(tier => ids(tier.channels))
 
 describe('the table (docs/reference/routing.md: Model names)', () => {
   it('matches a model to the channels that list it, by priority', () => {
@@ -397,7 +398,7 @@ describe('a walk', () => {
   it('chooses each step by what is known when it is asked for', () => {
     const channels = [channel(1, { priority: 2 }), channel(2, { priority: 1 }), channel(3)]
     const health = newHealth()
-    const { steps } = walk(options(channels, { health }))
+    const { steps } = planCursor(options(channels, { health }))
     assert.equal(steps.next().value?.channel.id, 1)
     const other = channels[1]
     assert.ok(other)
@@ -409,7 +410,7 @@ describe('a walk', () => {
 
   it('goes on where a channel turned out to be full, as if that had been no attempt', () => {
     const channels = [1, 2, 3, 4].map(id => channel(id, { priority: -id }))
-    const { steps, passedOver, turnedAway } = walk(options(channels, { attempts: 2 }))
+    const { steps, passedOver, turnedAway } = planCursor(options(channels, { attempts: 2 }))
     const tried: number[] = []
     for (const step of steps) {
       tried.push(step.channel.id)
@@ -429,7 +430,7 @@ describe('a walk', () => {
       draws += 1
       return 0.3
     }
-    walk(options(channels, { random })).steps.next()
+    planCursor(options(channels, { random })).steps.next()
     assert.equal(draws, 1)
   })
 
@@ -441,7 +442,7 @@ describe('a walk', () => {
       draws += 1
       return next()
     }
-    const { steps, passedOver } = walk(options(channels, { random, fullForS: () => 1 }))
+    const { steps, passedOver } = planCursor(options(channels, { random, fullForS: () => 1 }))
     assert.equal(steps.next().done, true)
     assert.equal(passedOver.length, 1_000)
     assert.ok(draws < 50, `${draws} draws`)

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { bedrock } from '../../src/chat/anthropic/bedrock/format.ts'
 import { cohere } from '../../src/chat/cohere/format.ts'
-import type { Ambience, EncodeOptions, Outbound } from '../../src/chat/hub/format.ts'
+import type { EncodeOptions, IdsAndClock, Outbound } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatRequest } from '../../src/chat/hub/hub.ts'
 import { ollama } from '../../src/chat/ollama/format.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
@@ -12,7 +12,7 @@ import { signAws } from '../../src/providers/sigv4.ts'
 import { mistral } from '../../src/providers/vendors/mistral.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 
-const ambience: Ambience = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 
 let simulator: Simulator
 

@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { readConfig } from '../../src/app/config.ts'
-import { openGround } from '../../src/app/gateway.ts'
+import { openStoreAndKeys } from '../../src/app/gateway.ts'
 import { createChainKey } from '../../src/domain/chain.ts'
 import { UnreachableError } from '../../src/domain/errors.ts'
 import { MAX_UNITS, nanosOf } from '../../src/domain/money.ts'
@@ -613,7 +613,7 @@ describe('the embedded database', () => {
   ] as const) {
     it(`syncs as SLUICE_DURABILITY=${durability} says`, async () => {
       const dataDir = mkdtempSync(join(tmpdir(), 'sluice-store-'))
-      const ground = await openGround(
+      const ground = await openStoreAndKeys(
         readConfig({
           SLUICE_DATA: dataDir,
           SLUICE_DURABILITY: durability,

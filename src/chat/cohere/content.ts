@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
-import { compact, extrasOf, type Fields } from '../hub/fields.ts'
+import { compact, extrasOf, type FieldReader } from '../hub/fields.ts'
 import type { Citation, Part, TextPart, ToolCallPart } from '../hub/hub.ts'
 
 export const FORMAT = 'cohere'
@@ -22,13 +22,13 @@ export function argumentsText(json: unknown): string {
 }
 
 /** The blocks of a message; a plan of tools is a thought as well. */
-export function decodeContent(message: Fields): readonly Part[] {
+export function decodeContent(message: FieldReader): readonly Part[] {
   const content = message.any('content')
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   return message.each('content').flatMap(decodeBlock)
 }
 
-function decodeBlock(block: Fields): readonly Part[] {
+function decodeBlock(block: FieldReader): readonly Part[] {
   const text = block.text('text')
   const thinking = block.text('thinking')
   if (thinking !== undefined) return thinking === '' ? [] : [{ type: 'reasoning', text: thinking }]

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
 import { chatError } from '../hub/error.ts'
-import { compact, extrasOf, type Fields, lenientFields, ownExtras } from '../hub/fields.ts'
+import { compact, extrasOf, type FieldReader, lenientFields, ownExtras } from '../hub/fields.ts'
 import type { AnswerOptions, DecodeOptions } from '../hub/format.ts'
 import type { ChatAnswer, ChatError, Choice, Part, Stop } from '../hub/hub.ts'
 import { answerParts, decodePart, FORMAT } from './content.ts'
@@ -30,7 +30,7 @@ export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAn
 }
 
 /** What an answer and each event of a stream begin with. */
-export function headOf(answer: Fields): Omit<ChatAnswer, 'choices' | 'usage' | 'toolCalls'> {
+export function headOf(answer: FieldReader): Omit<ChatAnswer, 'choices' | 'usage' | 'toolCalls'> {
   for (const name of ['candidates', 'usageMetadata', 'promptFeedback']) answer.any(name)
   const createdMs = Date.parse(answer.text('createTime') ?? '')
   return compact<Omit<ChatAnswer, 'choices' | 'usage'>>({
@@ -48,7 +48,7 @@ export function failure(candidate: JsonObject): ChatError {
   return chatError('server', message ?? `the model could not use its tools (${reason})`, { code: reason })
 }
 
-function decodeCandidate(candidate: Fields, newId: () => string): Choice {
+function decodeCandidate(candidate: FieldReader, newId: () => string): Choice {
   const content = candidate.fields('content') ?? lenientFields({})
   const parts = content.each('parts').map(part => decodePart(part, newId))
   candidate.any('index')

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
-import { compact, extrasOf, type Fields, ownExtras } from '../hub/fields.ts'
+import { compact, extrasOf, type FieldReader, ownExtras } from '../hub/fields.ts'
 import type { MediaPart, MediaSource, Part, ReasoningPart, Signature, ToolCallPart } from '../hub/hub.ts'
 import { mediaText } from '../hub/media.ts'
 import {
@@ -23,7 +23,7 @@ const NO_SIGNATURE = 'skip_thought_signature_validator'
 // --- Reading ------------------------------------------------------------------------------------------------------
 
 /** Parts whose meaning depends on others are left to whoever knows those: a result belongs to a call. */
-export function decodePart(part: Fields, newId: () => string): Part {
+export function decodePart(part: FieldReader, newId: () => string): Part {
   const { value } = part
   if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
   if (isObject(value.inlineData)) return extended(part, decodeInline(part))
@@ -40,24 +40,24 @@ const isBareSignature = (part: JsonObject): boolean =>
   'thoughtSignature' in part &&
   Object.keys(part).every(name => name === 'thoughtSignature' || name === 'thought')
 
-function extended(part: Fields, decoded: Part): Part {
+function extended(part: FieldReader, decoded: Part): Part {
   const extras = extrasOf(FORMAT, part.rest())
   return extras === undefined ? decoded : ({ ...decoded, extras } as Part)
 }
 
-function signatureIn(part: Fields): Signature | undefined {
+function signatureIn(part: FieldReader): Signature | undefined {
   const text = part.text('thoughtSignature')
   return text === undefined || text === '' || text === NO_SIGNATURE
     ? undefined
     : unpackSignature(FORMAT, disarmed(text))
 }
 
-function proofIn(part: Fields): Pick<ReasoningPart, 'signature' | 'encrypted'> {
+function proofIn(part: FieldReader): Pick<ReasoningPart, 'signature' | 'encrypted'> {
   const text = part.text('thoughtSignature')
   return text === undefined || text === '' ? {} : unpackProof(FORMAT, disarmed(text), 'signature')
 }
 
-function decodeCall(part: Fields, newId: () => string): ToolCallPart {
+function decodeCall(part: FieldReader, newId: () => string): ToolCallPart {
   const call = part.needFields('functionCall')
   return compact<ToolCallPart>({
     type: 'toolCall',
@@ -73,7 +73,7 @@ const KINDS = ['image', 'audio', 'video'] as const
 const kindOf = (mediaType: string | undefined): MediaPart['kind'] =>
   KINDS.find(kind => mediaType?.startsWith(`${kind}/`)) ?? 'file'
 
-function decodeInline(part: Fields): MediaPart {
+function decodeInline(part: FieldReader): MediaPart {
   const inline = part.needFields('inlineData')
   return medium(part, inline, { data: inline.needText('data') })
 }
@@ -81,7 +81,7 @@ function decodeInline(part: Fields): MediaPart {
 /** Files of the vendor's own storage mean nothing to others; any other address is one. */
 const STORED = /^(gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/|files\/)/
 
-function decodeFile(part: Fields): MediaPart {
+function decodeFile(part: FieldReader): MediaPart {
   const file = part.needFields('fileData')
   const uri = file.needText('fileUri')
   return medium(part, file, STORED.test(uri) ? { fileId: uri, format: FORMAT } : { url: uri })
@@ -93,7 +93,7 @@ const DETAILS: Readonly<Record<string, string>> = {
   MEDIA_RESOLUTION_HIGH: 'high',
 }
 
-function medium(part: Fields, held: Fields, source: MediaSource): MediaPart {
+function medium(part: FieldReader, held: FieldReader, source: MediaSource): MediaPart {
   const mediaType = held.text('mimeType')
   const level = member(member(part.value, 'mediaResolution'), 'level')
   const detail = typeof level === 'string' ? DETAILS[level] : undefined

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
-import { compact, decoding, extrasOf, type Fields, strictFields } from '../hub/fields.ts'
+import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../hub/fields.ts'
 import type { DecodedRequest } from '../hub/format.ts'
 import type {
   ChatRequest,
@@ -23,7 +23,7 @@ import { decodeResult, type OpenCalls } from './tool-result.ts'
 export const decodeRequest = (body: unknown, address: RequestAddress = {}): DecodedRequest =>
   decoding(() => decode(strictFields(canonical(body), ''), address))
 
-function decode(body: Fields, address: RequestAddress): ChatRequest {
+function decode(body: FieldReader, address: RequestAddress): ChatRequest {
   const model = modelIn(body, address.model)
   // Some clients repeat the address in the body.
   body.any('model')
@@ -44,8 +44,8 @@ function decode(body: Fields, address: RequestAddress): ChatRequest {
 
 /** What nobody asked for, of the body and of the objects inside that were read field by field. */
 function withRests(
-  body: Fields,
-  inner: Readonly<Record<string, Fields | undefined>>,
+  body: FieldReader,
+  inner: Readonly<Record<string, FieldReader | undefined>>,
 ): JsonObject | undefined {
   const rests = Object.entries(inner).flatMap(([name, fields]) => {
     const rest = fields?.rest()
@@ -66,7 +66,7 @@ const ROLES: Readonly<Record<string, Message['role']>> = {
   system: 'system',
 }
 
-function decodeInstruction(body: Fields): readonly Message[] {
+function decodeInstruction(body: FieldReader): readonly Message[] {
   const instruction = body.fields('systemInstruction')
   if (instruction === undefined) return []
   // It has a role that means nothing.
@@ -75,7 +75,7 @@ function decodeInstruction(body: Fields): readonly Message[] {
   return content.length === 0 ? [] : [{ role: 'system', content }]
 }
 
-function decodeContents(body: Fields): readonly Message[] {
+function decodeContents(body: FieldReader): readonly Message[] {
   if (body.needList('contents').length === 0)
     body.refuse('contents', 'must be a list of at least one content')
   const open: OpenCalls = []
@@ -134,7 +134,7 @@ function splitResults(
 // --- Tools --------------------------------------------------------------------------------------------------------
 
 /** An entry holds functions, or tools of the vendor's own, or both. */
-function decodeTools(entry: Fields): readonly Tool[] {
+function decodeTools(entry: FieldReader): readonly Tool[] {
   const functions = entry.each('functionDeclarations').map(decodeFunction)
   const rest = entry.rest()
   const own = Object.entries(rest ?? {}).map(
@@ -143,7 +143,7 @@ function decodeTools(entry: Fields): readonly Tool[] {
   return [...functions, ...own]
 }
 
-function decodeFunction(tool: Fields): FunctionTool {
+function decodeFunction(tool: FieldReader): FunctionTool {
   const schema = tool.object('parametersJsonSchema')
   const parameters = tool.object('parameters')
   return compact<FunctionTool>({
@@ -155,7 +155,7 @@ function decodeFunction(tool: Fields): FunctionTool {
   })
 }
 
-function decodeChoice(config: Fields | undefined): ToolChoice | undefined {
+function decodeChoice(config: FieldReader | undefined): ToolChoice | undefined {
   const mode = config?.text('mode')
   const names = config?.texts('allowedFunctionNames') ?? []
   const only = names.length === 0 ? {} : { only: names }
@@ -171,12 +171,12 @@ function decodeChoice(config: Fields | undefined): ToolChoice | undefined {
     case 'NONE':
       return { mode: 'none' }
     default:
-      return (config as Fields).refuse('mode', 'must be one of AUTO, ANY, NONE, VALIDATED')
+      return (config as FieldReader).refuse('mode', 'must be one of AUTO, ANY, NONE, VALIDATED')
   }
 }
 
 /** Settings that say more than a category and a threshold stay as they are. */
-function decodeSafety(body: Fields): ChatRequest['safety'] {
+function decodeSafety(body: FieldReader): ChatRequest['safety'] {
   const settings = member(body.value, 'safetySettings')
   if (!Array.isArray(settings)) return undefined
   const isPlain = settings.every(each => isObject(each) && Object.keys(each).length === 2)
@@ -189,7 +189,7 @@ function decodeSafety(body: Fields): ChatRequest['safety'] {
 
 // --- Wishes -------------------------------------------------------------------------------------------------------
 
-function decodeConfig(config: Fields): Partial<ChatRequest> {
+function decodeConfig(config: FieldReader): Partial<ChatRequest> {
   const isLogged = config.flag('responseLogprobs') === true
   return compact<Partial<ChatRequest>>({
     maxTokens: config.count('maxOutputTokens'),
@@ -210,7 +210,7 @@ function decodeConfig(config: Fields): Partial<ChatRequest> {
 
 const JSON_TYPE = 'application/json'
 
-function decodeOutput(config: Fields): Output | undefined {
+function decodeOutput(config: FieldReader): Output | undefined {
   if (member(config.value, 'responseMimeType') !== JSON_TYPE) return undefined
   config.any('responseMimeType')
   const schema = config.object('responseJsonSchema')
@@ -220,7 +220,7 @@ function decodeOutput(config: Fields): Output | undefined {
 }
 
 /** Thoughts are told only on demand; a budget of 0 forbids them, −1 leaves it to the model. */
-function decodeThinking(thinking: Fields | undefined): Reasoning | undefined {
+function decodeThinking(thinking: FieldReader | undefined): Reasoning | undefined {
   if (thinking === undefined) return undefined
   const budget = thinking.number('thinkingBudget')
   const level = thinking.text('thinkingLevel')?.toLowerCase()

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member, textOf } from '../../domain/json-value.ts'
 import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../hub/error.ts'
-import type { EncodedError, ErrorAnswer } from '../hub/format.ts'
+import type { EncodedError, VendorErrorAnswer } from '../hub/format.ts'
 import type { ChatError, ErrorKind } from '../hub/hub.ts'
 
 const WORDS = {
@@ -49,7 +49,7 @@ const OUR_REASONS: Partial<Record<ErrorKind, string>> = {
 
 const TYPE = 'type.googleapis.com/google.rpc.'
 
-export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   // A stream that is an array of answers tells an error as one of them.
   const told = Array.isArray(body) ? body.find(each => member(each, 'error') !== undefined) : body
   const error = member(told, 'error')

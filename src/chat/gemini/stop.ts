@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
-import { compact, type Fields } from '../hub/fields.ts'
+import { compact, type FieldReader } from '../hub/fields.ts'
 import type { Stop, StopReason } from '../hub/hub.ts'
 import { FORMAT } from './content.ts'
 
@@ -35,7 +35,7 @@ export const FAILED: ReadonlySet<unknown> = new Set([
 ])
 
 /** Of a candidate that has been asked for everything but its end; what only this vendor tells of it is kept here. */
-export function decodeStop(candidate: Fields, hasCalls: boolean): Stop {
+export function decodeStop(candidate: FieldReader, hasCalls: boolean): Stop {
   const word = candidate.text('finishReason')
   const reason = (word !== undefined && REASONS[word]) || 'stop'
   const isFiltered = reason === 'filter'

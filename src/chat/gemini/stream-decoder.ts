@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
 import { type Assembler, createAssembler } from '../hub/assembler.ts'
-import { type Fields, lenientFields } from '../hub/fields.ts'
+import { type FieldReader, lenientFields } from '../hub/fields.ts'
 import type { StreamDecoder, StreamDecoderOptions } from '../hub/format.ts'
 import type { Delta, Stop, ToolCallPart } from '../hub/hub.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../hub/stream.ts'
@@ -121,7 +121,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     else readSaid(lenientFields(part), state)
   }
 
-  function readSaid(part: Fields, state: ChoiceState): void {
+  function readSaid(part: FieldReader, state: ChoiceState): void {
     const decoded = decodePart(part, newId)
     if (decoded.type === 'text' || decoded.type === 'reasoning') {
       const { text, signature } = decoded
@@ -141,7 +141,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     return ambience.newId('call_')
   }
 
-  function readCall(part: Fields, called: JsonObject, state: ChoiceState): void {
+  function readCall(part: FieldReader, called: JsonObject, state: ChoiceState): void {
     state.text = undefined
     // A call that goes on has no name, and its last piece has nothing at all.
     if (typeof called.name === 'string' && called.name !== '') {
@@ -171,7 +171,7 @@ const isBareText = (part: JsonObject): part is { readonly text: string } =>
   typeof part.text === 'string' && Object.keys(part).length === 1
 
 /** A candidate whose stop is to be told, without what has been read of it. */
-function readAs(candidate: JsonObject): Fields {
+function readAs(candidate: JsonObject): FieldReader {
   const fields = lenientFields(candidate)
   for (const name of ['index', 'content', 'logprobsResult']) fields.any(name)
   return fields

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
 import { parseBounded } from '../../wire/json-bounds.ts'
-import { compact, extrasOf, type Fields, ownExtras } from '../hub/fields.ts'
+import { compact, extrasOf, type FieldReader, ownExtras } from '../hub/fields.ts'
 import type { MediaPart, Part, ToolResultPart } from '../hub/hub.ts'
 import { decodePart, encodeMedia, FORMAT, type PartPlace } from './content.ts'
 import { isThirdGeneration } from './model.ts'
@@ -12,7 +12,7 @@ const FAILED = 'error'
 /** The calls that still wait for a result, oldest first: a result without an id belongs to the first of its name. */
 export type OpenCalls = { readonly id: string; readonly name: string }[]
 
-export function decodeResult(part: Fields, open: OpenCalls, newId: () => string): ToolResultPart {
+export function decodeResult(part: FieldReader, open: OpenCalls, newId: () => string): ToolResultPart {
   const result = part.needFields('functionResponse')
   const name = result.needText('name')
   const id = result.text('id')

@@ -17,7 +17,7 @@ class FieldError extends Error {
  * The fields of one object, each asked for by name. A field that is null reads as absent. One of the wrong type is refused
  * with its path; read leniently, as answers of vendors are, it reads as absent too.
  */
-export type Fields = {
+export type FieldReader = {
   readonly value: JsonObject
   readonly isStrict: boolean
   any(name: string): unknown
@@ -30,12 +30,12 @@ export type Fields = {
   texts(name: string): readonly string[] | undefined
   object(name: string): JsonObject | undefined
   /** The fields of an object inside. What nobody asks it for is not told by this one's `rest`. */
-  fields(name: string): Fields | undefined
+  fields(name: string): FieldReader | undefined
   /** Each object of a list. */
-  each(name: string): readonly Fields[]
+  each(name: string): readonly FieldReader[]
   needText(name: string): string
   needList(name: string): readonly unknown[]
-  needFields(name: string): Fields
+  needFields(name: string): FieldReader
   /** Everything that was never asked for: a decoder keeps it as extras, so that new fields survive. */
   rest(): JsonObject | undefined
   refuse(name: string, message: string): never
@@ -55,10 +55,10 @@ const JSON_TYPES = {
 } as const
 
 /** Reads what a client sent: a wrong type is the client's fault. */
-export const strictFields = (value: unknown, path: string): Fields => createFields(value, path, true)
+export const strictFields = (value: unknown, path: string): FieldReader => createFields(value, path, true)
 
 /** Reads what a vendor sent: nothing in it is a fault. */
-export const lenientFields = (value: unknown): Fields => createFields(value, '', false)
+export const lenientFields = (value: unknown): FieldReader => createFields(value, '', false)
 
 /** Runs a request decoder and tells the first fault it met. */
 export function decoding<Request>(
@@ -72,13 +72,13 @@ export function decoding<Request>(
   }
 }
 
-function createFields(given: unknown, path: string, isStrict: boolean): Fields {
+function createFields(given: unknown, path: string, isStrict: boolean): FieldReader {
   if (!isObject(given) && isStrict) throw objectExpected(path)
   const value = isObject(given) ? given : {}
   const asked = new Set<string>()
   const pathOf = (name: string) => (path === '' ? name : `${path}.${name}`)
 
-  const fields: Fields = {
+  const fields: FieldReader = {
     value,
     isStrict,
     path: pathOf,

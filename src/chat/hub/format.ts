@@ -8,7 +8,7 @@ import type { ChatDialect } from './dialect.ts'
 import type { ChatAnswer, ChatError, ChatEvent, ChatRequest } from './hub.ts'
 
 /** Ids and the clock come from outside, so that a format is a plain function of what it is given. */
-export type Ambience = {
+export type IdsAndClock = {
   /** A new id that begins so: `call_`, `msg_`. */
   readonly newId: (prefix: string) => string
   readonly nowS: () => number
@@ -36,7 +36,7 @@ export type EncodedRequest = {
 }
 
 export type DecodeOptions = {
-  readonly ambience: Ambience
+  readonly ambience: IdsAndClock
   /** How this vendor's counts differ from what the format means by them. */
   readonly usage?: UsageOptions
 }
@@ -47,7 +47,7 @@ export type StreamDecoderOptions = DecodeOptions & {
 }
 
 export type AnswerOptions = {
-  readonly ambience: Ambience
+  readonly ambience: IdsAndClock
   /** What is answered: openai-chat tells the usage of a stream only on demand, responses repeats parts of the request. */
   readonly request?: ChatRequest
 }
@@ -56,7 +56,7 @@ export type AnswerOptions = {
 export type EncodedError = { readonly status: number; readonly body: JsonObject }
 
 /** What an error came with. */
-export type ErrorAnswer = {
+export type VendorErrorAnswer = {
   readonly status: number
   readonly body: unknown
   readonly header?: (name: string) => string | undefined
@@ -85,7 +85,7 @@ export type Outbound = {
   createStreamDecoder(options: StreamDecoderOptions): StreamDecoder
   /** The usage that a whole answer tells; undefined where it tells none that could be true. */
   readUsage(body: unknown, options?: UsageOptions): Usage | undefined
-  decodeError(answer: ErrorAnswer): ChatError
+  decodeError(answer: VendorErrorAnswer): ChatError
 }
 
 /** A format that clients speak: requests are read in it, answers written. */

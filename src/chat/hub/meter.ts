@@ -1,5 +1,5 @@
 import type { Usage } from '../../domain/usage.ts'
-import { emptyReading, type StreamMeter, type StreamReading } from '../../metering/stream-meter.ts'
+import { type AnswerMeter, emptyReading, type StreamReading } from '../../metering/stream-meter.ts'
 import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
 import { createSseScanner, type Frame } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
@@ -13,7 +13,7 @@ export type EventMeter = {
   /** Whether this was the last event. */
   read(event: ChatEvent): boolean
   countMalformed(): void
-  ending: StreamMeter['ending']
+  ending: AnswerMeter['ending']
 }
 
 export function createEventMeter(): EventMeter {
@@ -76,7 +76,7 @@ export function createEventMeter(): EventMeter {
   }
 }
 
-export type TranslatingMeter = StreamMeter & {
+export type TranslatingMeter = AnswerMeter & {
   readonly reading: EventMeter['reading']
   /** Tells the client in its own format that nothing more comes; for what the provider does not say itself. */
   breakOff(error: ChatError): readonly Buffer[]
@@ -130,7 +130,7 @@ const MAX_CLOSING_BYTES = 65_536
  * back with all that comes after; one that was cut is not sent. Where the format has no such event, its last word is.
  * An event that cannot be read passes like the others and is left out of the metering.
  */
-export function createPassingMeter(decoder: StreamDecoder): StreamMeter {
+export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
   const scanner = createSseScanner()
   const meter = createEventMeter()
   const closing: Buffer[] = []

@@ -1,9 +1,9 @@
 import { codePoints, hasControl } from '../../domain/text.ts'
 import { MAX_MODEL_LENGTH } from '../../requests/request-fields.ts'
-import type { Fields } from './fields.ts'
+import type { FieldReader } from './fields.ts'
 
 /** The model that a request names, in its body or in its address; checked as every format's are. */
-export function modelIn(body: Fields, inAddress?: string): string {
+export function modelIn(body: FieldReader, inAddress?: string): string {
   const model = inAddress ?? body.needText('model')
   if (model === '') body.missing('model')
   if (codePoints(model) > MAX_MODEL_LENGTH) {

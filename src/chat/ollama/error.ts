@@ -1,10 +1,10 @@
 import { member, textOf } from '../../domain/json-value.ts'
 import { chatError, errorKind, retryAfterS } from '../hub/error.ts'
-import type { ErrorAnswer } from '../hub/format.ts'
+import type { VendorErrorAnswer } from '../hub/format.ts'
 import type { ChatError } from '../hub/hub.ts'
 
 /** `{error: "…"}`, with any status and as a line of a stream; some proxies put an object there. */
-export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const error = member(body, 'error')
   const told = textOf(error) ?? textOf(member(error, 'message')) ?? textOf(body)
   const message = told ?? `the provider answered with the status ${status}`

@@ -1,10 +1,10 @@
-import { compact, type Fields } from '../hub/fields.ts'
+import { compact, type FieldReader } from '../hub/fields.ts'
 import type { Output } from '../hub/hub.ts'
 
 /** `wantedIn` finds the schema and what is said about it. */
 export function decodeOutput(
-  format: Fields | undefined,
-  wantedIn: (format: Fields) => Fields,
+  format: FieldReader | undefined,
+  wantedIn: (format: FieldReader) => FieldReader,
 ): Output | undefined {
   const type = format?.text('type')
   if (type === 'json_object') return { type: 'json' }

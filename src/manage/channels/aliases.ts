@@ -16,7 +16,7 @@ import { existingChannels } from '../../store/records/channels.ts'
 import type { aliasContract } from '../contract/aliases.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { pageTold } from '../server/page.ts'
+import { presentPage } from '../server/page.ts'
 
 const MAX_ALIASES = 10_000
 
@@ -67,7 +67,7 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
 
   return {
     listAliases: async ({ query: { keyword, paging } }) =>
-      pageTold(await listAliases(db, keyword, paging), paging, tell),
+      presentPage(await listAliases(db, keyword, paging), paging, tell),
     getAlias: async ({ params }) => tell(await mustFind(db, params.id)),
 
     createAlias: async ({ body, change }) =>

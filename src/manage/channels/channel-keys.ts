@@ -12,12 +12,12 @@ import {
   updateKeys,
 } from '../../store/records/channel-keys.ts'
 import type { channelContract } from '../contract/channels.ts'
-import type { Body } from '../contract/route.ts'
+import type { BodySchema } from '../contract/route.ts'
 import type { Changing, Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { createChannelRows, mustFindChannel } from './channel-rows.ts'
 import { type ChannelSeals, createChannelSeals } from './channel-seals.ts'
-import { difference, maskedKey, tellChannel } from './channel-view.ts'
+import { difference, maskedKey, presentChannel } from './channel-view.ts'
 
 type Mode = 'single' | 'batch' | 'multi_to_single'
 
@@ -97,7 +97,7 @@ function isSentBack(text: string, existing: readonly ChannelKey[]): boolean {
   throw invalidField('key', 'mixes masked and whole keys; send the new ones alone, with key_mode "append"')
 }
 
-type Manage = Body<(typeof channelContract)['manageChannelKeys']>
+type Manage = BodySchema<(typeof channelContract)['manageChannelKeys']>
 
 /** The keys of a channel one by one (docs/reference/management-api.md: Channel keys). */
 export function createChannelKeyHandlers(
@@ -155,11 +155,11 @@ export function createChannelKeyHandlers(
     const row = await rows.mustLock(trx, channelId)
     const before = await keysOf(trx, row.id)
     await work(before)
-    const told = tellChannel(row, await keysOf(trx, row.id))
+    const told = presentChannel(row, await keysOf(trx, row.id))
     audit({
       action: 'channel.keys',
       target: `channel:${row.id}`,
-      ...difference(tellChannel(row, before), told),
+      ...difference(presentChannel(row, before), told),
     })
     return told
   }

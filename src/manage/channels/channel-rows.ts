@@ -24,7 +24,7 @@ import {
 } from '../../store/records/channels.ts'
 import type { Deps } from '../server/deps.ts'
 import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SecretsSent } from './channel-destination.ts'
-import { type ChannelTold, tellChannel } from './channel-view.ts'
+import { type ChannelView, presentChannel } from './channel-view.ts'
 
 /** For whoever does not look at its headers: they are left sealed. */
 export async function mustFindChannel(db: Db, id: number): Promise<ChannelRow> {
@@ -127,15 +127,15 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
 export type ChannelRows = ReturnType<typeof createChannelRows>
 
 /** Channels with their keys, in one query for all of them. */
-export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelTold[]> {
+export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelView[]> {
   const keys = await listKeys(
     db,
     rows.map(row => row.id),
   )
-  return rows.map(row => tellChannel(row, keys.get(row.id) ?? []))
+  return rows.map(row => presentChannel(row, keys.get(row.id) ?? []))
 }
 
-export async function tellOne(db: Db, row: ChannelRow): Promise<ChannelTold> {
+export async function tellOne(db: Db, row: ChannelRow): Promise<ChannelView> {
   const keys = await listKeys(db, [row.id])
-  return tellChannel(row, keys.get(row.id) ?? [])
+  return presentChannel(row, keys.get(row.id) ?? [])
 }

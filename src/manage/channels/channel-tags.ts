@@ -9,7 +9,7 @@ import type { Changing, Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { DEFAULTS, readFields } from './channel-fields.ts'
 import { type ChannelRows, createChannelRows } from './channel-rows.ts'
-import { difference, tellChannel } from './channel-view.ts'
+import { difference, presentChannel } from './channel-view.ts'
 
 export type ManyChanges = {
   readonly stored: Pick<ChannelRows, 'updateTogether'>
@@ -28,7 +28,7 @@ async function changeTogether(
   if (change.models !== undefined) await writeModels(trx, ids, JSON.parse(change.models) as string[])
   const columns = Object.keys(change) as (keyof typeof change)[]
   for (const row of rows) {
-    const told = difference(tellChannel(row, []), tellChannel({ ...row, ...change }, []))
+    const told = difference(presentChannel(row, []), presentChannel({ ...row, ...change }, []))
     // By what is stored: two secrets may look the same once they are masked.
     if (columns.some(column => change[column] !== row[column]))
       audit({ action: 'channel.update', target: `channel:${row.id}`, ...told })

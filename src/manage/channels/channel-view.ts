@@ -8,7 +8,7 @@ import type { ChannelKey } from '../../store/records/channel-keys.ts'
 const object = (text: string) => JSON.parse(text) as Record<string, unknown>
 
 /** A channel as the API and the audit log tell it: its keys masked, and what looks like a secret elsewhere. */
-export function tellChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
+export function presentChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
   const isMulti = row.is_multi === 1
   const disabled = keys.filter(({ status }) => status !== KEY_STATUS.enabled)
   return {
@@ -60,16 +60,16 @@ export function tellChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
   }
 }
 
-export type ChannelTold = ReturnType<typeof tellChannel>
+export type ChannelView = ReturnType<typeof presentChannel>
 
 export const maskedKey = (keys: readonly Pick<ChannelKey, 'hint'>[]) =>
   keys.map(({ hint }) => hint).join('\n')
 
 /** What a change of many channels at once did to one of them, for the audit log. */
-export function difference(before: ChannelTold, after: ChannelTold) {
-  const names = (Object.keys(after) as (keyof ChannelTold)[]).filter(
+export function difference(before: ChannelView, after: ChannelView) {
+  const names = (Object.keys(after) as (keyof ChannelView)[]).filter(
     name => JSON.stringify(before[name]) !== JSON.stringify(after[name]),
   )
-  const pick = (told: ChannelTold) => Object.fromEntries(names.map(name => [name, told[name]]))
+  const pick = (told: ChannelView) => Object.fromEntries(names.map(name => [name, told[name]]))
   return { before: pick(before), after: pick(after) }
 }

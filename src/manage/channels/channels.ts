@@ -18,10 +18,10 @@ import {
 } from '../../store/records/channels.ts'
 import type { channelContract } from '../contract/channels.ts'
 import { MAX_NAMES } from '../contract/fields.ts'
-import type { Body, Query } from '../contract/route.ts'
+import type { BodySchema, Query } from '../contract/route.ts'
 import type { Changing, Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { pageTold } from '../server/page.ts'
+import { presentPage } from '../server/page.ts'
 import { DEFAULTS, readFields, readProvider } from './channel-fields.ts'
 import { changeKeys, createChannelKeyHandlers, mustHaveKey, readNewKeys } from './channel-keys.ts'
 import { createChannelModelHandlers } from './channel-models.ts'
@@ -29,13 +29,13 @@ import { createChannelRows, tellChannels, tellOne } from './channel-rows.ts'
 import { createChannelSeals } from './channel-seals.ts'
 import { createChannelTagHandlers, setStatus } from './channel-tags.ts'
 import { createChannelTestHandlers } from './channel-tests.ts'
-import { type ChannelTold, tellChannel } from './channel-view.ts'
+import { type ChannelView, presentChannel } from './channel-view.ts'
 
 const MAX_CHANNELS = 100_000
 /** Rows by model that one call may write: keys of a batch times models of each channel. */
 const MAX_BATCH_ROWS = 200_000
 
-type GroupTold = { readonly tag: string | null; readonly count: number; readonly channels: ChannelTold[] }
+type GroupTold = { readonly tag: string | null; readonly count: number; readonly channels: ChannelView[] }
 
 type ListQuery = Query<(typeof channelContract)['listChannels']> &
   Partial<Pick<Query<(typeof channelContract)['searchChannels']>, 'keyword' | 'model'>>
@@ -48,7 +48,7 @@ function orderOf({ id_sort, sort_by, sort_order }: ListQuery): ChannelOrder {
   return { by: id_sort ? 'id' : 'priority', direction: 'desc' }
 }
 
-type Edited = Body<(typeof channelContract)['editChannels']>
+type Edited = BodySchema<(typeof channelContract)['editChannels']>
 
 /** The models of one of several that are edited together; undefined where they stay as they are. */
 function modelsAfter(before: readonly string[], { fields, add_models, remove_models }: Edited) {
@@ -79,12 +79,12 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
       keyword: keyword === undefined ? undefined : { text: keyword, digest: digest(keyword) },
     }
     const counts = countTypes(db, filter)
-    const page: Promise<Page<ChannelTold | GroupTold>> = query.tag_mode
+    const page: Promise<Page<ChannelView | GroupTold>> = query.tag_mode
       ? groups(filter, query)
       : channels(filter, query)
     const [told, types] = await Promise.all([page, counts])
     return {
-      ...pageTold(told, paging, item => item),
+      ...presentPage(told, paging, item => item),
       type_counts: Object.fromEntries([...types].map(([type, count]) => [String(type), count])),
     }
   }
@@ -193,7 +193,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         if (after.models !== before.models) await writeModels(trx, [before.id], JSON.parse(after.models))
         const keys = (await listKeys(trx, [before.id])).get(before.id) ?? []
         if (after.type !== before.type) mustHaveKey(readProvider(after.type, 'type'), keys.length, 'key')
-        const told = tellChannel(after, keys)
+        const told = presentChannel(after, keys)
         audit({
           action: 'channel.update',
           target: `channel:${before.id}`,

@@ -9,8 +9,8 @@ import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
 import type { ledgerContract } from '../contract/ledger.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { mustBeFresh } from '../server/freshness.ts'
-import { pageTold } from '../server/page.ts'
+import { markIfStale } from '../server/freshness.ts'
+import { presentPage } from '../server/page.ts'
 
 const tell = (row: SuspenseRow) => ({
   id: row.id,
@@ -29,7 +29,7 @@ const tell = (row: SuspenseRow) => ({
   closed_reason: row.closed_reason,
 })
 
-export const tellEntry = ({ hash: _hash, amount, ...entry }: EntryRow) => ({
+export const presentEntry = ({ hash: _hash, amount, ...entry }: EntryRow) => ({
   ...entry,
   amount: usdText(amount),
 })
@@ -44,18 +44,18 @@ export function createLedgerHandlers({
 }: Deps): Handlers<typeof ledgerContract> {
   return {
     verifyLedger: async ({ reply }) => {
-      await mustBeFresh(reply, ledger.catchUp())
+      await markIfStale(reply, ledger.catchUp())
       const { ok, lines, faults = [] } = await verify({})
       return { ok, lines: [...lines], faults: [...faults] }
     },
 
     listEntries: async ({ actor, query: { paging, user_id, token_id } }) => {
       const filter = { userId: user_id ?? actor.id, tokenId: token_id }
-      return pageTold(await listEntries(db, filter, paging), paging, tellEntry)
+      return presentPage(await listEntries(db, filter, paging), paging, presentEntry)
     },
 
     ledgerHealth: async ({ reply }) => {
-      await mustBeFresh(reply, ledger.catchUp())
+      await markIfStale(reply, ledger.catchUp())
       const { entries, leased, suspense, nodes } = await readLedgerHealth(db)
       return {
         entries,
@@ -72,7 +72,7 @@ export function createLedgerHandlers({
     },
 
     listSuspense: async ({ query: { paging, open } }) =>
-      pageTold(await listSuspense(db, open ?? false, paging), paging, tell),
+      presentPage(await listSuspense(db, open ?? false, paging), paging, tell),
 
     closeSuspense: async ({ actor, params, body, change }) => {
       const doubt = await findSuspense(db, params.id)

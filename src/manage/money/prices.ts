@@ -29,9 +29,9 @@ import {
   pricedAmong,
 } from '../../store/records/prices.ts'
 import type { priceContract } from '../contract/prices.ts'
-import type { Call, Changing, Handlers } from '../server/call.ts'
+import type { Changing, Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { pageTold } from '../server/page.ts'
+import { presentPage } from '../server/page.ts'
 
 /** Clocks differ a little: a moment that has just passed is now, an earlier one a mistake. */
 const GRACE_S = 60
@@ -161,7 +161,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return after
   }
 
-  type Batch = Pick<Call<(typeof priceContract)['changePrices']>, 'actor' | 'change'> & {
+  type Batch = Pick<RouteCall<(typeof priceContract)['changePrices']>, 'actor' | 'change'> & {
     readonly models: readonly string[]
     readonly isDry: boolean
     /** What a model is to cost, given what it costs. */
@@ -231,10 +231,10 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     },
 
     listPrices: async ({ query: { paging, source, ...filter } }) =>
-      pageTold(await LISTS[source ?? 'both'](filter, paging), paging, told => told),
+      presentPage(await LISTS[source ?? 'both'](filter, paging), paging, told => told),
 
     listPriceHistory: async ({ query: { paging, model } }) =>
-      pageTold(await listPriceHistory(db, model, paging), paging, row => ({
+      presentPage(await listPriceHistory(db, model, paging), paging, row => ({
         ...tellVersion(row),
         ended_time: row.ended_time,
       })),

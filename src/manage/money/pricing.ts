@@ -8,7 +8,7 @@ import { ENDPOINTS, endpointTypes } from '../channels/endpoint-types.ts'
 import { listServed, type Served } from '../channels/served.ts'
 import type { pricingContract } from '../contract/pricing.ts'
 import { createKeyHolder } from '../people/api-key.ts'
-import type { Call, Handlers } from '../server/call.ts'
+import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 
 /** There is one group, and it costs what things cost. */
@@ -64,7 +64,9 @@ export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContra
   const keyHolder = createKeyHolder(deps, 'ip_not_allowed')
 
   /** A token with model limits sees only its own; people see everything that is served. */
-  async function mayUse(call: Call<(typeof pricingContract)['pricing']>): Promise<(name: string) => boolean> {
+  async function mayUse(
+    call: RouteCall<(typeof pricingContract)['pricing']>,
+  ): Promise<(name: string) => boolean> {
     if (call.actor !== undefined) return () => true
     const token = await keyHolder(call)
     if (token.model_limits_enabled === 0) return () => true

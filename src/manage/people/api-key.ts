@@ -4,11 +4,11 @@ import { createKeyCheck } from '../../identity/api-key.ts'
 import { findTokenByDigest, type TokenWithAccount } from '../../store/records/tokens.ts'
 import { findUser } from '../../store/records/users.ts'
 import { hasKeyParameter } from '../contract/route.ts'
-import type { Call } from '../server/call.ts'
+import type { RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { mustBeFresh } from '../server/freshness.ts'
+import { markIfStale } from '../server/freshness.ts'
 
-type Asking = Pick<Call, 'authorization' | 'address' | 'reply'>
+type Asking = Pick<RouteCall, 'authorization' | 'address' | 'reply'>
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
@@ -34,7 +34,7 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outs
   })
   return async (asking: Asking, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
     // What was answered a moment ago counts already.
-    await mustBeFresh(asking.reply, ledger.catchUp())
+    await markIfStale(asking.reply, ledger.catchUp())
     const token = await checkKey(credentialOf(asking), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(asking.address, allowed))

@@ -20,11 +20,11 @@ import { type UserChange, updateUser } from '../../store/records/users.ts'
 import type { selfContract } from '../contract/users.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { mustBeFresh } from '../server/freshness.ts'
-import { pageTold } from '../server/page.ts'
+import { markIfStale } from '../server/freshness.ts'
+import { presentPage } from '../server/page.ts'
 import { readExpiry } from './expiry.ts'
 import { endCredentials, mustComeWithPassword } from './password-change.ts'
-import { claimName, deleteAccount, mustFindUser, mustHoldUser, tellUser } from './users.ts'
+import { claimName, deleteAccount, mustFindUser, mustHoldUser, presentUser } from './users.ts'
 
 /** The one that `GET /api/user/token` makes and rotates. */
 const DEFAULT_NAME = 'default'
@@ -86,8 +86,8 @@ export function createSelfHandlers({
 
   return {
     getSelf: async ({ actor, reply }) => {
-      await mustBeFresh(reply, ledger.catchUp({ kind: 'user', ownerId: actor.id }))
-      return tellUser(await mustFindUser(db, actor.id))
+      await markIfStale(reply, ledger.catchUp({ kind: 'user', ownerId: actor.id }))
+      return presentUser(await mustFindUser(db, actor.id))
     },
 
     updateSelf: async ({ actor, body, address, change }) => {
@@ -105,9 +105,9 @@ export function createSelfHandlers({
         await claimName(updateUser(trx, before, fields))
         if (passwordHash !== undefined)
           await endCredentials({ trx, audit }, { userId: actor.id, change: body, time: now() })
-        const after = tellUser(await mustFindUser(trx, actor.id))
+        const after = presentUser(await mustFindUser(trx, actor.id))
         const action = passwordHash === undefined ? 'user.update' : 'user.password'
-        audit({ action, target: `user:${actor.id}`, before: tellUser(before), after })
+        audit({ action, target: `user:${actor.id}`, before: presentUser(before), after })
         return after
       })
     },
@@ -121,7 +121,7 @@ export function createSelfHandlers({
     },
 
     listAccessTokens: async ({ actor, query: { paging } }) =>
-      pageTold(await listAccessTokens(db, actor.id, paging), paging, row => ({
+      presentPage(await listAccessTokens(db, actor.id, paging), paging, row => ({
         id: row.id,
         name: row.name,
         token: row.hint,

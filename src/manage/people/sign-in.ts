@@ -12,10 +12,10 @@ import { endSessions, findSession, insertSession, signInAddresses } from '../../
 import { readSettings } from '../../store/records/settings.ts'
 import { findUserByName, touchLogin } from '../../store/records/users.ts'
 import type { signInContract } from '../contract/users.ts'
-import type { Call, Handlers } from '../server/call.ts'
+import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
-import { createAccount, mustFindUser, mustHoldUser, tellUser } from './users.ts'
+import { createAccount, mustFindUser, mustHoldUser, presentUser } from './users.ts'
 
 const MAX_USER_AGENT = 256
 /** Registrations are throttled as attempts on an account that no name can be: names are trimmed. */
@@ -30,7 +30,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
   const cookieOf = (isTls: boolean) =>
     ({ path: basePath === '' ? '/' : basePath, httpOnly: true, sameSite: 'strict', secure: isTls }) as const
 
-  const logout = async ({ reply, isTls, change }: Pick<Call, 'reply' | 'isTls' | 'change'>) => {
+  const logout = async ({ reply, isTls, change }: Pick<RouteCall, 'reply' | 'isTls' | 'change'>) => {
     const sessionId = reply.request.cookies[SESSION_COOKIE]
     // A link on somebody else's page signs nobody out.
     if (!isSameOrigin(reply.request)) return undefined
@@ -85,7 +85,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
         })
         await touchLogin(trx, user.id, now())
         audit({ action: 'user.login', target: `user:${user.id}`, actor: user })
-        return tellUser(await mustFindUser(trx, user.id))
+        return presentUser(await mustFindUser(trx, user.id))
       })
       reply.setCookie(SESSION_COOKIE, sessionId, { ...cookieOf(isTls), maxAge: SESSION_ABSOLUTE_S })
       return told
@@ -113,8 +113,8 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
           author: actorLabel({ id: 0 }),
           time: now(),
         })
-        audit({ action: 'user.register', target: `user:${user.id}`, actor: user, after: tellUser(user) })
-        return tellUser(user)
+        audit({ action: 'user.register', target: `user:${user.id}`, actor: user, after: presentUser(user) })
+        return presentUser(user)
       })
     },
 

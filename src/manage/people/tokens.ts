@@ -22,8 +22,8 @@ import {
 import type { tokenContract } from '../contract/tokens.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { mustBeFresh } from '../server/freshness.ts'
-import { pageTold } from '../server/page.ts'
+import { markIfStale } from '../server/freshness.ts'
+import { presentPage } from '../server/page.ts'
 import { readExpiry } from './expiry.ts'
 
 /** No list of one user's grows without end. */
@@ -105,7 +105,7 @@ export function createTokenHandlers({
 
   return {
     listTokens: async ({ actor, query }) =>
-      pageTold(await listTokens(db, actor.id, {}, query.paging), query.paging, row => tell(row)),
+      presentPage(await listTokens(db, actor.id, {}, query.paging), query.paging, row => tell(row)),
 
     searchTokens: async ({ actor, query }) => {
       const { keyword, token, paging } = query
@@ -115,12 +115,12 @@ export function createTokenHandlers({
         keyword: keyword?.replaceAll('%', ''),
         ...(tail === undefined ? { digest: value && digest(value) } : { hint: { head, tail } }),
       }
-      return pageTold(await listTokens(db, actor.id, filter, paging), paging, row => tell(row))
+      return presentPage(await listTokens(db, actor.id, filter, paging), paging, row => tell(row))
     },
 
     getToken: async ({ actor, params, reply }) => {
       const { id } = await mustFind(db, actor.id, params.id)
-      await mustBeFresh(reply, ledger.catchUp({ kind: 'token', ownerId: id }))
+      await markIfStale(reply, ledger.catchUp({ kind: 'token', ownerId: id }))
       return tell(await mustFind(db, actor.id, id))
     },
 

@@ -22,12 +22,12 @@ import type { Query } from '../contract/route.ts'
 import type { userContract } from '../contract/users.ts'
 import type { Changing, Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { mustBeFresh } from '../server/freshness.ts'
-import { pageTold } from '../server/page.ts'
+import { markIfStale } from '../server/freshness.ts'
+import { presentPage } from '../server/page.ts'
 import { endCredentials, mustComeWithPassword } from './password-change.ts'
 import { createUserBalance } from './user-balance.ts'
 
-export const tellUser = (row: UserWithAccount) => ({
+export const presentUser = (row: UserWithAccount) => ({
   id: row.id,
   username: row.username,
   display_name: row.display_name,
@@ -115,7 +115,7 @@ export async function deleteAccount(
   if (user.role === ROLE.root && (await countRoots(trx)) <= 1)
     throw new Refusal('conflict', 'this is the last root user; it cannot be deleted')
   await eraseUser(trx, user.id, time)
-  audit({ action: 'user.delete', target: `user:${user.id}`, before: tellUser(user) })
+  audit({ action: 'user.delete', target: `user:${user.id}`, before: presentUser(user) })
 }
 
 /** The users of the instance, for administrators (docs/reference/management-api.md: Users). */
@@ -136,7 +136,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
 
   const list = async ({ query }: { query: Query<(typeof userContract)['listUsers']> }) => {
     const { paging, ...filter } = query
-    return pageTold(await listUsers(db, filter, paging), paging, tellUser)
+    return presentPage(await listUsers(db, filter, paging), paging, presentUser)
   }
 
   type ManageCall = Parameters<Handlers<typeof userContract>['manageUser']>[0]
@@ -176,8 +176,8 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
     listUsers: list,
     searchUsers: list,
     getUser: async ({ params, reply }) => {
-      await mustBeFresh(reply, ledger.catchUp({ kind: 'user', ownerId: params.id }))
-      return tellUser(await mustFindUser(db, params.id))
+      await markIfStale(reply, ledger.catchUp({ kind: 'user', ownerId: params.id }))
+      return presentUser(await mustFindUser(db, params.id))
     },
 
     createUser: async ({ actor, body, change }) => {
@@ -198,7 +198,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
           time: now(),
         })
         if (body.limits) await updateUser(trx, user, { limits: limitsStored(body.limits) })
-        const told = tellUser(await mustFindUser(trx, user.id))
+        const told = presentUser(await mustFindUser(trx, user.id))
         audit({ action: 'user.create', target: `user:${user.id}`, after: told })
         return told
       })
@@ -243,9 +243,9 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
             user: await mustFindUser(trx, before.id),
             unlimited: body.unlimited_quota,
           })
-        const after = tellUser(await mustFindUser(trx, before.id))
+        const after = presentUser(await mustFindUser(trx, before.id))
         const action = passwordHash === undefined ? 'user.update' : 'user.password'
-        audit({ action, target: `user:${before.id}`, before: tellUser(before), after })
+        audit({ action, target: `user:${before.id}`, before: presentUser(before), after })
         return after
       })
     },
@@ -265,11 +265,11 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
         mustOutrank(call.actor, before)
         await ACTIONS[call.body.action](changing, call, before)
         if (call.body.action === 'delete') return null
-        const after = tellUser(await mustFindUser(changing.trx, before.id))
+        const after = presentUser(await mustFindUser(changing.trx, before.id))
         changing.audit({
           action: `user.${call.body.action}`,
           target: `user:${before.id}`,
-          before: tellUser(before),
+          before: presentUser(before),
           after,
         })
         return after

@@ -11,7 +11,7 @@ import { serializerCompiler } from 'fastify-type-provider-zod'
 import { invalidField, Refusal, UnreachableError } from '../../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
 import { createShare, overloaded } from '../../http/budget.ts'
-import { type ErrorAnswer, managementError, refusalOf } from '../../http/errors.ts'
+import { type ErrorAnswer, managementError, refusalOfError } from '../../http/errors.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import { createRequestIds } from '../../http/request-id.ts'
 import { createGatherer } from '../../wire/gather.ts'
@@ -20,7 +20,7 @@ import { readJson } from '../../wire/json-skim.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { nothingAt, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
+import { noSuchRouteMessage, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 import { createStoreWatch, shapeFor } from './store-watch.ts'
 
@@ -94,7 +94,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
       const refusal =
         error.code === 'FST_ERR_BAD_URL'
           ? invalidField('path', 'is not a readable address')
-          : nothingAt(request)
+          : noSuchRouteMessage(request)
       send(reply, managementError(refusal))
     },
   })
@@ -139,7 +139,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   })
 
   app.setErrorHandler((error: Error, request, reply) => {
-    const refusal = frameworkRefusal(error) ?? refusalOf(error, request.id)
+    const refusal = frameworkRefusal(error) ?? refusalOfError(error, request.id)
     if (refusal.code === 'internal_error' || error instanceof UnreachableError)
       request.log.error({ err: error }, 'a request failed')
     send(reply, shapeFor(request)(refusal))
@@ -151,7 +151,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.setNotFoundHandler(async (request, reply) => {
     refuseOtherMethod(request)
     if (isPage(request)) return sendPage(reply)
-    throw nothingAt(request)
+    throw noSuchRouteMessage(request)
   })
   serveEverything(app, deps)
 

@@ -4,7 +4,7 @@ import { appendAudit, listAudit } from '../../store/records/audit.ts'
 import type { auditContract } from '../contract/audit.ts'
 import type { AuditNote, Handlers } from './call.ts'
 import type { Deps } from './deps.ts'
-import { pageTold } from './page.ts'
+import { presentPage } from './page.ts'
 
 const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
 
@@ -36,7 +36,7 @@ export function createAuditHandlers({ db }: Deps): Handlers<typeof auditContract
   return {
     listAudit: async ({ query: { paging, actor_id, start_timestamp, end_timestamp, ...named } }) => {
       const filter = { ...named, actorId: actor_id, from: start_timestamp, to: end_timestamp }
-      return pageTold(await listAudit(db, filter, paging), paging, ({ state: _state, ...row }) => ({
+      return presentPage(await listAudit(db, filter, paging), paging, ({ state: _state, ...row }) => ({
         ...row,
         before: parsed(row.before),
         after: parsed(row.after),

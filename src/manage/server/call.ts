@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import type { Actor } from '../../domain/actor.ts'
 import type { Trx } from '../../store/engine/store.ts'
-import type { Access, Answer, Body, Contract, Params, Query, Route } from '../contract/route.ts'
+import type { Access, Answer, BodySchema, Contract, Params, Query, Route } from '../contract/route.ts'
 
 /** What was done to what: `before` and `after` as the API tells them, that is, without secrets. */
 export type AuditNote = {
@@ -21,10 +21,10 @@ type RoleAccess = Extract<Access, 'user' | 'admin' | 'root'>
 export type Changing = { readonly trx: Trx; audit(note: AuditNote): void }
 
 /** One call of a route, as its handler sees it. */
-export type Call<R extends Route = Route> = {
+export type RouteCall<R extends Route = Route> = {
   readonly params: Params<R>
   readonly query: Query<R>
-  readonly body: Body<R>
+  readonly body: BodySchema<R>
   /** Who asks; undefined only where the route takes callers without a management credential. */
   readonly actor: R['access'] extends RoleAccess ? Actor : Actor | undefined
   readonly authorization: string
@@ -38,5 +38,5 @@ export type Call<R extends Route = Route> = {
 }
 
 export type Handlers<C extends Contract> = {
-  readonly [name in keyof C]: (call: Call<C[name]>) => Promise<Answer<C[name]>>
+  readonly [name in keyof C]: (call: RouteCall<C[name]>) => Promise<Answer<C[name]>>
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import statics, { type SendOptions } from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
-import { nothingAt } from './routes.ts'
+import { noSuchRouteMessage } from './routes.ts'
 
 const YEAR_MS = 31_536_000_000
 
@@ -90,7 +90,7 @@ function errorHandler(error: FileError, request: FastifyRequest, reply: FastifyR
     reply.removeHeader(name)
     reply.raw.removeHeader(name)
   }
-  throw nothingAt(request)
+  throw noSuchRouteMessage(request)
 }
 
 /** The console: one page for every address of its own, and the files that page asks for. */
@@ -118,10 +118,10 @@ export async function serveConsole(
 
   async function sendFile(reply: FastifyReply, file: string, kept: SendOptions): Promise<FastifyReply> {
     // Before any look at the disk: an answer must not tell whether a file exists elsewhere.
-    if (LEADS_OUT.test(file)) throw nothingAt(reply.request)
+    if (LEADS_OUT.test(file)) throw noSuchRouteMessage(reply.request)
     const folders = await consoleBuilds()
     const folder = (await folderWith(file, folders)) ?? folders[0]
-    if (folder === undefined) throw nothingAt(reply.request)
+    if (folder === undefined) throw noSuchRouteMessage(reply.request)
     return reply.sendFile(file, folder, kept)
   }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress } from '../../http/address.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { ProxyReports } from '../../http/exposure.ts'
-import type { Outbound } from '../../http/outbound.ts'
+import type { OutboundClient } from '../../http/outbound.ts'
 import type { Digest } from '../../identity/credentials.ts'
 import type { Identify } from '../../identity/identify.ts'
 import type { Keyring } from '../../identity/keyring.ts'
@@ -10,13 +10,13 @@ import type { Passwords } from '../../identity/passwords.ts'
 import type { Throttle } from '../../identity/throttle.ts'
 import type { AccountName } from '../../ledger/books.ts'
 import type { Operation } from '../../providers/index.ts'
-import type { Condition } from '../../routing/cooldown.ts'
+import type { Readiness } from '../../routing/cooldown.ts'
 import type { Plan } from '../../routing/plan.ts'
 import type { RoutedChannel } from '../../routing/table.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import type { Db, Engine } from '../../store/engine/store.ts'
 
-export type { Condition }
+export type { Readiness as Condition }
 
 /** The plan for a request that is not sent. */
 export type Explained = Plan<RoutedChannel> & {
@@ -54,7 +54,7 @@ export type Deps = {
     readonly publicHost: string | undefined
     readonly untrustedProxy: ProxyReports['first']
   }
-  readonly outbound: Outbound
+  readonly outbound: OutboundClient
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
   /** How the store is brought up to what every worker's relay knows. */
@@ -86,8 +86,8 @@ export type Deps = {
     /** How those fare that are enabled, as this worker has found them; `keys` are those that are not ready. */
     conditions(): readonly {
       readonly id: number
-      readonly channel: Condition
-      readonly keys: readonly (Condition & { readonly index: number })[]
+      readonly channel: Readiness
+      readonly keys: readonly (Readiness & { readonly index: number })[]
     }[]
   }
   /** The folders with the console's files, the one to be served first; none while they are being made. */

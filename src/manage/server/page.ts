@@ -1,7 +1,7 @@
 import type { Page, Paging } from '../../store/engine/page.ts'
 
 /** A page of rows, told as the contract's list. */
-export const pageTold = <Row, Told>(
+export const presentPage = <Row, Told>(
   { items, total }: Page<Row>,
   { page, pageSize }: Paging,
   tell: (row: Row) => Told,

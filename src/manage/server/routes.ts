@@ -118,7 +118,7 @@ function keepNamesApart(app: FastifyInstance): void {
   }
 }
 
-export const nothingAt = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
+export const noSuchRouteMessage = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
   new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
 
 /** What an `sk-` token may know of itself is read by pages of any origin, like the relay: no cookie counts there. */
@@ -154,7 +154,7 @@ function leaveOut(app: FastifyInstance): void {
       url,
       schema: { hide: true },
       handler: async request => {
-        throw nothingAt(request)
+        throw noSuchRouteMessage(request)
       },
     })
 }

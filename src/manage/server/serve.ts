@@ -6,7 +6,7 @@ import { invalid, Refusal } from '../../domain/errors.ts'
 import { ROLE, roleName } from '../../domain/role.ts'
 import type { Share } from '../../http/budget.ts'
 import { type Contract, hasKeyParameter, type Route } from '../contract/route.ts'
-import type { Call, Handlers } from './call.ts'
+import type { Handlers, RouteCall } from './call.ts'
 import { createChange } from './change.ts'
 import type { Deps } from './deps.ts'
 import { faultWords } from './fault-words.ts'
@@ -100,7 +100,7 @@ export function serveContract<C extends Contract>(
   const change = createChange(deps)
 
   for (const [name, route] of Object.entries(contract) as [keyof C & string, Route][]) {
-    const handle = handlers[name] as (call: Call) => Promise<unknown>
+    const handle = handlers[name] as (call: RouteCall) => Promise<unknown>
     const options: RouteOptions = {
       method: route.method,
       url: route.path,

@@ -3,7 +3,7 @@ import { isSettingKey, readSetting, SETTINGS, type SettingKey, type Settings } f
 import type { Db } from '../../store/engine/store.ts'
 import { clearSetting, listSettings, readSettings, writeSetting } from '../../store/records/settings.ts'
 import type { settingContract } from '../contract/settings.ts'
-import type { Call, Handlers } from './call.ts'
+import type { Handlers, RouteCall } from './call.ts'
 import type { Deps } from './deps.ts'
 
 const KEYS = Object.keys(SETTINGS) as SettingKey[]
@@ -46,7 +46,7 @@ export function createSettingHandlers({ db, now }: Deps): Handlers<typeof settin
   }
 
   const update = (
-    { actor, change }: Pick<Call<(typeof settingContract)['updateSettings']>, 'actor' | 'change'>,
+    { actor, change }: Pick<RouteCall<(typeof settingContract)['updateSettings']>, 'actor' | 'change'>,
     given: Readonly<Record<string, unknown>>,
   ) => {
     const changes = readAll(given)

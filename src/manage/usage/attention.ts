@@ -3,7 +3,7 @@ import { isLow } from '../../domain/token.ts'
 import {
   disabledByGateway,
   implausibleChannels,
-  openDoubts,
+  openSuspense,
   rejectedKeys,
   singleChannelModels,
   tokensInNeed,
@@ -89,7 +89,7 @@ export function createAttention({
 
   /** What stands in the books and waits for a decision. */
   async function needsOfBooks(): Promise<Need[]> {
-    const [doubts, videos] = await Promise.all([openDoubts(db), unrefundedVideos(db, now() - UNREFUNDED_S)])
+    const [doubts, videos] = await Promise.all([openSuspense(db), unrefundedVideos(db, now() - UNREFUNDED_S)])
     const needs: Need[] = []
     if (doubts.count > 0)
       needs.push({

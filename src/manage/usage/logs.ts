@@ -3,7 +3,7 @@ import type { Actor } from '../../domain/actor.ts'
 import { Refusal } from '../../domain/errors.ts'
 import { unitsUsed, usdText } from '../../domain/money.ts'
 import { isAdmin } from '../../domain/role.ts'
-import { doubtsOfRequest, entriesOfRequest } from '../../store/books/entries.ts'
+import { entriesOfRequest, suspenseOfEntries } from '../../store/books/entries.ts'
 import { findUserByName } from '../../store/records/users.ts'
 import { facetOf } from '../../store/usage/log-facets.ts'
 import { isPattern, type Lists, type LogFilter, type LogPlace } from '../../store/usage/log-filter.ts'
@@ -14,11 +14,11 @@ import { namesOf } from '../../store/usage/names.ts'
 import type { EXPORTED, logContract } from '../contract/logs.ts'
 import type { Query } from '../contract/route.ts'
 import { costLinesOf } from '../money/cost-lines.ts'
-import { tellEntry } from '../money/ledger.ts'
+import { presentEntry } from '../money/ledger.ts'
 import { createKeyHolder } from '../people/api-key.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { pageTold } from '../server/page.ts'
+import { presentPage } from '../server/page.ts'
 
 const TOKEN_ROWS = 1_000
 const MAX_ROWS_OF_REQUEST = 50
@@ -253,13 +253,13 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   return {
     listLogs: async ({ query }) => {
       const filter = await adminFilter(query)
-      return pageTold(filter ? await listLogs(store, filter, query.paging) : NONE, query.paging, tell)
+      return presentPage(filter ? await listLogs(store, filter, query.paging) : NONE, query.paging, tell)
     },
 
     listOwnLogs: async ({ actor, query }) => {
       const filter = { ...ownFilter(query), userId: actor.id }
       const page = isNoGroup(query.group) ? NONE : await listLogs(store, filter, query.paging)
-      return pageTold(page, query.paging, tellOwner)
+      return presentPage(page, query.paging, tellOwner)
     },
 
     getLog: async ({ actor, params }) => {
@@ -271,12 +271,12 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       if (!isAdmin(actor)) return { rows: items.map(tellOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([
         entriesOfRequest(db, first),
-        doubtsOfRequest(db, params.request_id),
+        suspenseOfEntries(db, params.request_id),
       ])
       return {
         rows: items.map(tell),
         costs,
-        entries: entries.map(tellEntry),
+        entries: entries.map(presentEntry),
         doubts: doubts.map(({ channel_id, amount, reason, closed_time }) => ({
           channel_id,
           cost: usdText(amount),

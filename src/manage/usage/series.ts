@@ -9,7 +9,7 @@ import {
   ROLLUP_S,
   type RollupFilter,
   type RollupGroup,
-  type Step,
+  type RollupStep,
   type Sums,
   stepRollups,
   stepRollupsOf,
@@ -17,7 +17,7 @@ import {
 } from '../../store/usage/rollups.ts'
 import type { insightContract } from '../contract/insight.ts'
 import type { Query } from '../contract/route.ts'
-import type { Call } from '../server/call.ts'
+import type { RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 
 const HOUR_S = 3600
@@ -42,7 +42,7 @@ const plus = (a: Sums, b: Sums, sign = 1): Sums => ({
 })
 
 /** Sums of fine steps, put into the stretches they fall in. */
-function folded(starts: readonly number[], steps: readonly Step[]): Sums[] {
+function folded(starts: readonly number[], steps: readonly RollupStep[]): Sums[] {
   const points = starts.map(() => NOTHING)
   let place = 0
   for (const step of steps) {
@@ -74,7 +74,7 @@ const narrowed = (
 /** What was used of each, the dearest first, and of all that did not come so far. */
 export const createTop =
   ({ db }: Pick<Deps, 'db'>) =>
-  async ({ actor, query }: Call<(typeof insightContract)['usageTop']>) => {
+  async ({ actor, query }: RouteCall<(typeof insightContract)['usageTop']>) => {
     const { by, limit = TOP } = query
     const from = Math.floor(query.from / ROLLUP_S) * ROLLUP_S
     const filter: RollupFilter = { ...narrowed(actor, query), from, to: query.to }
@@ -102,7 +102,7 @@ export const createTop =
 /** What was used over time, from the quarter-hour sums: as quick for ten million requests as for ten. */
 export const createSeries =
   ({ db }: Pick<Deps, 'db'>) =>
-  async ({ actor, query }: Call<(typeof insightContract)['usageSeries']>) => {
+  async ({ actor, query }: RouteCall<(typeof insightContract)['usageSeries']>) => {
     const { step, tz, group_by: group, top = TOP } = query
     const starts = stretches(query.from, query.to, step, tz)
     // Sums are by the quarter hour: a stretch that begins between two of them begins at the one before.
@@ -158,7 +158,7 @@ const columnsOfTimes = (points: readonly (Percentiles | undefined)[]) => ({
 /** How long requests took over time. */
 export const createTimes =
   ({ db, engine }: Pick<Deps, 'db' | 'engine'>) =>
-  async ({ actor, query }: Call<(typeof insightContract)['usageTimes']>) => {
+  async ({ actor, query }: RouteCall<(typeof insightContract)['usageTimes']>) => {
     const { model, ...narrowing } = narrowed(actor, query)
     const starts = stretches(query.from, query.to, query.step, query.tz)
     const { points, most, isAll } = await timesOver(

@@ -3,7 +3,7 @@ import { NEVER } from '../../domain/token.ts'
 import type { TokenWithAccount } from '../../store/records/tokens.ts'
 import type { usageContract } from '../contract/usage.ts'
 import { createKeyHolder } from '../people/api-key.ts'
-import type { Call, Handlers } from '../server/call.ts'
+import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 
 /** What clients of this family read as "no limit". */
@@ -20,7 +20,7 @@ export function createUsageHandlers(deps: Deps): Handlers<typeof usageContract> 
   const keyHolder = createKeyHolder(deps, 'forbidden')
   const relayKeyHolder = createKeyHolder(deps, 'ip_not_allowed')
 
-  type BillingCall = Pick<Call, 'authorization' | 'address' | 'reply'>
+  type BillingCall = Pick<RouteCall, 'authorization' | 'address' | 'reply'>
 
   async function subscription(call: BillingCall) {
     const token = await relayKeyHolder(call)

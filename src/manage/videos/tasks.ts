@@ -4,7 +4,7 @@ import { listVideos, type VideoFilter, type VideoWithNames } from '../../store/r
 import type { taskContract } from '../contract/tasks.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { pageTold } from '../server/page.ts'
+import { presentPage } from '../server/page.ts'
 
 const STATUS = {
   queued: 'QUEUED',
@@ -87,12 +87,12 @@ export function createTaskHandlers({ db }: Deps): Handlers<typeof taskContract> 
               paging,
             )
           : NONE
-      return pageTold(await found, paging, tell)
+      return presentPage(await found, paging, tell)
     },
     listOwnTasks: async ({ actor, query: { paging, ...asked } }) => {
       const filter = filterOf(asked)
       const found = filter ? listVideos(db, { ...filter, userId: actor.id }, paging) : NONE
-      return pageTold(await found, paging, tellOwner)
+      return presentPage(await found, paging, tellOwner)
     },
   }
 }

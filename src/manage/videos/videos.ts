@@ -14,10 +14,10 @@ import {
 } from '../../store/records/videos.ts'
 import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
 import type { videoContract } from '../contract/videos.ts'
-import { tellEntry } from '../money/ledger.ts'
+import { presentEntry } from '../money/ledger.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { pageTold } from '../server/page.ts'
+import { presentPage } from '../server/page.ts'
 
 /** An entry of the ledger always says why. */
 const NO_REASON = 'the video job failed'
@@ -98,7 +98,7 @@ export function createVideoHandlers({
         isUnrefunded: unrefunded,
         isWithDeleted: unrefunded && isAdmin(actor),
       }
-      return pageTold(await listVideos(db, filter, paging), paging, tellTo(actor))
+      return presentPage(await listVideos(db, filter, paging), paging, tellTo(actor))
     },
 
     getVideo: async ({ actor, params }) => {
@@ -113,7 +113,7 @@ export function createVideoHandlers({
         poll_error: isAdmin(actor) ? row.poll_error : '',
         upstream_id: isAdmin(actor) ? (row.upstream_id ?? '') : '',
         price: row.price,
-        entries: entries.map(tellEntry),
+        entries: entries.map(presentEntry),
       }
     },
 

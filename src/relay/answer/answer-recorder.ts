@@ -1,15 +1,15 @@
-import { MAX_KEPT_BYTES } from '../intake/repeat.ts'
+import { MAX_STORED_BYTES } from '../intake/repeat.ts'
 import type { StreamMeter } from '../operations/operation.ts'
 
 /** A meter that remembers what goes out, for whoever asks the same again; of what is too long to be kept, only that it is. */
-export function remembering(meter: StreamMeter): StreamMeter & { remembered(): Buffer } {
+export function recordingMeter(meter: StreamMeter): StreamMeter & { remembered(): Buffer } {
   const chunks: Buffer[] = []
   let size = 0
   let last: readonly Buffer[] | undefined
 
   function remember(bytes: readonly Buffer[]): readonly Buffer[] {
     for (const chunk of bytes) {
-      if (size > MAX_KEPT_BYTES) break
+      if (size > MAX_STORED_BYTES) break
       size += chunk.length
       // A piece may be a view of something that is used again.
       chunks.push(Buffer.from(chunk))

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { relayError } from '../../http/errors.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
-import type { KeptAnswer } from '../intake/repeat.ts'
+import type { StoredAnswer } from '../intake/repeat.ts'
 import { ownType } from './content-type.ts'
-import { COMMON_VOICE, type Trouble, troubleOf, type Voice } from './error-format.ts'
+import { COMMON_ERROR_FORMAT, type ErrorFormat, type RelayError, relayErrorOf } from './error-format.ts'
 
 /** Browsers may read these of our answers; the list is spelled out because credentials forbid a star. */
 const EXPOSED = [
@@ -24,7 +24,7 @@ const EXPOSED = [
 ].join(', ')
 
 /** Headers of every response of the relay (docs/reference/relay-api.md: Response headers). */
-export const commonHeaders = (requestId: string, voice?: Voice): Record<string, string> => {
+export const commonHeaders = (requestId: string, voice?: ErrorFormat): Record<string, string> => {
   const headers = {
     'x-request-id': requestId,
     'access-control-allow-origin': '*',
@@ -46,7 +46,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
 }
 
 /** What was answered before, to the same request with the same key. */
-export function answerKept(response: ServerResponse, kept: KeptAnswer, requestId: string): void {
+export function answerStored(response: ServerResponse, kept: StoredAnswer, requestId: string): void {
   const { status, contentType, body } = kept
   response.writeHead(status, {
     ...commonHeaders(requestId),
@@ -76,17 +76,17 @@ export function answerJson(
 const NOT_WORTH_REPEATING = new Set(['insufficient_quota', 'model_not_priced'])
 
 /** In the words of the client's format. */
-export function answerTrouble(
+export function answerError(
   response: ServerResponse,
-  trouble: Trouble,
-  { voice = COMMON_VOICE, requestId, headers = {} }: Told,
+  trouble: RelayError,
+  { voice = COMMON_ERROR_FORMAT, requestId, headers = {} }: Told,
 ): void {
   const more = { ...commonHeaders(requestId, voice), ...headers }
   answerJson(response, trouble.status, more, voice.errorBody(trouble, requestId))
 }
 
 type Told = {
-  readonly voice?: Voice | undefined
+  readonly voice?: ErrorFormat | undefined
   readonly requestId: string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -97,11 +97,11 @@ export function answerRefusal(response: ServerResponse, refusal: Refusal, told: 
   // A body that nobody reads to its end would be taken for the next request.
   const close =
     refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
-  answerTrouble(response, troubleOf(refusal), {
+  answerError(response, relayErrorOf(refusal), {
     ...told,
     headers: { ...told.headers, ...headers, ...repeat, ...close },
   })
 }
 
-export const notServed = (request: IncomingMessage) =>
+export const noSuchRoute = (request: IncomingMessage) =>
   new Refusal('not_found', `nothing lives at ${request.method} ${(request.url ?? '').split('?')[0]}`)

@@ -5,7 +5,7 @@ import type { Flow } from '../upstream/upstream.ts'
  * Reads a stream to its last event for what it tells, and passes nothing on. What was wrong with it, if anything was. What
  * comes after that is for the caller to give up.
  */
-export function deliverNowhere(flow: Flow, meter: StreamMeter): Promise<string | undefined> {
+export function consumeStream(flow: Flow, meter: StreamMeter): Promise<string | undefined> {
   return new Promise(resolve => {
     const conclude = () => {
       const ending = meter.ending()

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { type Budget, createShare, type Share } from '../../http/budget.ts'
 import type { StreamMeter } from '../operations/operation.ts'
-import type { Failure, Flow } from '../upstream/upstream.ts'
+import type { ConnectionFailure, Flow } from '../upstream/upstream.ts'
 
 /** How a stream went: to its end, cut by the provider, left by the client, or stopped by us. */
 export type Delivery =
   | { readonly ending: 'end' }
-  | { readonly ending: 'cut'; readonly failure: Failure }
+  | { readonly ending: 'cut'; readonly failure: ConnectionFailure }
   | { readonly ending: 'left' }
   | { readonly ending: 'stopped' }
 

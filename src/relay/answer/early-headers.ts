@@ -1,32 +1,35 @@
 import type { ServerResponse } from 'node:http'
 import { rateHeaders } from '../callers/admit.ts'
-import type { Errand } from '../request.ts'
+import type { RelayRequest } from '../request.ts'
 import { commonHeaders } from './answer.ts'
 import { EVENTS_TYPE } from './content-type.ts'
-import { COMMON_VOICE, type Voice } from './error-format.ts'
+import { COMMON_ERROR_FORMAT, type ErrorFormat } from './error-format.ts'
 
 const EVERY_MS = 15_000
 
 /** A streamed answer's head may have to go out before anybody answered, so that clients do not give up waiting. */
-export type Early = {
+export type EarlyHeaders = {
   /** The 200 is out: a failure from here on is an event of the stream. */
   isOpen(): boolean
   /** No more keep-alives: an answer begins, or there will be none. */
   close(): void
 }
 
-export const streamHeaders = (requestId: string, voice?: Voice): Record<string, string> => ({
+export const streamHeaders = (requestId: string, voice?: ErrorFormat): Record<string, string> => ({
   ...commonHeaders(requestId, voice),
   'content-type': voice?.streamType ?? EVENTS_TYPE,
   'cache-control': 'no-cache',
   'x-accel-buffering': 'no',
 })
 
-type Waiting = Pick<Errand, 'spec' | 'work' | 'response' | 'requestId' | 'admitted'>
+type Waiting = Pick<RelayRequest, 'spec' | 'work' | 'response' | 'requestId' | 'admitted'>
 
 /** After `afterMs` without an answer the head and a first keep-alive go out together, then one every 15 s; 0: never. */
-export function openEarly({ spec, work, response, requestId, admitted }: Waiting, afterMs: number): Early {
-  const { voice = COMMON_VOICE } = spec
+export function openEarlyHeaders(
+  { spec, work, response, requestId, admitted }: Waiting,
+  afterMs: number,
+): EarlyHeaders {
+  const { voice = COMMON_ERROR_FORMAT } = spec
   const { keepAlive } = voice
   let isOpen = false
   let every: NodeJS.Timeout | undefined

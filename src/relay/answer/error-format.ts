@@ -1,11 +1,11 @@
 import { errorKind } from '../../chat/hub/error.ts'
-import type { Ambience, Inbound } from '../../chat/hub/format.ts'
+import type { IdsAndClock, Inbound } from '../../chat/hub/format.ts'
 import type { ChatError, ErrorKind } from '../../chat/hub/hub.ts'
 import type { Refusal } from '../../domain/errors.ts'
 import { relayError } from '../../http/errors.ts'
 
 /** An error in the common shape, with its status: whoever speaks another format is told the same in its own words. */
-export type Trouble = {
+export type RelayError = {
   readonly status: number
   readonly body: {
     readonly error: {
@@ -20,28 +20,28 @@ export type Trouble = {
 }
 
 /** How the clients of a format are told whatever is no answer. */
-export type Voice = {
+export type ErrorFormat = {
   /** Headers of every answer beside the common ones. */
   headers?(requestId: string): Readonly<Record<string, string>>
   /** Says in the middle of a stream that it is still alive; absent: the format has no word for it. */
   readonly keepAlive?: string
   /** The type of a streamed answer, where it is no stream of events. */
   readonly streamType?: string
-  errorBody(trouble: Trouble, requestId: string): unknown
+  errorBody(trouble: RelayError, requestId: string): unknown
   /** Ends a stream with an error: never with what a good one ends with. */
-  lastEvent(trouble: Trouble, ambience: Ambience): string | Buffer
+  lastEvent(trouble: RelayError, ambience: IdsAndClock): string | Buffer
 }
 
-export const troubleOf = (refusal: Refusal): Trouble => relayError(refusal) as Trouble
+export const relayErrorOf = (refusal: Refusal): RelayError => relayError(refusal) as RelayError
 
-export const COMMON_VOICE: Voice = {
+export const COMMON_ERROR_FORMAT: ErrorFormat = {
   keepAlive: ': keep-alive\n\n',
   errorBody: ({ body }) => body,
   lastEvent: ({ body }) => `data: ${JSON.stringify(body)}\n\n`,
 }
 
 /** The same in the hub's words. Inside of a stream there is no status to go by. */
-export function chatErrorOf({ status, body, kind }: Trouble): ChatError {
+export function chatErrorOf({ status, body, kind }: RelayError): ChatError {
   const { message, type, param, code } = body.error
   const words = code === null ? undefined : String(code)
   return {
@@ -54,10 +54,10 @@ export function chatErrorOf({ status, body, kind }: Trouble): ChatError {
 }
 
 /** The voice of a format: its own error shape, and its own stream's grammar. */
-export const voiceOf = (
+export const errorFormatOf = (
   format: Inbound,
-  more: Pick<Voice, 'headers' | 'keepAlive' | 'streamType'> & { readonly isIdTold?: boolean } = {},
-): Voice => ({
+  more: Pick<ErrorFormat, 'headers' | 'keepAlive' | 'streamType'> & { readonly isIdTold?: boolean } = {},
+): ErrorFormat => ({
   ...(more.headers && { headers: more.headers }),
   ...(more.keepAlive !== undefined && { keepAlive: more.keepAlive }),
   ...(more.streamType !== undefined && { streamType: more.streamType }),

@@ -69,7 +69,7 @@ const gemini: Teller = {
 
 const TELLERS: Readonly<Record<ListFormat, Teller>> = { openai, anthropic, gemini }
 
-export const tellModels = (format: ListFormat, models: readonly ListedModel[], created: number) =>
+export const presentModels = (format: ListFormat, models: readonly ListedModel[], created: number) =>
   TELLERS[format].many(models, created)
-export const tellModel = (format: ListFormat, model: ListedModel, created: number) =>
+export const presentModel = (format: ListFormat, model: ListedModel, created: number) =>
   TELLERS[format].one(model, created)

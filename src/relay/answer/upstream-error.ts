@@ -4,10 +4,10 @@ import { isObject, type JsonObject } from '../../domain/json-object.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { ChannelSecrets } from '../catalog/channel-secrets.ts'
-import type { Whole } from '../upstream/upstream.ts'
-import type { Trouble } from './error-format.ts'
+import type { WholeResponse } from '../upstream/upstream.ts'
+import type { RelayError } from './error-format.ts'
 
-export type PassedError = Trouble & { readonly message: string }
+export type UpstreamError = RelayError & { readonly message: string }
 
 const MAX_MESSAGE = 2_000
 const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
@@ -25,7 +25,7 @@ function scrubHead(text: string, { secrets }: Said): string {
 }
 
 /** Secrets and hosts belong to the gateway, not to the client; the rest of what a provider says helps the caller. */
-export function cleaned(text: string, channel: Said): string {
+export function withoutSecrets(text: string, channel: Said): string {
   let clean = scrubHead(text, channel)
   const { hostname } = URL.parse(channel.baseUrl) ?? { hostname: '' }
   if (hostname !== '') clean = clean.replaceAll(hostname, '[address]')
@@ -42,11 +42,11 @@ const parse = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
  * What a provider refused, in the common shape (docs/reference/errors.md: Provider errors). `error` is the
  * same as its format tells it: some say what it is where nobody else would look.
  */
-export const passedError = (
-  { status, body }: Whole,
+export const upstreamError = (
+  { status, body }: WholeResponse,
   channel: RelayChannel,
   error?: ChatError,
-): PassedError => ({
+): UpstreamError => ({
   ...told(
     {
       parsed: parse(body),
@@ -61,7 +61,7 @@ export const passedError = (
 })
 
 /** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
-export const passedEvent = (error: unknown, channel: RelayChannel): PassedError => ({
+export const upstreamErrorEvent = (error: unknown, channel: RelayChannel): UpstreamError => ({
   ...told(
     { parsed: { error }, status: 200, otherwise: 'the provider reported an error', type: 'upstream_error' },
     channel,
@@ -91,7 +91,7 @@ function codeOf(code: unknown, status: number, error: ChatError | undefined): un
   return 'code' in meant ? meant.code : code
 }
 
-function told({ parsed, status, otherwise, type, error }: Words, channel: RelayChannel): PassedError {
+function told({ parsed, status, otherwise, type, error }: Words, channel: RelayChannel): UpstreamError {
   const outer = objectOf(parsed)
   const inner = objectOf(outer.error)
   const words =
@@ -101,8 +101,8 @@ function told({ parsed, status, otherwise, type, error }: Words, channel: RelayC
     textIn(outer.detail) ??
     error?.message ??
     otherwise
-  const message = cleaned(words, channel)
-  const clean = (value: unknown) => (typeof value === 'string' ? cleaned(value, channel) : undefined)
+  const message = withoutSecrets(words, channel)
+  const clean = (value: unknown) => (typeof value === 'string' ? withoutSecrets(value, channel) : undefined)
   const code = codeOf(inner.code ?? outer.code ?? null, status, error)
   return {
     status,
@@ -110,7 +110,7 @@ function told({ parsed, status, otherwise, type, error }: Words, channel: RelayC
     body: {
       error: {
         message,
-        type: clean(inner.type) ?? clean(outer.type) ?? cleaned(type, channel),
+        type: clean(inner.type) ?? clean(outer.type) ?? withoutSecrets(type, channel),
         param: clean(inner.param) ?? null,
         code: typeof code === 'number' ? code : (clean(code) ?? null),
       },

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { isAddressIn } from '../../http/address.ts'
-import type { Admission, Rates, Remaining, Subject, Ticket } from '../../routing/rates.ts'
-import { type Route, sentModel } from '../../routing/table.ts'
+import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../routing/rates.ts'
+import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
-import type { Limits, Work } from '../operations/operation.ts'
+import type { Work, WorkLimits } from '../operations/operation.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 import type { Caller } from './callers.ts'
 
@@ -18,7 +18,7 @@ const ASSUMED = Symbol('assumed')
 type Assumed = IncomingMessage & { [ASSUMED]?: string }
 
 /** From here on the request is this one's, whatever it carries. */
-export function assume(request: Assumed, credential: string): void {
+export function assignCaller(request: Assumed, credential: string): void {
   request[ASSUMED] = credential
 }
 
@@ -58,7 +58,7 @@ export function credentialOf(request: Assumed): string {
 }
 
 /** A caller who was let in, and the limits it runs under. */
-export type Admitted = {
+export type AdmittedCaller = {
   readonly caller: Caller
   readonly address: string
   /** Takes a place under the limits of token and user, or 429; at once where this process counts alone. */
@@ -67,11 +67,11 @@ export type Admitted = {
   remaining(): Remaining
 }
 
-export function createAdmitted(
-  { rates }: { readonly rates: Rates },
+export function createAdmittedCaller(
+  { rates }: { readonly rates: RateLimiter },
   caller: Caller,
   address: string,
-): Admitted {
+): AdmittedCaller {
   if (caller.allowIps.length > 0 && !isAddressIn(address, caller.allowIps))
     throw new Refusal('ip_not_allowed', `the token may not be used from ${address}`)
   const subjects: readonly Subject[] = [
@@ -104,9 +104,9 @@ export function createAdmitted(
 /** Whether this caller may ask for this model, and where it leads. */
 export function admit(
   { catalog }: { readonly catalog: Catalog },
-  { caller }: Admitted,
+  { caller }: AdmittedCaller,
   work: Work,
-): Route<RelayChannel> {
+): RoutedModel<RelayChannel> {
   if (caller.models !== undefined && !caller.models.has(work.model))
     throw new Refusal('model_not_allowed', `the token may not use the model "${work.model}"`)
   const route = catalog.table().resolve(work.model)
@@ -120,7 +120,7 @@ export function admit(
 function mustMayUse(
   named: readonly string[],
   allowed: ReadonlySet<string>,
-  { tiers }: Route<RelayChannel>,
+  { tiers }: RoutedModel<RelayChannel>,
 ): void {
   if (!tiers.some(({ channels }) => channels.some(allowsRouting))) return
   const other = named.find(model => !allowed.has(model))
@@ -133,7 +133,7 @@ export function unfitOn(
   work: Work,
   channel: RelayChannel,
   sent: string,
-  limits?: Limits,
+  limits?: WorkLimits,
 ): Refusal | undefined {
   const fault = work.unfit?.(channel, sent)
   if (fault || !work.isStrict) return fault
@@ -147,7 +147,7 @@ export function unfitOn(
 }
 
 /** A request that no channel of its model can take is the client's to change, so it is told why. */
-export function mustFit({ tiers, model }: Route<RelayChannel>, work: Work, limits?: Limits): void {
+export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work, limits?: WorkLimits): void {
   if (!work.unfit && !work.isStrict) return
   const channels = tiers.flatMap(tier => tier.channels)
   const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model), limits))

@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/errors.ts'
 import type { Role } from '../../domain/role.ts'
 import { isExpired } from '../../domain/token.ts'
 
-export type Limits = {
+export type CallerLimits = {
   readonly rpm: number | null
   readonly tpm: number | null
   readonly concurrency: number | null
@@ -20,11 +20,11 @@ export type Caller = {
   /** Undefined: any model. */
   readonly models: ReadonlySet<string> | undefined
   readonly allowIps: readonly string[]
-  readonly tokenLimits: Limits
-  readonly userLimits: Limits
+  readonly tokenLimits: CallerLimits
+  readonly userLimits: CallerLimits
 }
 
-export type DirectoryDeps = {
+export type CallersDeps = {
   /** Reads token and user by the credential's digest. */
   find(credential: string): Promise<Caller | undefined>
 }
@@ -35,7 +35,7 @@ const MAX_TRIES = 10
 const refused = (message: string) => new Refusal('invalid_api_key', message)
 
 /** Callers by credential, kept in memory until there is news of them. */
-export function createDirectory({ find }: DirectoryDeps) {
+export function createCallers({ find }: CallersDeps) {
   const callers = new Map<string, Caller>()
   /** Counts news, so that a caller read before the news is not kept, nor admitted, after it. */
   let edition = 0
@@ -74,7 +74,7 @@ export function createDirectory({ find }: DirectoryDeps) {
   }
 }
 
-export type Directory = ReturnType<typeof createDirectory>
+export type Callers = ReturnType<typeof createCallers>
 
 /** Throws what is wrong with a caller's credential (docs/reference/relay-api.md: Relay credentials). */
 export function mustBeLive(caller: Caller | undefined, now: number): Caller {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import type { RelayDeps } from '../request.ts'
-import { type Admitted, createAdmitted } from './admit.ts'
+import { type AdmittedCaller, createAdmittedCaller } from './admit.ts'
 import { type Caller, mustBeLive } from './callers.ts'
 
 /** Who is calling, before a byte of the body is read; at once where the caller is known. */
@@ -9,12 +9,12 @@ export function identify(
   deps: RelayDeps,
   request: IncomingMessage,
   credential: string,
-): Admitted | Promise<Admitted> {
+): AdmittedCaller | Promise<AdmittedCaller> {
   if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
   if (deps.isOverloaded(request))
     throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
   const letIn = (caller: Caller | undefined) =>
-    createAdmitted(
+    createAdmittedCaller(
       deps,
       mustBeLive(caller, Math.floor(deps.nowMs() / 1000)),
       deps.clientAddress(request).address,

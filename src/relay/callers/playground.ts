@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { NO_TOKEN } from '../../domain/token.ts'
-import { assume } from './admit.ts'
+import { assignCaller } from './admit.ts'
 
 /** Somebody who is signed in: asking for themselves, or as one of their tokens. */
 export type Person = { readonly userId: number; readonly tokenId: number }
@@ -31,6 +31,6 @@ export const createPlayground =
     // What let the person in is nobody else's business from here on.
     for (const name of ['cookie', 'authorization']) delete request.headers[name]
     request.url = path
-    assume(request, credentialOfPerson(person))
+    assignCaller(request, credentialOfPerson(person))
     relay(request, response as Parameters<RequestListener>[1])
   }

@@ -4,7 +4,7 @@ import type { Settings } from '../../domain/setting.ts'
 import type { Override } from '../../override/override.ts'
 import {
   endpoint,
-  type Format,
+  type FormatName,
   fieldValues,
   fill,
   formatsFor,
@@ -24,7 +24,7 @@ import {
   type Table,
 } from '../../routing/table.ts'
 import type { KeyExchange } from '../upstream/key-exchange.ts'
-import type { Ask, Timeouts } from '../upstream/upstream.ts'
+import type { Timeouts, UpstreamRequest } from '../upstream/upstream.ts'
 import type { ChannelSecrets } from './channel-secrets.ts'
 import type { HeaderOverride } from './header-override.ts'
 
@@ -167,7 +167,7 @@ export const isAskedAlike = (one: RelayChannel, other: RelayChannel): boolean =>
 export type Catalog = Awaited<ReturnType<typeof openCatalog>>
 
 /** Where and with what headers a channel is asked; undefined when it does not offer that. */
-export type Address = {
+export type ChannelAddress = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   /** For a key that does not travel itself: how a request is signed with it, or whose it is to be traded. */
@@ -177,7 +177,7 @@ export type Address = {
 
 type Asking = {
   readonly operation: Operation
-  readonly format: Format
+  readonly format: FormatName
   readonly isStream: boolean
   readonly model: string
   readonly key: RoutedKey
@@ -189,11 +189,11 @@ type Asking = {
 
 /** Addresses are worked out once for a channel, key and model; a channel that was changed is a new object here. */
 export function createAddressBook() {
-  const books = new WeakMap<RelayChannel, Map<string, Address>>()
-  return function addressOf(channel: RelayChannel, asking: Asking): Address | undefined {
+  const books = new WeakMap<RelayChannel, Map<string, ChannelAddress>>()
+  return function addressOf(channel: RelayChannel, asking: Asking): ChannelAddress | undefined {
     const { operation, format, isStream, model, key, sibling, values } = asking
     if (values) return makeAddress(channel, asking)
-    const known = books.get(channel) ?? new Map<string, Address>()
+    const known = books.get(channel) ?? new Map<string, ChannelAddress>()
     books.set(channel, known)
     const name = `${operation} ${sibling} ${format} ${isStream} ${key.index} ${model}`
     const found = known.get(name)
@@ -207,7 +207,7 @@ export function createAddressBook() {
 function makeAddress(
   channel: RelayChannel,
   { operation, format, isStream, model, key, sibling, values }: Asking,
-): Address | undefined {
+): ChannelAddress | undefined {
   const path = channel.provider[operation]?.[format]
   if (path === undefined) return undefined
   const plain = pathFor(path, isStream)
@@ -227,7 +227,7 @@ export function addressAt(
   path: string,
   key: string,
   brought: Values,
-): Address | undefined {
+): ChannelAddress | undefined {
   const values: Values = { ...fieldValues(provider, key, setting), ...brought }
   const address = fill(endpoint(provider, baseUrl, path), values)
   if (address === undefined || !URL.canParse(address)) return undefined
@@ -245,7 +245,10 @@ export function addressAt(
 type Proving = { nowMs(): number; readonly keys: Pick<KeyExchange, 'headersFor'> }
 
 /** What proves a request to this address as it leaves; nothing where its key travels itself. */
-export function signing({ sign, traded }: Address, { nowMs, keys }: Proving): Pick<Ask, 'sign'> {
+export function signing(
+  { sign, traded }: ChannelAddress,
+  { nowMs, keys }: Proving,
+): Pick<UpstreamRequest, 'sign'> {
   if (sign) return { sign: request => sign({ ...request, at: new Date(nowMs()) }) }
   return traded ? { sign: () => keys.headersFor(traded.provider, traded.key) } : {}
 }
@@ -257,12 +260,12 @@ const siblingPath = (path: string, sibling: string | undefined) =>
 /** What of an operation decides where it is asked. */
 type Asked = {
   readonly operation: Operation
-  readonly format: Format
-  formatFor?(provider: Provider, model: string): Format | undefined
+  readonly format: FormatName
+  formatFor?(provider: Provider, model: string): FormatName | undefined
 }
 
 /** The format in which a channel is asked this; undefined when it cannot be asked at all. */
-export function formatOn({ provider }: RelayChannel, spec: Asked, model: string): Format | undefined {
+export function formatOn({ provider }: RelayChannel, spec: Asked, model: string): FormatName | undefined {
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }

@@ -77,7 +77,7 @@ export function fillHeader(template: string, headers: IncomingHttpHeaders, key: 
 }
 
 /** The client's headers that go along, to be put before everything that is ours or the channel's. */
-export function passedHeaders(
+export function forwardedHeaders(
   { passes }: HeaderOverride,
   headers: IncomingHttpHeaders,
 ): Record<string, string> {

@@ -4,12 +4,12 @@ import { formNameFault, nameFault } from '../../requests/field-rules.ts'
 import { JsonError } from '../../wire/json.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { type JsonRead, readJson } from '../../wire/json-skim.ts'
-import type { Desk, OperationSpec, Work } from '../operations/operation.ts'
-import { refusalOf } from '../operations/request-reader.ts'
+import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
+import { refusalOfFault } from '../operations/request-reader.ts'
 import {
   hasRoutingFields,
   readRouted,
-  tellingRemoved,
+  reportingRemoved,
   withoutRoutingFields,
 } from '../operations/routing-fields.ts'
 import { type BodyBounds, readBody } from './body.ts'
@@ -25,11 +25,11 @@ const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
 
 /** How an operation reads its requests. */
 type Reader<W extends Work> = Pick<OperationSpec, 'skims' | 'names'> & {
-  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]): W
-  readForm?(form: Form, desk: Desk): W | Promise<W>
+  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext, members?: readonly Member[]): W
+  readForm?(form: Form, desk: ReadContext): W | Promise<W>
 }
 
-type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly desk: Desk }
+type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly desk: ReadContext }
 
 type Bounds = Omit<BodyBounds, 'maxBytes'>
 
@@ -57,11 +57,11 @@ async function readWork<W extends Work>(
       // A text under the name of a file would be taken for it by some servers.
       const names = [...form.files.map(({ field }) => field), ...form.fields.map(([name]) => name)]
       const fault = formNameFault(names, spec.names ?? 'snake')
-      if (fault) throw refusalOf(fault)
+      if (fault) throw refusalOfFault(fault)
       // Videos see to it themselves: their fields may stand in an object.
       if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
       const { form: kept, removed } = withoutRoutingFields(form)
-      return tellingRemoved({ ...(await spec.readForm(kept, desk)), dispose: form.dispose }, removed)
+      return reportingRemoved({ ...(await spec.readForm(kept, desk)), dispose: form.dispose }, removed)
     } catch (error) {
       form.dispose()
       throw error
@@ -78,7 +78,7 @@ async function readWork<W extends Work>(
   const value = parsed as Record<string, unknown>
   // The provider must find the same values that the gateway routes and bills by.
   const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
-  if (fault) throw refusalOf(fault)
+  if (fault) throw refusalOfFault(fault)
   if (spec.names !== 'vendor' && hasRoutingFields(members))
     return readRouted(spec.read, { value, bytes, members }, desk)
   return spec.read(value, bytes, desk, members)

@@ -14,7 +14,7 @@ import {
 import type { Form } from './form.ts'
 
 /** An answer as it went out, for whoever asks the same again. */
-export type KeptAnswer = { readonly status: number; readonly contentType: string; readonly body: Buffer }
+export type StoredAnswer = { readonly status: number; readonly contentType: string; readonly body: Buffer }
 
 /** A request that may be repeated, while it runs: nobody else runs it. */
 export type Claim = {
@@ -22,14 +22,14 @@ export type Claim = {
    * Called before the books are closed and the client hears: an answer that is paid for is never made twice, and of a
    * failure nothing is kept.
    */
-  keep(answer: KeptAnswer | undefined): Promise<void>
+  keep(answer: StoredAnswer | undefined): Promise<void>
   /** Lets the key go where nothing was kept. */
   end(): Promise<void>
 }
 
 const MAX_KEY = 255
 /** An answer beyond this is not kept; asking again is refused rather than done again. */
-export const MAX_KEPT_BYTES = 16 * 1_048_576
+export const MAX_STORED_BYTES = 16 * 1_048_576
 /** No request runs so long: whoever claimed the key is gone. */
 const STALE_S = 15 * 60
 
@@ -63,7 +63,7 @@ type Deps = {
 }
 
 /** Requests that are done once for an `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
-export function createRepeats({ db, keyring, nodeId, boot, now }: Deps) {
+export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Deps) {
   const seal = (repeat: Repeat, saved: Saved) => keyring.seal(JSON.stringify(saved), answerPlace(repeat))
 
   async function claim(repeat: Repeat, digest: string): Promise<boolean> {
@@ -88,7 +88,7 @@ export function createRepeats({ db, keyring, nodeId, boot, now }: Deps) {
         if (answer === undefined) return dropAnswer(db, repeat)
         const { status, contentType, body } = answer
         const saved: Saved =
-          body.length > MAX_KEPT_BYTES
+          body.length > MAX_STORED_BYTES
             ? { isTooLarge: true }
             : { status, type: contentType, body: body.toString('base64') }
         await keepAnswer(db, repeat, seal(repeat, saved))
@@ -101,7 +101,7 @@ export function createRepeats({ db, keyring, nodeId, boot, now }: Deps) {
 
   return {
     /** What was answered before, or the right to answer now. */
-    async begin(repeat: Repeat, digest: string): Promise<KeptAnswer | Claim> {
+    async begin(repeat: Repeat, digest: string): Promise<StoredAnswer | Claim> {
       for (;;) {
         if (await claim(repeat, digest)) return claimOf(repeat)
         const found = await findAnswer(db, repeat, now())
@@ -130,7 +130,7 @@ export function createRepeats({ db, keyring, nodeId, boot, now }: Deps) {
   }
 }
 
-export type Repeats = ReturnType<typeof createRepeats>
+export type IdempotentRequests = ReturnType<typeof createIdempotentRequests>
 
 /** Two forms are the same if their fields and files are, whatever stands between the parts. */
 export async function digestOfForm({ fields, files }: Form): Promise<string> {

@@ -3,26 +3,26 @@ import type { RequestFault, RequestReading } from '../../requests/request-fields
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 
-export type Body = Readonly<Record<string, unknown>>
+export type RequestBody = Readonly<Record<string, unknown>>
 /** The body as the client wrote it. */
-export type Written = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
+export type ReadBody = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
 
 /** A fault of the reader, as the refusal that answers it. */
-export const refusalOf = ({ code, message, param }: RequestFault): Refusal =>
+export const refusalOfFault = ({ code, message, param }: RequestFault): Refusal =>
   new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
 
 export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
   if ('request' in reading) return reading.request
-  throw refusalOf(reading.fault)
+  throw refusalOfFault(reading.fault)
 }
 
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
-export function dressed(
-  { bytes, members }: Written,
+export function encodedBody(
+  { bytes, members }: ReadBody,
   asked: string,
   sent: string,
   channel: RelayChannel,
-  more: Body = {},
+  more: RequestBody = {},
 ): Buffer {
   const edits: Record<string, unknown> = { ...more, ...channel.override.members }
   if (sent !== asked) edits.model = sent

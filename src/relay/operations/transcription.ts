@@ -20,7 +20,7 @@ import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
 import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
+import type { Answering, AnswerReading, OperationSpec, Work } from './operation.ts'
 import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536
@@ -82,8 +82,8 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
 const OPEN_BRACE = 0x7b
 
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
-function plainText(body: Buffer, type: string): WholeReading | Promise<WholeReading> | undefined {
-  const read = (text: Buffer): WholeReading => ({
+function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerReading> | undefined {
+  const read = (text: Buffer): AnswerReading => ({
     usage: undefined,
     outputBytes: body.length,
     answer: { body: text, contentType: TEXT_TYPE },
@@ -113,7 +113,7 @@ function read(
   body: Buffer,
   channel: RelayChannel,
   { answer, sent }: Answering,
-): WholeReading | Promise<WholeReading> {
+): AnswerReading | Promise<AnswerReading> {
   const type = String(answer.headers['content-type'] ?? '')
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)

@@ -12,7 +12,7 @@ import {
 import { hasNoReasoning } from '../../providers/plain-models.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Work } from '../operations/operation.ts'
-import type { Errand } from '../request.ts'
+import type { RelayRequest } from '../request.ts'
 
 /** The greatest usage that is believed of a provider; Infinity where nothing sets a limit. */
 export type UsageLimits = {
@@ -38,7 +38,7 @@ const ADDED_SEARCHES = 1_000
 /** The longest answer of any model, where a price does not say how long the answers of its model are. */
 const LONGEST_OUTPUT_TOKENS = 131_072
 
-type Asked = Pick<Errand, 'work' | 'priced'>
+type Asked = Pick<RelayRequest, 'work' | 'priced'>
 type Changed = Pick<Work, 'inputTokens' | 'outputTokens'>
 
 /** What a request can have used on a channel, whose override may have `changed` what the client asked for. */
@@ -134,7 +134,7 @@ const isSame = (one: Usage, other: Usage): boolean =>
 const MAX_EXCESS_NANOS = 1e14
 
 /** What the provider reports beyond what is possible, for Root to decide. */
-export function excessDoubt(
+export function excessSuspense(
   channelId: number,
   charged: number,
   reportedCost: () => number,

@@ -10,14 +10,14 @@ import {
   unreportedCalls,
   withSearches,
 } from '../../requests/provider-tools.ts'
-import { type Route, sentModel } from '../../routing/table.ts'
+import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
-import type { Limits, Work } from '../operations/operation.ts'
+import type { Work, WorkLimits } from '../operations/operation.ts'
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 
 /** Prices as they stood when the request was admitted: it is billed by these, whatever changes meanwhile. */
-export type Priced = {
+export type RequestPrice = {
   /** Nanodollars that no answer to this request can pass. */
   readonly bound: number
   /** Undefined: this channel has none, and leaves the plan. */
@@ -36,7 +36,7 @@ export type Priced = {
   estimate(channel: RelayChannel): number
   /** What is asked for, without the services that the price of this channel does not name. */
   granted(channel: RelayChannel): When
-  readonly priceOn: Limits['priceOn']
+  readonly priceOn: WorkLimits['priceOn']
   /** Calls of tools that are charged though no answer reports them. */
   unreported(channel: RelayChannel): ToolCalls | undefined
   /** Whether the channel is sent fields that choose among models: each of these has a price. */
@@ -93,7 +93,7 @@ const servicesOf = ({ asked = {} }: Work): When =>
   Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
 
 /** The asked name's price, else the alias target's, else that of the name a channel maps to. */
-export function priceWork(catalog: Catalog, route: Route<RelayChannel>, work: Work): Priced {
+export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, work: Work): RequestPrice {
   const isFreeAllowed = catalog.settings().allow_unpriced_models
   const shared = catalog.priceOf(route.names)
   const known = new Map<number, CatalogPrice | undefined>()

@@ -1,5 +1,5 @@
 import { countedUsage, totalOutput, type Usage } from '../../domain/usage.ts'
-import type { Ending, StreamReading } from '../../metering/stream-meter.ts'
+import type { StreamEnding, StreamReading } from '../../metering/stream-meter.ts'
 import type { TextSample } from '../../metering/text-sample.ts'
 import type { Work } from '../operations/operation.ts'
 import { MAX_COUNTED_LENGTH, type TokenCounter } from './token-count.ts'
@@ -11,9 +11,9 @@ export const tokensOf = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
 /** Other vendors make more tokens of a text than the table we count with, but never half as many again. */
 const OTHER_TABLES = 1.5
 
-export type Counted = { readonly usage: Usage; readonly by: 'o200k_base' | 'bytes' }
+export type CountedUsage = { readonly usage: Usage; readonly by: 'o200k_base' | 'bytes' }
 
-export type Output = { readonly bytes: number; readonly sample?: TextSample | undefined }
+export type CountedOutput = { readonly bytes: number; readonly sample?: TextSample | undefined }
 
 /** Tokens of a text of which the beginning was counted: the rest is taken to be like it. */
 async function countLike(
@@ -30,9 +30,9 @@ async function countLike(
 export async function countUsage(
   counter: TokenCounter,
   work: Work,
-  { bytes, sample }: Output,
+  { bytes, sample }: CountedOutput,
   guess: (outputTokens: number) => Usage,
-): Promise<Counted> {
+): Promise<CountedUsage> {
   const prompt = work.promptText?.()
   const [input, output] = await Promise.all([
     prompt && countLike(counter, prompt),
@@ -45,7 +45,7 @@ export async function countUsage(
 }
 
 /** Bytes that the model wrote after the last usage that was told; of a whole answer its last word covers them all. */
-function untoldBytes(reading: StreamReading, ending: Ending): number {
+function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
   const { usage, textBytes, reasoningBytes, toldBytes } = reading
   const later = usage === undefined ? 0 : textBytes + reasoningBytes - toldBytes
   // Some say at the beginning what the prompt was, and never again.
@@ -70,17 +70,17 @@ export function usageSoFar(reading: StreamReading, guess: (outputTokens: number)
 type Streamed = {
   readonly reading: StreamReading
   readonly sample?: TextSample | undefined
-  ending(): Ending
+  ending(): StreamEnding
 }
 
 /**
  * What a stream used by its provider's word, with a count of what that word does not cover: one that breaks off, or is left,
  * has often told the prompt only. Undefined where nothing was told.
  */
-export async function toldUsage(
+export async function reportedUsage(
   counter: TokenCounter,
   { reading, sample, ending }: Streamed,
-): Promise<{ readonly usage: Usage; readonly by: Counted['by'] | undefined } | undefined> {
+): Promise<{ readonly usage: Usage; readonly by: CountedUsage['by'] | undefined } | undefined> {
   const { usage } = reading
   if (usage === undefined) return undefined
   const bytes = untoldBytes(reading, ending())

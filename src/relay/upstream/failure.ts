@@ -3,16 +3,16 @@ import { outboundOf } from '../../chat/index.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Shortage } from '../../domain/shortage.ts'
 import { overloaded } from '../../http/budget.ts'
-import type { Told } from '../../override/edit.ts'
-import type { Outcome as HealthOutcome } from '../../routing/health.ts'
+import type { EditContext } from '../../override/edit.ts'
+import type { AttemptOutcome as HealthOutcome } from '../../routing/health.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { Failure, Whole } from './upstream.ts'
+import type { ConnectionFailure, WholeResponse } from './upstream.ts'
 
 /** Why an attempt did not answer the request. */
 export type AttemptFailure = {
   readonly channel: RelayChannel
-  readonly kind: Failure['reason'] | 'status'
+  readonly kind: ConnectionFailure['reason'] | 'status'
   readonly status: number
   readonly message: string
   readonly retryAfterS: number | undefined
@@ -22,7 +22,7 @@ export type AttemptFailure = {
   readonly health: HealthOutcome
   /** Goes to the next channel, or to the client as it is. */
   readonly isRetryable: boolean
-  readonly answer: Whole | undefined
+  readonly answer: WholeResponse | undefined
   /** What this machine has run out of, where that is why. */
   readonly shortage?: Shortage | undefined
   /** What the answer says, where the provider's format is known. */
@@ -52,7 +52,7 @@ export function readRetryAfter(header: string | string[] | undefined, nowMs: num
 
 export function connectionFailure(
   channel: RelayChannel,
-  { reason, message, wasSent, shortage }: Failure,
+  { reason, message, wasSent, shortage }: ConnectionFailure,
 ): AttemptFailure {
   return {
     channel,
@@ -69,7 +69,7 @@ export function connectionFailure(
   }
 }
 
-function connectionHealth(reason: Failure['reason'], message: string): HealthOutcome {
+function connectionHealth(reason: ConnectionFailure['reason'], message: string): HealthOutcome {
   if (reason === 'connect' || reason === 'timeout') return { kind: reason }
   // What this machine has run out of says nothing about the channel.
   if (reason === 'local') return { kind: 'client' }
@@ -89,7 +89,7 @@ const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /** An error in the words of the format that was asked in; undefined where nothing is known of that one's errors. */
 export function errorIn(
-  { status, headers, body }: Whole,
+  { status, headers, body }: WholeResponse,
   format: string | undefined,
   told: unknown = parsed(body),
 ): ChatError | undefined {
@@ -103,7 +103,11 @@ export function errorIn(
 type Asked = { readonly nowMs: number; readonly format: string | undefined }
 
 /** The channel's own reading of the status counts from here on: for what is tried next and for what is told. */
-export function statusFailure(channel: RelayChannel, given: Whole, { nowMs, format }: Asked): AttemptFailure {
+export function statusFailure(
+  channel: RelayChannel,
+  given: WholeResponse,
+  { nowMs, format }: Asked,
+): AttemptFailure {
   const status = channel.statusMapping.get(given.status) ?? given.status
   const body = parsed(given.body)
   const error = errorIn(given, format, body)
@@ -140,7 +144,7 @@ export const overrideFailure = (channel: RelayChannel, message: string): Attempt
 })
 
 /** What an override answers in the provider's place. */
-export const toldFailure = (channel: RelayChannel, told: Told): AttemptFailure => {
+export const reportedFailure = (channel: RelayChannel, told: EditContext): AttemptFailure => {
   const { status, message, type, code, isFinal } = told
   const body = Buffer.from(JSON.stringify({ error: { message, type, param: null, code } }))
   return {

@@ -1,7 +1,7 @@
 import { memberOf } from '../../providers/member.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { createSseScanner, dataText } from '../../wire/sse.ts'
-import type { Streamed, Whole } from './upstream.ts'
+import type { StreamedResponse, WholeResponse } from './upstream.ts'
 
 /** What vendors call an error, where they give no number. */
 const STATUS_OF: Readonly<Record<string, number>> = {
@@ -24,7 +24,7 @@ const FAILED = 502
  * Some providers begin a stream with a status of success and then tell nothing but an error. No byte of an answer has
  * gone out by then, so it counts as the answer that it should have been.
  */
-export function errorAtOnce({ flow, headers }: Streamed): Whole | undefined {
+export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse | undefined {
   const begun = flow.begun()
   if (!begun.includes('error')) return undefined
   const scanner = createSseScanner()

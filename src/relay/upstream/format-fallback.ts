@@ -1,8 +1,8 @@
 import { formatsFor, speakingOnly } from '../../providers/index.ts'
-import type { Step } from '../../routing/plan.ts'
+import type { PlanStep } from '../../routing/plan.ts'
 import { unfitOn } from '../callers/admit.ts'
 import { formatOn, type RelayChannel } from '../catalog/catalog.ts'
-import type { Errand } from '../request.ts'
+import type { RelayRequest } from '../request.ts'
 import type { AttemptFailure } from './failure.ts'
 
 /** What a server did not have is asked of it again after so long: it may have been brought up to date. */
@@ -10,7 +10,7 @@ const REMEMBERED_MS = 600_000
 /** An answer that says no more than that nothing is there is short. */
 const LOOKED_AT_BYTES = 4_096
 
-type Asked = Pick<Errand, 'spec' | 'work'>
+type Asked = Pick<RelayRequest, 'spec' | 'work'>
 
 /** What is known of a channel is known of it when it is asked this. */
 const nameOf = (channel: RelayChannel, { spec, work }: Asked, sent: string) =>
@@ -60,7 +60,7 @@ function unasked(failure: AttemptFailure | undefined, { work }: Asked): RelayCha
 }
 
 type Walking = {
-  readonly steps: Iterable<Step<RelayChannel>>
+  readonly steps: Iterable<PlanStep<RelayChannel>>
   readonly asked: Asked
   /** Those of the attempts so far; whoever walks adds the next before taking another step. */
   readonly failures: AttemptFailure[]
@@ -72,7 +72,7 @@ type Walking = {
  * asked in is asked in the next that its provider's file lists, which counts for later requests too. A channel that was
  * changed is a new object here, and known nothing of. So it is with one that cannot be asked for the usage of its streams.
  */
-export function createSpoken() {
+export function createFormatFallback() {
   const known = new WeakMap<RelayChannel, Map<string, Found>>()
 
   /** The channel as it was found to be. */
@@ -90,7 +90,7 @@ export function createSpoken() {
   }
 
   return {
-    *walk({ steps, asked, failures, nowMs }: Walking): Generator<Step<RelayChannel>, void, undefined> {
+    *walk({ steps, asked, failures, nowMs }: Walking): Generator<PlanStep<RelayChannel>, void, undefined> {
       for (const step of steps) {
         const { channel, sentModel } = step
         let first = asFound(channel, asked, sentModel, nowMs())

@@ -5,9 +5,9 @@ import { applyOperations, isEmpty } from '../../override/override.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { clientHeader, fillHeader } from '../catalog/header-override.ts'
-import type { Desk, Dressed, OperationSpec } from '../operations/operation.ts'
-import type { Priced } from '../price/price.ts'
-import { type AttemptFailure, overrideFailure, toldFailure } from './failure.ts'
+import type { EncodedWork, OperationSpec, ReadContext } from '../operations/operation.ts'
+import type { RequestPrice } from '../price/price.ts'
+import { type AttemptFailure, overrideFailure, reportedFailure } from './failure.ts'
 
 export type Sending = {
   readonly channel: RelayChannel
@@ -42,11 +42,11 @@ function applyOverrides({ channel, key, asked, sent, client }: Sending, clothes:
   return { headers: applied.headers, body: applied.bytes }
 }
 
-type Bounded = Parameters<Priced['boundFor']>[1]
+type Bounded = Parameters<RequestPrice['boundFor']>[1]
 
 export type Ready = {
   readonly headers: Readonly<Record<string, string>>
-  readonly dressed: Buffer | Dressed
+  readonly dressed: Buffer | EncodedWork
   /** The request as the channel makes it, where that may cost more than what the client asked for. */
   readonly changed: Bounded | undefined
 }
@@ -54,25 +54,25 @@ export type Ready = {
 /** Forms and lists of questions have no one document that operations could change. */
 const NO_DOCUMENT = Buffer.alloc(0)
 
-const documentOf = (dressed: Buffer | Dressed) => {
+const documentOf = (dressed: Buffer | EncodedWork) => {
   if (Buffer.isBuffer(dressed)) return dressed
   return Buffer.isBuffer(dressed.body) ? dressed.body : NO_DOCUMENT
 }
 
-type Reader = { readonly spec: OperationSpec; readonly desk: Desk }
+type Reader = { readonly spec: OperationSpec; readonly desk: ReadContext }
 
 /** What is sent can be read once more: the override may ask for more than the client did. */
-function reread(dressed: Buffer | Dressed, body: Buffer, { spec, desk }: Reader): Bounded | undefined {
+function reread(dressed: Buffer | EncodedWork, body: Buffer, { spec, desk }: Reader): Bounded | undefined {
   const parsed = () => JSON.parse(body.toString('utf8')) as Record<string, unknown>
   return Buffer.isBuffer(dressed) ? spec.read?.(parsed(), body, desk) : dressed.boundsOf?.(parsed())
 }
 
 /** A request as it goes to one channel, or why the channel's own overrides keep it from going there. */
-export function dress(
+export function encodeOutgoing(
   sending: Sending,
   reader: Reader,
   given: Readonly<Record<string, string>>,
-  dressed: Buffer | Dressed,
+  dressed: Buffer | EncodedWork,
 ): Ready | AttemptFailure {
   const { channel } = sending
   const document = documentOf(dressed)
@@ -82,7 +82,7 @@ export function dress(
     if (body === document) return { headers, dressed, changed }
     return { headers, dressed: Buffer.isBuffer(dressed) ? body : { ...dressed, body }, changed }
   } catch (error) {
-    if (error instanceof ToldError) return toldFailure(channel, error.told)
+    if (error instanceof ToldError) return reportedFailure(channel, error.told)
     if (error instanceof OverrideError) return overrideFailure(channel, error.message)
     if (error instanceof Refusal)
       return overrideFailure(channel, `the override makes a request that nobody takes: ${error.message}`)

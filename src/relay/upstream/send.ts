@@ -1,24 +1,24 @@
 import type { Upload } from '../../wire/multipart.ts'
-import type { Dressed } from '../operations/operation.ts'
+import type { EncodedWork } from '../operations/operation.ts'
 import {
-  type Ask,
-  type Exchange,
   MAX_WHOLE_BYTES,
-  type Outcome,
   type Upstream,
-  type Whole,
+  type UpstreamExchange,
+  type UpstreamOutcome,
+  type UpstreamRequest,
+  type WholeResponse,
 } from './upstream.ts'
 
 /** How many questions of one request a provider is asked at once. */
 const AT_ONCE = 4
 
-type Sent = { readonly exchange: Exchange; readonly warnings: readonly string[] }
+type Sent = { readonly exchange: UpstreamExchange; readonly warnings: readonly string[] }
 
 /** Sends what an operation has dressed for a channel. */
 export function send(
   upstream: Pick<Upstream, 'exchange'>,
-  dressed: Buffer | Dressed,
-  ask: Omit<Ask, 'body'>,
+  dressed: Buffer | EncodedWork,
+  ask: Omit<UpstreamRequest, 'body'>,
 ): Sent {
   if (Buffer.isBuffer(dressed))
     return { exchange: upstream.exchange({ ...ask, body: dressed }), warnings: [] }
@@ -30,14 +30,14 @@ export function send(
   return { exchange, warnings }
 }
 
-function withQuery(url: URL, query: Dressed['query']): URL {
+function withQuery(url: URL, query: EncodedWork['query']): URL {
   if (query === undefined) return url
   const asked = new URL(url)
   for (const [name, value] of Object.entries(query)) asked.searchParams.set(name, value)
   return asked
 }
 
-const TOO_LONG: Outcome = {
+const TOO_LONG: UpstreamOutcome = {
   kind: 'failure',
   reason: 'invalid',
   message: 'the answers together are too long',
@@ -51,13 +51,13 @@ const TOO_LONG: Outcome = {
 function exchangeEach(
   upstream: Pick<Upstream, 'exchange'>,
   bodies: readonly (Buffer | Upload)[],
-  ask: Omit<Ask, 'body'>,
-): Exchange {
-  const running = new Set<Exchange>()
-  const answers: Whole[] = []
+  ask: Omit<UpstreamRequest, 'body'>,
+): UpstreamExchange {
+  const running = new Set<UpstreamExchange>()
+  const answers: WholeResponse[] = []
   // Together they are one answer, and no longer than one may be.
   let room = ask.maxAnswerBytes ?? MAX_WHOLE_BYTES
-  let bad: Outcome | undefined
+  let bad: UpstreamOutcome | undefined
   let next = 0
 
   const abort = () => {
@@ -93,7 +93,7 @@ function exchangeEach(
   }
 }
 
-function joined(answers: readonly Whole[]): Whole {
+function joined(answers: readonly WholeResponse[]): WholeResponse {
   const pieces = answers.flatMap(({ body }, index) => [Buffer.from(index === 0 ? '[' : ','), body])
   const [first] = answers
   if (!first) throw new Error('nothing was asked')

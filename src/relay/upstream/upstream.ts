@@ -19,7 +19,7 @@ export type Timeouts = {
   readonly totalMs: number
 }
 
-export type Ask = {
+export type UpstreamRequest = {
   /** Absent: POST. */
   readonly method?: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
@@ -50,7 +50,7 @@ export type Leaving = {
 }
 
 /** What went wrong with the connection or the bytes on it; a status is never a failure here. */
-export type Failure = {
+export type ConnectionFailure = {
   readonly kind: 'failure'
   /**
    * `key`: the provider does not accept the key, so that nothing could be sent. `local`: this machine has run out of something, and the
@@ -63,24 +63,24 @@ export type Failure = {
   /** What the machine has run out of. */
   readonly shortage?: Shortage
 }
-export type Whole = {
+export type WholeResponse = {
   readonly kind: 'whole'
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
 }
-export type Streamed = {
+export type StreamedResponse = {
   readonly kind: 'stream'
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly flow: Flow
 }
-export type Outcome = Failure | Whole | Streamed
+export type UpstreamOutcome = ConnectionFailure | WholeResponse | StreamedResponse
 
 export type Receiver = {
   data(chunk: Buffer): void
   end(): void
-  fail(failure: Failure): void
+  fail(failure: ConnectionFailure): void
 }
 
 /** A running answer: bytes that came before somebody listened are handed over first. */
@@ -92,7 +92,7 @@ export type Flow = {
   resume(): void
 }
 
-export type Exchange = { readonly outcome: Promise<Outcome>; abort(): void }
+export type UpstreamExchange = { readonly outcome: Promise<UpstreamOutcome>; abort(): void }
 
 export const MAX_WHOLE_BYTES = 32 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
@@ -129,7 +129,7 @@ const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
 const NOTHING = Buffer.alloc(0)
 const DESCRIPTORS = shortageOf({ code: 'EMFILE' })
 
-function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure {
+function failureOf(error: Error & { code?: string }, wasSent: boolean): ConnectionFailure {
   const code = error.code ?? ''
   const reason = TIMEOUT_ERRORS.has(code)
     ? 'timeout'
@@ -144,7 +144,7 @@ function failureOf(error: Error & { code?: string }, wasSent: boolean): Failure 
 }
 
 /** Pieces may stand in an array, of which the library's types know nothing. */
-const sendable = (body: Ask['body']) =>
+const sendable = (body: UpstreamRequest['body']) =>
   body === undefined || Buffer.isBuffer(body)
     ? (body ?? null)
     : ((body.inMemory?.() as Buffer | undefined) ?? body.open())
@@ -172,10 +172,10 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     return place
   }
 
-  function exchange(ask: Ask): Exchange {
+  function exchange(ask: UpstreamRequest): UpstreamExchange {
     const { method = 'POST', url, headers, body, timeouts, maxAnswerBytes = MAX_WHOLE_BYTES } = ask
     let isStream = ask.isStream
-    const { promise, resolve } = Promise.withResolvers<Outcome>()
+    const { promise, resolve } = Promise.withResolvers<UpstreamOutcome>()
     let controller: Dispatcher.DispatchController | undefined
     let receiver: Receiver | undefined
     let isOver = false
@@ -184,13 +184,13 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     let answerHeaders: IncomingHttpHeaders = {}
     const gathered = createGatherer()
     let size = 0
-    let ended: Failure | 'end' | undefined
+    let ended: ConnectionFailure | 'end' | undefined
 
     const first = deadlines.after(timeouts.firstByteMs, () => stop('timeout', 'first byte'))
     const total =
       timeouts.totalMs > 0 ? deadlines.after(timeouts.totalMs, () => stop('timeout', 'total')) : undefined
 
-    function finish(ending: Failure | 'end'): void {
+    function finish(ending: ConnectionFailure | 'end'): void {
       if (isOver) return
       isOver = true
       first.cancel()
@@ -208,7 +208,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     /** At once, but for a large answer: its pieces are put together in slices. */
     function resolveWhole(): void {
       const body = gathered.whole()
-      const answer = (bytes: Buffer): Whole => ({
+      const answer = (bytes: Buffer): WholeResponse => ({
         kind: 'whole',
         status,
         headers: answerHeaders,
@@ -234,9 +234,9 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     }
 
     /** Without a free descriptor no name can be looked up, and the system says that there is no such name. */
-    const isNameless = ({ reason }: Failure) => reason === 'connect' && !hasDescriptors()
+    const isNameless = ({ reason }: ConnectionFailure) => reason === 'connect' && !hasDescriptors()
 
-    function stop(reason: Failure['reason'], message: string): void {
+    function stop(reason: ConnectionFailure['reason'], message: string): void {
       finish({ kind: 'failure', reason, message, wasSent: controller !== undefined })
       controller?.abort(new Error(message))
     }
@@ -334,7 +334,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       )
     }
 
-    async function signAndDispatch(sign: NonNullable<Ask['sign']>): Promise<void> {
+    async function signAndDispatch(sign: NonNullable<UpstreamRequest['sign']>): Promise<void> {
       try {
         const bytes = body ?? Buffer.alloc(0)
         if (!Buffer.isBuffer(bytes)) throw new Error('a request that is sent piece by piece cannot be signed')

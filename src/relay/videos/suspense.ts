@@ -4,12 +4,12 @@ import type { VideoRow } from '../../store/engine/schema.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { settle } from '../conclude.ts'
 import type { Trace } from '../request.ts'
-import type { VideoErrand } from './attempt.ts'
+import type { VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
 import type { Search } from './search.ts'
 
 export type Doubted = {
-  readonly errand: VideoErrand
+  readonly errand: VideoRequest
   readonly row: VideoRow
   readonly channel: RelayChannel
   /** How many videos it would make. */
@@ -30,7 +30,7 @@ export const LOST = {
  * Keeps the holds of submissions that nobody answered, and looks for the jobs: found, it is paid; not found in time, it has
  * failed, the hold is released and the estimate stands in doubt (docs/reference/videos.md: Unresolved submissions).
  */
-export function createDoubts(deps: VideoDeps, search: Search) {
+export function createSuspenseBook(deps: VideoDeps, search: Search) {
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
 
@@ -100,4 +100,4 @@ export function createDoubts(deps: VideoDeps, search: Search) {
   }
 }
 
-export type Doubts = ReturnType<typeof createDoubts>
+export type SuspenseBook = ReturnType<typeof createSuspenseBook>

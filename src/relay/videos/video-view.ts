@@ -3,17 +3,17 @@ import type { VideoFacts, VideoResult } from '../../media/video.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 
 /** A result with the provider's job it came from. */
-export type KeptResult = VideoResult & { readonly job: string }
+export type StoredResult = VideoResult & { readonly job: string }
 
 export const factsIn = (row: Pick<VideoRow, 'parameters'>): VideoFacts => JSON.parse(row.parameters)
-export const resultsIn = (row: Pick<VideoRow, 'results'>): readonly KeptResult[] => JSON.parse(row.results)
+export const resultsIn = (row: Pick<VideoRow, 'results'>): readonly StoredResult[] => JSON.parse(row.results)
 
 /** Where a result is had from the gateway; the provider's own address is told to nobody. */
 const contentOf = (base: string, id: string, index: number) =>
   `${base}/v1/videos/${id}/content${index === 0 ? '' : `?index=${index}`}`
 
 /** A job as `/v1/videos` returns it (docs/reference/videos.md: Video job object). */
-export function tellVideo(row: VideoRow, base: string) {
+export function presentVideo(row: VideoRow, base: string) {
   const { prompt } = factsIn(row)
   const urls =
     row.status === 'completed' ? resultsIn(row).map((_result, index) => contentOf(base, row.id, index)) : []
@@ -39,8 +39,8 @@ export function tellVideo(row: VideoRow, base: string) {
 }
 
 /** The same for `/v1/video/generations` (docs/reference/videos.md: Task envelope). */
-export function tellTask(row: VideoRow, base: string) {
-  const { url, status, progress, error } = { url: '', error: undefined, ...tellVideo(row, base) }
+export function presentTask(row: VideoRow, base: string) {
+  const { url, status, progress, error } = { url: '', error: undefined, ...presentVideo(row, base) }
   return {
     code: 'success',
     message: '',

@@ -1,7 +1,7 @@
 import { createChainKey } from '../../domain/chain.ts'
 import type { Settled } from '../../domain/settled.ts'
 import type { SQLInputValue, StatementSync } from '../../host/sqlite-open.ts'
-import { applying, type Change, type Met, type Position } from './apply.ts'
+import { applying, type BookChange, type ChangeResult, type Position } from './apply.ts'
 
 /** Called like a statement, with the position and the settled requests, both as JSON, and the chain key. */
 export const APPLY_SETTLED = 'call apply_settled'
@@ -11,7 +11,7 @@ type Prepare = (sql: string) => StatementSync
 /** So many rows go in by one call of an INSERT: most of what a call costs is the call. */
 const ROWS_AT_ONCE = 32
 
-function insertRows(prepare: Prepare, { statement, columns, rows }: Change): void {
+function insertRows(prepare: Prepare, { statement, columns, rows }: BookChange): void {
   const row = `(${columns.map(() => '?').join(', ')})`
   const inserting = (count: number) =>
     prepare(statement({ table: '', inserted: `values ${Array(count).fill(row).join(', ')}` }))
@@ -24,7 +24,7 @@ function insertRows(prepare: Prepare, { statement, columns, rows }: Change): voi
   for (const values of rows.slice(next)) inserting(1).run(...values)
 }
 
-function run(prepare: Prepare, change: Change): Met {
+function run(prepare: Prepare, change: BookChange): ChangeResult {
   const { statement, columns, rows } = change
   if (rows.length === 0) return { count: 0, rows: [] }
   if (change.isInsert) {

@@ -12,14 +12,14 @@ type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']
 
 /** How a statement names the rows it is given: as a table to join, and as what an INSERT takes. */
-export type Given = { readonly table: string; readonly inserted: string }
+export type InsertedTable = { readonly table: string; readonly inserted: string }
 
 /**
  * One change of many rows. SQLite's own thread runs it row by row, or some rows at once where it inserts them; PostgreSQL
  * takes all rows as one parameter. Either way the texts stay the same whatever their number, so they are prepared once.
  */
-export type Change = {
-  readonly statement: (given: Given) => string
+export type BookChange = {
+  readonly statement: (given: InsertedTable) => string
   readonly isInsert?: true
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly Value[])[]
@@ -31,7 +31,7 @@ export type Change = {
 }
 
 /** What the store said to a change: how many rows it met, and what they hold where the statement returns them. */
-export type Met = { readonly count: number; readonly rows: readonly unknown[] }
+export type ChangeResult = { readonly count: number; readonly rows: readonly unknown[] }
 
 export const chainOf = (nodeId: string) => `node:${nodeId}`
 
@@ -54,7 +54,7 @@ export function* applying(
   position: Position,
   settled: readonly Settled[],
   key: ChainKey,
-): Generator<Change, void, Met> {
+): Generator<BookChange, void, ChangeResult> {
   const moved = yield movePosition(position)
   if (moved.count === 0) {
     const [node] = (yield readPosition(position)).rows as { at: number }[]
@@ -104,7 +104,7 @@ const PHASES = { accepted: 'running', doubt: 'doubt', lost: 'ended' } as const
  * Says of video jobs how their submission ended, in the transaction that writes the entries: after a crash both are there
  * or neither. A job that is past its submission stays as it is; whoever was told of a doubt is told of the job.
  */
-const noteVideos = (settled: readonly Settled[]): Change => ({
+const noteVideos = (settled: readonly Settled[]): BookChange => ({
   statement: given => `update videos set phase = given.phase, node_id = null, lease_until_ms = 0,
     next_poll_ms = given.due_ms, cost = given.cost,
     upstream_id = coalesce(given.upstream_id, videos.upstream_id),
@@ -139,20 +139,25 @@ const noteVideos = (settled: readonly Settled[]): Change => ({
   }),
 })
 
-const movePosition = ({ nodeId, afterLsn, lastLsn, oldestOpenLsn }: Position): Change => ({
+const movePosition = ({ nodeId, afterLsn, lastLsn, oldestOpenLsn }: Position): BookChange => ({
   statement: given => `update nodes set applied_lsn = given.last_lsn, oldest_open_lsn = given.oldest_open_lsn
     from ${given.table} where nodes.id = given.id and nodes.applied_lsn = given.after_lsn`,
   columns: [text('id'), whole('after_lsn'), whole('last_lsn'), whole('oldest_open_lsn')],
   rows: [[nodeId, afterLsn, lastLsn, oldestOpenLsn]],
 })
 
-const readPosition = ({ nodeId }: Position): Change => ({
+const readPosition = ({ nodeId }: Position): BookChange => ({
   statement: given => `select nodes.applied_lsn as at from nodes join ${given.table} on nodes.id = given.id`,
   columns: [text('id')],
   rows: [[nodeId]],
 })
 
-function insert(table: string, columns: readonly Column[], rows: Change['rows'], onConflict = ''): Change {
+function insert(
+  table: string,
+  columns: readonly Column[],
+  rows: BookChange['rows'],
+  onConflict = '',
+): BookChange {
   const names = columns.map(([name]) => name).join(', ')
   return {
     statement: given => `insert into ${table} (${names}) ${given.inserted} ${onConflict}`,
@@ -187,7 +192,7 @@ function movesOf(settled: readonly Settled[]): Move[] {
   return [...moves.values()]
 }
 
-const moveAccounts = (moves: readonly Move[]): Change => ({
+const moveAccounts = (moves: readonly Move[]): BookChange => ({
   statement: given => `update accounts set posted = accounts.posted + given.cost,
     held = accounts.held - given.leased, request_count = accounts.request_count + given.requests
     from ${given.table} where accounts.kind = given.kind and accounts.owner_id = given.owner_id`,
@@ -196,7 +201,7 @@ const moveAccounts = (moves: readonly Move[]): Change => ({
   rows: moves.map(({ kind, ownerId, cost, leased, requests }) => [kind, ownerId, cost, leased, requests]),
 })
 
-const moveLeases = (nodeId: string, moves: readonly Move[]): Change => ({
+const moveLeases = (nodeId: string, moves: readonly Move[]): BookChange => ({
   statement: given => `update leases set amount = leases.amount - given.leased from ${given.table}
     where leases.node_id = given.node_id and leases.kind = given.kind and leases.owner_id = given.owner_id`,
   columns: [text('node_id'), text('kind'), whole('owner_id'), whole('leased')],
@@ -206,14 +211,14 @@ const moveLeases = (nodeId: string, moves: readonly Move[]): Change => ({
 })
 
 /** Takes the places of the batch in the node's chain; answers its head with the hash from before. */
-const growChain = (chain: string, links: number): Change => ({
+const growChain = (chain: string, links: number): BookChange => ({
   statement: given => `update chains set seq = chains.seq + given.links from ${given.table}
     where chains.name = given.name returning chains.seq as seq, chains.hash as hash`,
   columns: [text('name'), whole('links')],
   rows: [[chain, links]],
 })
 
-const linkChain = (chain: string, hash: string, mac: string): Change => ({
+const linkChain = (chain: string, hash: string, mac: string): BookChange => ({
   statement: given =>
     `update chains set hash = given.hash, mac = given.mac from ${given.table} where chains.name = given.name`,
   columns: [text('name'), text('hash'), text('mac')],
@@ -323,7 +328,7 @@ const ROLLUP_COUNTS = [
 const GROWN = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name} + excluded.${name}`).join(', ')
 
 /** Sums by quarter hour, which stay when usage rows go. */
-function addRollups(settled: readonly Settled[]): Change {
+function addRollups(settled: readonly Settled[]): BookChange {
   const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
   for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
     const bucket = Math.floor(timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
@@ -344,7 +349,7 @@ function addRollups(settled: readonly Settled[]): Change {
 }
 
 /** Sums that were made before these requests were known are no longer the sums; nearly always there are none yet. */
-function unfold(settled: readonly Settled[]): Change {
+function unfold(settled: readonly Settled[]): BookChange {
   const hours = new Set(settled.map(({ timeMs }) => Math.floor(timeMs / 1000 / HOUR_S) * HOUR_S))
   const units = [...hours].flatMap(hour => UNITS.map(({ unit }) => `${unit} ${hour - (hour % unit)}`))
   return {
@@ -377,7 +382,7 @@ const doubtsOf = (record: Settled): Value[][] =>
     reason,
   ])
 
-function touchTokens(settled: readonly Settled[]): Change {
+function touchTokens(settled: readonly Settled[]): BookChange {
   const times = new Map(settled.map(({ tokenId, timeMs }) => [tokenId, Math.floor(timeMs / 1000)]))
   return {
     statement: given =>
@@ -391,7 +396,7 @@ function touchTokens(settled: readonly Settled[]): Change {
 type ChannelCosts = { cost: number; vendorCost: number; compared: number }
 
 /** What each channel has cost, and where its vendor says what it bills, that sum beside ours of the same requests. */
-function chargeChannels(settled: readonly Settled[]): Change {
+function chargeChannels(settled: readonly Settled[]): BookChange {
   const channels = new Map<number, ChannelCosts>()
   for (const { channelId, cost, overrun, log } of settled) {
     const sums = channels.get(channelId) ?? { cost: 0, vendorCost: 0, compared: 0 }

@@ -5,7 +5,7 @@ import type { AccountKind, Engine } from '../engine/schema.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
 import { appendSystemAudit } from '../records/audit.ts'
 import { LOG_TYPE } from '../usage/logs.ts'
-import { applying, type Change, chainOf, type Met, type Position } from './apply.ts'
+import { applying, type BookChange, type ChangeResult, chainOf, type Position } from './apply.ts'
 import { APPLY_SETTLED } from './apply-sqlite.ts'
 import { chainKeyOf } from './chain-key.ts'
 import { EMPTY_JOURNAL, startChain } from './chains.ts'
@@ -22,7 +22,10 @@ export type SettledBatch = Omit<Position, 'nodeId'> & {
 }
 
 /** A change's rows as one parameter of JSON. */
-async function runOnPostgres(trx: Trx, { statement, columns, rows, shared }: Change): Promise<Met> {
+async function runOnPostgres(
+  trx: Trx,
+  { statement, columns, rows, shared }: BookChange,
+): Promise<ChangeResult> {
   if (rows.length === 0) return { count: 0, rows: [] }
   const fields = columns.map(([name, type], index) => `(value ->> ${index})::${type} as ${name}`).join(', ')
   const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as given`

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type ChainHead, type Fields, GENESIS, headMac, link } from '../../domain/chain.ts'
+import { type ChainFields, type ChainHead, GENESIS, headMac, link } from '../../domain/chain.ts'
 import type { Db, Trx } from '../engine/store.ts'
 import { chainKeyOf } from './chain-key.ts'
 
@@ -35,7 +35,7 @@ export async function startChain(
 export async function appendLink(
   trx: Trx,
   name: string,
-  fieldsOf: (seq: number) => Fields | Promise<Fields>,
+  fieldsOf: (seq: number) => ChainFields | Promise<ChainFields>,
 ) {
   const key = chainKeyOf(trx)
   const head = await trx

@@ -46,7 +46,7 @@ export const entriesOfRequest = (
     .orderBy('time')
     .execute()
 
-export const doubtsOfRequest = (db: Db, requestId: string): Promise<SuspenseRow[]> =>
+export const suspenseOfEntries = (db: Db, requestId: string): Promise<SuspenseRow[]> =>
   db.selectFrom('suspense').selectAll().where('request_id', '=', requestId).orderBy('id').execute()
 
 /** What stands open in the books. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type ChainKey, type Fields, rowMac } from '../../domain/chain.ts'
+import { type ChainFields, type ChainKey, rowMac } from '../../domain/chain.ts'
 import type { Db } from './store.ts'
 
 /**
@@ -67,12 +67,12 @@ const PRICES = 'prices of '
 const SETTINGS = 'settings'
 const BATCH = 500
 
-const stateOf = (key: ChainKey, name: string, fields: Fields | undefined): RowState => [
+const stateOf = (key: ChainKey, name: string, fields: ChainFields | undefined): RowState => [
   name,
   fields === undefined ? '' : rowMac(key, name, fields),
 ]
 
-const fieldsOf = ({ columns }: Table, row: Row): Fields => columns.map(column => row[column] ?? null)
+const fieldsOf = ({ columns }: Table, row: Row): ChainFields => columns.map(column => row[column] ?? null)
 
 const select = ({ from, id, columns }: Table) =>
   sql.raw(`select ${id} as id, ${columns.join(', ')} from ${from}`)

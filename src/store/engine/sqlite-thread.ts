@@ -8,7 +8,7 @@ import { APPLY_SETTLED, applySettled } from '../books/apply-sqlite.ts'
  */
 export type ThreadOptions = { path: string; readonly: boolean; fullSync: boolean }
 export type Statement = { id: number; sql: string; parameters: readonly unknown[] }
-export type Outcome =
+export type StatementOutcome =
   | { id: number; rows: unknown[]; changes: number }
   | { id: number; error: { message: string; errcode: number | undefined } }
 
@@ -41,7 +41,7 @@ const PROCEDURES: Readonly<Record<string, (parameters: readonly unknown[]) => vo
   [APPLY_SETTLED]: parameters => applySettled(prepare, parameters),
 }
 
-function run({ id, sql, parameters }: Statement): Outcome {
+function run({ id, sql, parameters }: Statement): StatementOutcome {
   try {
     const procedure = PROCEDURES[sql]
     if (procedure) {

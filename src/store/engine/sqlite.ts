@@ -12,7 +12,7 @@ import {
 import { UnreachableError } from '../../domain/errors.ts'
 import { programFile } from '../../host/program-file.ts'
 import { KeyedSqliteAdapter } from '../books/chain-key.ts'
-import type { Outcome, Statement, ThreadOptions } from './sqlite-thread.ts'
+import type { Statement, StatementOutcome, ThreadOptions } from './sqlite-thread.ts'
 
 /** What SQLite itself said, with its extended result code. */
 export class SqliteError extends Error {
@@ -62,7 +62,7 @@ function startThread(options: ThreadOptions) {
   let nextId = 0
   let failure: Error | undefined
 
-  worker.on('message', (outcome: Outcome) => {
+  worker.on('message', (outcome: StatementOutcome) => {
     const caller = waiting.get(outcome.id)
     waiting.delete(outcome.id)
     if ('error' in outcome) caller?.reject(errorOf(caller.sql, outcome.error))

@@ -91,7 +91,7 @@ export function tokensInNeed(
 }
 
 /** Doubts that nobody has decided: how many, and the oldest. */
-export const openDoubts = (db: Db) =>
+export const openSuspense = (db: Db) =>
   db
     .selectFrom('suspense')
     .select([sql<number>`count(*)`.as('count'), sql<number | null>`min(time)`.as('oldest')])

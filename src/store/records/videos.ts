@@ -57,7 +57,7 @@ export const aimVideo = async (db: Db, id: string, aim: Aim): Promise<void> =>
   void (await db.updateTable('videos').set(aim).where('id', '=', id).execute())
 
 /** It was sent, and nobody answered; the node that sent it holds the money. */
-export const doubtVideo = async (db: Db, id: string, answer: string): Promise<void> =>
+export const suspendVideo = async (db: Db, id: string, answer: string): Promise<void> =>
   void (await db
     .updateTable('videos')
     .set({ phase: 'doubt', answer })
@@ -104,7 +104,7 @@ export const dropUnsent = async (db: Db, nodeId: string): Promise<void> =>
 
 export type DueVideo = Pick<VideoRow, 'id' | 'channel_id'>
 
-export type Wanted = {
+export type WantedVideo = {
   readonly by: string
   readonly nowMs: number
   readonly limit: number
@@ -121,7 +121,7 @@ const isFree = (by: string, nowMs: number) => (row: ExpressionBuilder<Database, 
   row.or([row('lease_until_ms', '<', nowMs), row('lease_by', '=', by)])
 
 /** Jobs that are due for a look: running ones, and doubts for which nobody holds money any longer. */
-export const dueVideos = (db: Db, { by, nowMs, limit, beside, held }: Wanted): Promise<DueVideo[]> =>
+export const dueVideos = (db: Db, { by, nowMs, limit, beside, held }: WantedVideo): Promise<DueVideo[]> =>
   db
     .selectFrom('videos')
     .select(['id', 'channel_id'])
@@ -135,13 +135,13 @@ export const dueVideos = (db: Db, { by, nowMs, limit, beside, held }: Wanted): P
     .limit(limit)
     .execute()
 
-export type Lease = { readonly by: string; readonly nowMs: number; readonly untilMs: number }
+export type VideoLease = { readonly by: string; readonly nowMs: number; readonly untilMs: number }
 
 /** Whoever gets the row is the only node that looks for the job until the lease ends; it sees to itself. */
 export const leaseVideo = (
   db: Db,
   id: string,
-  { by, nowMs, untilMs }: Lease,
+  { by, nowMs, untilMs }: VideoLease,
   polledBeforeMs = nowMs,
 ): Promise<VideoRow | undefined> =>
   db

@@ -1,6 +1,13 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
-import { byTokens, filtered, type Lists, type LogFilter, type LogStore, told } from './log-filter.ts'
+import {
+  byTokens,
+  describeFilter,
+  filtered,
+  type Lists,
+  type LogFilter,
+  type LogStore,
+} from './log-filter.ts'
 import { ends, isInRollups, MAX_EXACT, rollupFilter, sumQuickly } from './log-sums.ts'
 import { groupRollups, isFolded, type RollupGroup } from './rollups.ts'
 
@@ -108,7 +115,7 @@ export async function facetOf(
   }
   if (facet === 'error') {
     const filter = await byTokens(store, { ...asked, status: 'failed', errorCodes: undefined })
-    const key = sql`coalesce(${told.text(store.engine, 'error_code')}, '')`
+    const key = sql`coalesce(${describeFilter.text(store.engine, 'error_code')}, '')`
     const { values, isExact } = await countRows({ store, filter, key, maxRows: MAX_EXACT })
     return {
       values: mostFirst(

@@ -137,7 +137,7 @@ const trueFor = (conditions: readonly (RawBuilder<boolean> | undefined)[]) =>
   conditions.filter(each => each !== undefined)
 
 /** What the JSON of a row says; null where it says nothing. */
-export const told = {
+export const describeFilter = {
   firstMs: (engine: Engine) =>
     engine === 'postgres' ? sql`(other::json ->> 'frt')::numeric` : sql`json_extract(other, '$.frt')`,
   attempts: (engine: Engine) =>
@@ -180,21 +180,21 @@ function conditionsOf(engine: Engine, filter: LogFilter): RawBuilder<boolean>[] 
     address === undefined ? undefined : sql<boolean>`address = ${address}`,
     minCost === undefined ? undefined : sql<boolean>`cost >= ${minCost}`,
     minMs === undefined ? undefined : sql<boolean>`use_time_ms >= ${minMs}`,
-    minFirstMs === undefined ? undefined : sql<boolean>`${told.firstMs(engine)} >= ${minFirstMs}`,
+    minFirstMs === undefined ? undefined : sql<boolean>`${describeFilter.firstMs(engine)} >= ${minFirstMs}`,
     // One attempt is not written down.
     minAttempts === undefined || minAttempts < 2
       ? undefined
-      : sql<boolean>`${told.attempts(engine)} >= ${minAttempts}`,
-    source === undefined ? undefined : sql<boolean>`${told.text(engine, 'source')} = ${source}`,
+      : sql<boolean>`${describeFilter.attempts(engine)} >= ${minAttempts}`,
+    source === undefined ? undefined : sql<boolean>`${describeFilter.text(engine, 'source')} = ${source}`,
     upstreamModel === undefined
       ? undefined
-      : sql<boolean>`coalesce(${told.text(engine, 'upstream_model_name')}, model_name) = ${upstreamModel}`,
+      : sql<boolean>`coalesce(${describeFilter.text(engine, 'upstream_model_name')}, model_name) = ${upstreamModel}`,
     isCached === undefined
       ? undefined
-      : sql<boolean>`(coalesce(${told.cached(engine)}, 0) > 0) = ${isCached ? sql`true` : sql`false`}`,
+      : sql<boolean>`(coalesce(${describeFilter.cached(engine)}, 0) > 0) = ${isCached ? sql`true` : sql`false`}`,
     errorCodes === undefined
       ? undefined
-      : sql<boolean>`${told.text(engine, 'error_code')} in (${sql.join([...errorCodes])})`,
+      : sql<boolean>`${describeFilter.text(engine, 'error_code')} in (${sql.join([...errorCodes])})`,
     ...noneOf(filter.noneOf),
   ])
 }

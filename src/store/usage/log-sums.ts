@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { NANOS_PER_UNIT, unitsUsed } from '../../domain/money.ts'
 import { byTokens, filtered, isPattern, type LogFilter, type LogStore, MAX_TRIED } from './log-filter.ts'
-import { ROLLUP_S, type RollupFilter, type Sums, sumRollups, sumUnits, type Units } from './rollups.ts'
+import { ROLLUP_S, type RollupFilter, type Sums, sumRollups, sumUnits, type UnitSums } from './rollups.ts'
 
 /** A count of matches is exact up to here. */
 export const MAX_EXACT = 10_000
@@ -135,9 +135,9 @@ export async function unitsOf(store: LogStore, filter: LogFilter): Promise<numbe
   return total([await unitsInRows(store, asked, isInAnyRow(asked) ? MAX_TRIED : ALL_ROWS)])
 }
 
-const NOTHING: Units = { units: 0, rest: 0 }
+const NOTHING: UnitSums = { units: 0, rest: 0 }
 
-const total = (parts: readonly Units[]) =>
+const total = (parts: readonly UnitSums[]) =>
   parts.reduce((sum, { units }) => sum + Number(units), 0) +
   unitsUsed(parts.reduce((sum, { rest }) => sum + Number(rest), 0))
 
@@ -145,7 +145,7 @@ const total = (parts: readonly Units[]) =>
 const isInAnyRow = ({ tokenName, tokens, modelName, username }: LogFilter) =>
   [tokenName, modelName, username].some(isPattern) || (tokenName !== undefined && tokens === undefined)
 
-const unitsInRows = (store: LogStore, filter: LogFilter, maxTried = ALL_ROWS): Promise<Units> =>
+const unitsInRows = (store: LogStore, filter: LogFilter, maxTried = ALL_ROWS): Promise<UnitSums> =>
   filtered(store, { ...filter, status: 'any' }, maxTried)
     .found.select([
       sql<number>`coalesce(sum(cost / ${sql.lit(NANOS_PER_UNIT)}), 0)`.as('units'),

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { byTokens, filtered, type LogFilter, type LogStore, MAX_TRIED, told } from './log-filter.ts'
+import { byTokens, describeFilter, filtered, type LogFilter, type LogStore, MAX_TRIED } from './log-filter.ts'
 import { MAX_EXACT } from './log-sums.ts'
 
 /** Half of the requests took no longer than `p50`, and nineteen of twenty no longer than `p95`. */
@@ -37,7 +37,7 @@ export async function timesOf(store: LogStore, given: LogFilter): Promise<Times>
   const { newest: found, reached } = filtered(store, { ...filter, status: filter.status ?? 'ok' })
   const newest = found.select([
     'found.use_time_ms as total_ms',
-    sql<number | null>`${told.firstMs(store.engine)}`.as('first_ms'),
+    sql<number | null>`${describeFilter.firstMs(store.engine)}`.as('first_ms'),
   ])
   const rows = await store.db
     // Found first and ranked then: else SQLite drops what they are ordered by before it has used it, and sorts them all.
@@ -101,7 +101,7 @@ export async function timesOver(
       .found.select([
         sql.lit(stretch).as('stretch'),
         'found.use_time_ms as total_ms',
-        sql<number | null>`${told.firstMs(store.engine)}`.as('first_ms'),
+        sql<number | null>`${describeFilter.firstMs(store.engine)}`.as('first_ms'),
       ])
       .orderBy('found.created_time', 'desc')
       .orderBy('found.id', 'desc')

@@ -217,9 +217,9 @@ export const sumRollups = async (db: Db, filter: RollupFilter): Promise<Sums> =>
   (await found(db, filter)).select(sums).executeTakeFirstOrThrow()
 
 /** In units and what is left below one: sums of nanodollars over all time could pass the largest exact number. */
-export type Units = { readonly units: number; readonly rest: number }
+export type UnitSums = { readonly units: number; readonly rest: number }
 
-export const sumUnits = async (db: Db, filter: RollupFilter): Promise<Units> =>
+export const sumUnits = async (db: Db, filter: RollupFilter): Promise<UnitSums> =>
   (await found(db, filter))
     .select([
       sql<number>`coalesce(sum(cost / ${sql.lit(NANOS_PER_UNIT)}), 0)`.as('units'),
@@ -246,10 +246,10 @@ export async function groupRollups(
     .execute()
 }
 
-export type Step = Sums & { readonly bucket: number }
+export type RollupStep = Sums & { readonly bucket: number }
 
 /** The sums of every `stepS` seconds in which there were requests, in order of time. */
-export async function stepRollups(db: Db, filter: RollupFilter, stepS: number): Promise<Step[]> {
+export async function stepRollups(db: Db, filter: RollupFilter, stepS: number): Promise<RollupStep[]> {
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`
   return (await found(db, filter, { stepS }))
     .select([bucket.as('bucket'), ...sums])
@@ -263,7 +263,7 @@ export async function stepRollupsOf(
   db: Db,
   filter: RollupFilter,
   { by, stepS, keys }: { by: RollupGroup; stepS: number; keys?: readonly (string | number)[] },
-): Promise<(Step & { readonly key: string | number })[]> {
+): Promise<(RollupStep & { readonly key: string | number })[]> {
   if (keys?.length === 0) return []
   const column = ROLLUP_GROUPS[by]
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`

@@ -27,7 +27,7 @@ export async function tokenOwners(db: Db, ids: readonly number[]): Promise<numbe
   return owners.size === new Set(ids).size && ids.length > 0 ? [...new Set(owners.values())] : undefined
 }
 
-export type Named = {
+export type NamedTokens = {
   readonly ids: readonly number[]
   /** None of them was ever called anything else: their rows are those of the name. */
   readonly isOnlyName: boolean
@@ -38,7 +38,7 @@ export async function tokensNamed(
   db: Db,
   { name, userId }: { readonly name: string; readonly userId: number | undefined },
   limit: number,
-): Promise<Named | undefined> {
+): Promise<NamedTokens | undefined> {
   let named = db.selectFrom('token_names').select('token_id').where('name', '=', name)
   if (userId !== undefined) named = named.where('user_id', '=', userId)
   const rows = await named.limit(limit + 1).execute()

@@ -1,6 +1,6 @@
 import { member, textOf } from '../../../domain/json-value.ts'
 import { chatError, errorKind, retryAfterS } from '../../hub/error.ts'
-import type { ErrorAnswer } from '../../hub/format.ts'
+import type { VendorErrorAnswer } from '../../hub/format.ts'
 import type { ChatError, ErrorKind } from '../../hub/hub.ts'
 
 /** The class of an error says more than its status, and inside of a stream there is none. */
@@ -22,7 +22,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
 }
 
 /** `{message}`; its class stands in a header, in `__type`, or in the head of a frame. */
-export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const named = header?.('x-amzn-errortype') ?? textOf(member(body, '__type'))
   // `ThrottlingException:http://…`, `com.amazon.coral#ThrottlingException`
   const type = named?.split(':')[0]?.split('#').at(-1)

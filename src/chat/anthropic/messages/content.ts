@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
-import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../../hub/fields.ts'
+import { bodyOf, compact, extrasOf, type FieldReader, ownExtras } from '../../hub/fields.ts'
 import type {
   CacheMark,
   Citation,
@@ -30,7 +30,7 @@ import type { Warnings } from '../../hub/warnings.ts'
 export const FORMAT = 'anthropic'
 
 /** `content`: a text, or a list of blocks. */
-export function decodeBlocks(holder: Fields, name = 'content'): readonly Part[] {
+export function decodeBlocks(holder: FieldReader, name = 'content'): readonly Part[] {
   const content = holder.any(name)
   if (content === undefined || content === '') return []
   if (typeof content === 'string') return [{ type: 'text', text: content }]
@@ -42,7 +42,7 @@ export function decodeBlocks(holder: Fields, name = 'content'): readonly Part[] 
 
 const CLIENT_BLOCKS = new Set(['image', 'document', 'tool_result'])
 
-export function decodeBlock(block: Fields): Part {
+export function decodeBlock(block: FieldReader): Part {
   const type = block.needText('type')
   // What a client may send with a fault in it is refused; in an answer it is the vendor's own.
   if (!block.isStrict && CLIENT_BLOCKS.has(type))
@@ -89,7 +89,7 @@ export function decodeBlock(block: Fields): Part {
   }
 }
 
-function extended(block: Fields, part: Part): Part {
+function extended(block: FieldReader, part: Part): Part {
   const extras = extrasOf(FORMAT, block.rest())
   return extras === undefined ? part : ({ ...part, extras } as Part)
 }
@@ -100,7 +100,7 @@ export const decodeThinking = (text: string, signature: string | undefined): Rea
   ...(signature && unpackProof(FORMAT, signature, 'signature')),
 })
 
-function decodeResult(block: Fields): ToolResultPart {
+function decodeResult(block: FieldReader): ToolResultPart {
   const isError = block.flag('is_error')
   return compact<ToolResultPart>({
     type: 'toolResult',
@@ -112,7 +112,7 @@ function decodeResult(block: Fields): ToolResultPart {
   })
 }
 
-function decodeDocument(block: Fields): Part {
+function decodeDocument(block: FieldReader): Part {
   const source = block.needFields('source')
   // Blocks inside of a document are a form of its own.
   if (source.text('type') === 'content') return { type: 'vendor', format: FORMAT, value: block.value }
@@ -129,7 +129,7 @@ function decodeDocument(block: Fields): Part {
   })
 }
 
-function decodeSource(source: Fields): { source: MediaSource; mediaType?: string } {
+function decodeSource(source: FieldReader): { source: MediaSource; mediaType?: string } {
   const mediaType = source.text('media_type')
   const typed = mediaType === undefined ? {} : { mediaType }
   switch (source.needText('type')) {
@@ -176,7 +176,7 @@ export function encodeCitation(citation: Citation): JsonObject {
   return { type: 'char_location', ...place, cited_text: quote, document_title: title }
 }
 
-function cacheIn(block: Fields): { cache?: CacheMark } {
+function cacheIn(block: FieldReader): { cache?: CacheMark } {
   const mark = block.any('cache_control')
   if (mark === undefined) return {}
   const ttl = member(mark, 'ttl')

@@ -1,4 +1,4 @@
-import { compact, decoding, extrasOf, type Fields, strictFields } from '../../hub/fields.ts'
+import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type {
   ChatRequest,
@@ -15,7 +15,7 @@ import { decodeBlocks, decodeCache, FORMAT } from './content.ts'
 
 export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
 
-function decode(body: Fields): ChatRequest {
+function decode(body: FieldReader): ChatRequest {
   const system = decodeBlocks(body, 'system')
   const choice = body.fields('tool_choice')
   const config = body.fields('output_config')
@@ -46,7 +46,7 @@ function decode(body: Fields): ChatRequest {
   })
 }
 
-function decodeMessages(body: Fields): readonly Message[] {
+function decodeMessages(body: FieldReader): readonly Message[] {
   if (body.needList('messages').length === 0)
     body.refuse('messages', 'must be a list of at least one message')
   return body.each('messages').flatMap(message => {
@@ -70,7 +70,7 @@ function splitResults(content: readonly Part[], extras: Message['extras']): read
   return others.length === 0 ? [tool] : [tool, user]
 }
 
-function decodeTool(tool: Fields): Tool {
+function decodeTool(tool: FieldReader): Tool {
   const type = tool.text('type') ?? 'custom'
   if (type !== 'custom') return { type: 'vendor', format: FORMAT, value: tool.value }
   return compact<FunctionTool>({
@@ -84,7 +84,7 @@ function decodeTool(tool: Fields): Tool {
   })
 }
 
-function decodeChoice(choice: Fields | undefined): ToolChoice | undefined {
+function decodeChoice(choice: FieldReader | undefined): ToolChoice | undefined {
   switch (choice?.needText('type')) {
     case undefined:
       return undefined
@@ -95,20 +95,20 @@ function decodeChoice(choice: Fields | undefined): ToolChoice | undefined {
     case 'any':
       return { mode: 'required' }
     case 'tool':
-      return { mode: 'required', only: [(choice as Fields).needText('name')] }
+      return { mode: 'required', only: [(choice as FieldReader).needText('name')] }
     default:
-      return (choice as Fields).refuse('type', 'must be one of auto, any, tool, none')
+      return (choice as FieldReader).refuse('type', 'must be one of auto, any, tool, none')
   }
 }
 
-function decodeOutput(format: Fields | undefined): Output | undefined {
+function decodeOutput(format: FieldReader | undefined): Output | undefined {
   if (format?.text('type') !== 'json_schema') return undefined
   return { type: 'schema', schema: format.object('schema') ?? {} }
 }
 
 const DISPLAYS: Readonly<Record<string, string>> = { summarized: 'auto', omitted: 'none' }
 
-function decodeReasoning(body: Fields, effort: string | undefined): Reasoning | undefined {
+function decodeReasoning(body: FieldReader, effort: string | undefined): Reasoning | undefined {
   const thinking = body.fields('thinking')
   const display = thinking?.text('display')
   const summary = display === undefined ? undefined : DISPLAYS[display]

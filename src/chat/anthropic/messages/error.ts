@@ -1,6 +1,6 @@
 import { type JsonObject, member, textOf } from '../../../domain/json-value.ts'
 import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../../hub/error.ts'
-import type { EncodedError, ErrorAnswer } from '../../hub/format.ts'
+import type { EncodedError, VendorErrorAnswer } from '../../hub/format.ts'
 import type { ChatError, ErrorKind } from '../../hub/hub.ts'
 
 const TYPES = {
@@ -32,7 +32,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   api_error: 'server',
 }
 
-export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const error = member(body, 'error')
   const type = textOf(member(error, 'type'))
   const message =

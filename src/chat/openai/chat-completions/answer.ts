@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
 import { usageIn } from '../../../metering/openai-usage.ts'
 import { chatError } from '../../hub/error.ts'
-import { bodyOf, compact, extrasOf, type Fields, lenientFields, ownExtras } from '../../hub/fields.ts'
+import { bodyOf, compact, extrasOf, type FieldReader, lenientFields, ownExtras } from '../../hub/fields.ts'
 import type { AnswerOptions, DecodeOptions } from '../../hub/format.ts'
 import type {
   ChatAnswer,
@@ -58,7 +58,7 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
 }
 
 function decodeChoice(
-  choice: Fields,
+  choice: FieldReader,
   sources: readonly Citation[],
   newId: (prefix: string) => string,
 ): Choice {
@@ -77,7 +77,7 @@ function decodeChoice(
 }
 
 function decodeMessage(
-  message: Fields,
+  message: FieldReader,
   sources: readonly Citation[],
   newId: (prefix: string) => string,
 ): readonly Part[] {
@@ -112,7 +112,7 @@ export function decodeImages(images: readonly unknown[]): readonly MediaPart[] {
   })
 }
 
-function decodeAudio(audio: Fields | undefined): readonly MediaPart[] {
+function decodeAudio(audio: FieldReader | undefined): readonly MediaPart[] {
   if (audio === undefined) return []
   return [
     compact<MediaPart>({

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
 import { addressOf } from '../../hub/citation.ts'
-import { bodyOf, compact, extrasOf, type Fields, ownExtras } from '../../hub/fields.ts'
+import { bodyOf, compact, extrasOf, type FieldReader, ownExtras } from '../../hub/fields.ts'
 import type {
   CacheMark,
   Citation,
@@ -30,7 +30,7 @@ const AUDIO_TYPES: Readonly<Record<string, string>> = { mp3: 'audio/mpeg' }
 const AUDIO_FORMATS: Readonly<Record<string, string>> = { 'audio/mpeg': 'mp3' }
 
 /** `content` of a message: a text, a list of parts, or nothing. */
-export function decodeContent(message: Fields): readonly Part[] {
+export function decodeContent(message: FieldReader): readonly Part[] {
   const content = message.any('content')
   if (content === undefined || content === '') return []
   if (typeof content === 'string') return [{ type: 'text', text: content }]
@@ -40,7 +40,7 @@ export function decodeContent(message: Fields): readonly Part[] {
   return message.each('content').map(decodePart)
 }
 
-function decodePart(part: Fields): Part {
+function decodePart(part: FieldReader): Part {
   const type = part.needText('type')
   switch (type) {
     case 'text':
@@ -70,13 +70,13 @@ function decodePart(part: Fields): Part {
   }
 }
 
-const withExtras = (part: Fields, decoded: Part): Part => {
+const withExtras = (part: FieldReader, decoded: Part): Part => {
   const extras = extrasOf(FORMAT, part.rest())
   return extras === undefined ? decoded : ({ ...decoded, extras } as Part)
 }
 
 /** Some hosts write the address itself where others write an object around it. */
-function linked(part: Fields, name: string, kind: 'image' | 'video'): MediaPart {
+function linked(part: FieldReader, name: string, kind: 'image' | 'video'): MediaPart {
   const given = part.any(name)
   const url = typeof given === 'string' ? given : part.needFields(name).needText('url')
   const detail = member(given, 'detail')
@@ -90,7 +90,7 @@ function linked(part: Fields, name: string, kind: 'image' | 'video'): MediaPart 
   })
 }
 
-function decodeFile(file: Fields): MediaPart {
+function decodeFile(file: FieldReader): MediaPart {
   const name = file.text('filename')
   const id = file.text('file_id')
   if (id !== undefined) {
@@ -118,7 +118,7 @@ export function thinkingText(thinking: unknown): string {
 }
 
 /** A common extension: Anthropic's mark on a part or a tool. */
-export function cacheIn(fields: Fields): { cache?: CacheMark } {
+export function cacheIn(fields: FieldReader): { cache?: CacheMark } {
   const mark = fields.any('cache_control')
   if (mark === undefined) return {}
   const ttl = member(mark, 'ttl')
@@ -218,7 +218,7 @@ type Detail = {
 }
 
 /** The thoughts of a message, in any of the ways hosts tell them. */
-export function decodeReasoning(message: Fields): readonly ReasoningPart[] {
+export function decodeReasoning(message: FieldReader): readonly ReasoningPart[] {
   const text = message.text('reasoning_content')
   const said = message.any('reasoning')
   const plain = text ?? (typeof said === 'string' ? said : undefined)
@@ -291,7 +291,7 @@ export function withTextSignature(
 
 // --- Tool calls ---------------------------------------------------------------------------------------------------
 
-export function decodeToolCall(call: Fields, newId: (prefix: string) => string): ToolCallPart {
+export function decodeToolCall(call: FieldReader, newId: (prefix: string) => string): ToolCallPart {
   const id = call.text('id') || newId('call_')
   const signature = decodeCallSignature(call.any('extra_content'))
   const custom = call.fields('custom')

@@ -1,4 +1,4 @@
-import { compact, decoding, extrasOf, type Fields, strictFields } from '../../hub/fields.ts'
+import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type {
   ChatRequest,
@@ -27,7 +27,7 @@ const MAX_CHOICES = 128
 
 export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
 
-function decode(body: Fields): ChatRequest {
+function decode(body: FieldReader): ChatRequest {
   const maxTokens = body.count('max_tokens')
   const stop = body.any('stop')
   const wantsLogprobs = body.flag('logprobs')
@@ -66,7 +66,7 @@ function decode(body: Fields): ChatRequest {
 type Offer = Pick<ChatRequest, 'tools' | 'toolChoice' | 'parallelTools' | 'isFirstForm'>
 
 /** Tools, or what they were at first: functions, one call of which fits into an answer. */
-function decodeTools(body: Fields): Offer {
+function decodeTools(body: FieldReader): Offer {
   const parallelTools = body.flag('parallel_tool_calls')
   const tools = body.list('tools') && body.each('tools').map(decodeTool)
   const toolChoice = decodeToolChoice(body)
@@ -82,7 +82,7 @@ function decodeTools(body: Fields): Offer {
   })
 }
 
-function decodeFunction(described: Fields): FunctionTool {
+function decodeFunction(described: FieldReader): FunctionTool {
   return compact<FunctionTool>({
     type: 'function',
     name: described.needText('name'),
@@ -92,7 +92,7 @@ function decodeFunction(described: Fields): FunctionTool {
   })
 }
 
-function decodeFunctionChoice(body: Fields): ToolChoice | undefined {
+function decodeFunctionChoice(body: FieldReader): ToolChoice | undefined {
   const choice = body.any('function_call')
   if (choice === undefined) return undefined
   if (choice === 'auto' || choice === 'none') return { mode: choice }
@@ -103,7 +103,7 @@ function decodeFunctionChoice(body: Fields): ToolChoice | undefined {
 /** Calls of functions had no ids: each is given one, by which its result is known. */
 type FunctionCalls = { readonly id: string; readonly name: string }[]
 
-function decodeMessages(body: Fields): readonly Message[] {
+function decodeMessages(body: FieldReader): readonly Message[] {
   if (body.needList('messages').length === 0)
     body.refuse('messages', 'must be a list of at least one message')
   const messages: Message[] = []
@@ -119,7 +119,7 @@ function decodeMessages(body: Fields): readonly Message[] {
   return messages
 }
 
-function decodeMessage(message: Fields, calls: FunctionCalls): Message {
+function decodeMessage(message: FieldReader, calls: FunctionCalls): Message {
   const role = message.needText('role')
   switch (role) {
     case 'system':
@@ -143,7 +143,7 @@ function decodeMessage(message: Fields, calls: FunctionCalls): Message {
   }
 }
 
-function decodeAssistant(message: Fields, functionCalls: FunctionCalls): Message {
+function decodeAssistant(message: FieldReader, functionCalls: FunctionCalls): Message {
   const parts: Part[] = [...withTextSignature(decodeReasoning(message), decodeContent(message))]
   const refusal = message.text('refusal')
   if (refusal) parts.push({ type: 'refusal', text: refusal })
@@ -160,14 +160,14 @@ function decodeAssistant(message: Fields, functionCalls: FunctionCalls): Message
   })
 }
 
-function decodeFunctionCall(call: Fields, calls: FunctionCalls): ToolCallPart {
+function decodeFunctionCall(call: FieldReader, calls: FunctionCalls): ToolCallPart {
   const name = call.needText('name')
   const id = `call_function_${calls.length + 1}`
   calls.push({ id, name })
   return { type: 'toolCall', id, name, arguments: argumentsText(call.any('arguments')) }
 }
 
-function decodeResult(message: Fields, calls: FunctionCalls): ToolResultPart {
+function decodeResult(message: FieldReader, calls: FunctionCalls): ToolResultPart {
   const name = message.text('name')
   const content = decodeContent(message)
   message.any('role')
@@ -181,7 +181,7 @@ function decodeResult(message: Fields, calls: FunctionCalls): ToolResultPart {
   })
 }
 
-function decodeTool(tool: Fields): Tool {
+function decodeTool(tool: FieldReader): Tool {
   const type = tool.needText('type')
   if (type === 'function') {
     const described = tool.needFields('function')
@@ -208,7 +208,7 @@ function decodeTool(tool: Fields): Tool {
   return { type: 'vendor', format: FORMAT, value: tool.value }
 }
 
-function decodeToolChoice(body: Fields): ToolChoice | undefined {
+function decodeToolChoice(body: FieldReader): ToolChoice | undefined {
   const choice = body.any('tool_choice')
   if (choice === undefined) return undefined
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { mode: choice }
@@ -224,10 +224,10 @@ function decodeToolChoice(body: Fields): ToolChoice | undefined {
   return { mode: 'required', only: [named(fields, type)] }
 }
 
-const named = (fields: Fields, type: string): string => fields.needFields(type).needText('name')
+const named = (fields: FieldReader, type: string): string => fields.needFields(type).needText('name')
 
 /** `thinking` is an extension that several hosts share with Anthropic. */
-function decodeReasoningWish(body: Fields): Reasoning | undefined {
+function decodeReasoningWish(body: FieldReader): Reasoning | undefined {
   const effort = body.text('reasoning_effort')
   const thinking = body.fields('thinking')
   const budget = thinking?.number('budget_tokens')

@@ -1,13 +1,13 @@
 import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
 import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../../hub/error.ts'
-import type { EncodedError, ErrorAnswer } from '../../hub/format.ts'
+import type { EncodedError, VendorErrorAnswer } from '../../hub/format.ts'
 import type { ChatError } from '../../hub/hub.ts'
 
 /**
  * Reads an error in any of the shapes that hosts of this format have: an object, a text (xAI), `detail` (Mistral's
  * gateway, FastAPI), `message` as a text or an object (docs/reference/formats.md: Provider error shapes).
  */
-export function decodeError({ status, body, header }: ErrorAnswer): ChatError {
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const inner = member(body, 'error')
   const source = isObject(inner) ? inner : isObject(body) ? body : {}
   const message =

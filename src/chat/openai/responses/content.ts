@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
-import { bodyOf, compact, extrasOf, type Fields, lenientFields, ownExtras } from '../../hub/fields.ts'
+import { bodyOf, compact, extrasOf, type FieldReader, lenientFields, ownExtras } from '../../hub/fields.ts'
 import type {
   Citation,
   MediaPart,
@@ -23,7 +23,7 @@ const SISTER = 'openai-chat'
 // --- Reading ------------------------------------------------------------------------------------------------------
 
 /** `content` of a message, or the `output` of a tool: a text, or a list of parts. */
-export function decodeContent(holder: Fields, name = 'content'): readonly Part[] {
+export function decodeContent(holder: FieldReader, name = 'content'): readonly Part[] {
   const content = holder.any(name)
   if (content === undefined || content === '') return []
   if (typeof content === 'string') return [{ type: 'text', text: content }]
@@ -33,7 +33,7 @@ export function decodeContent(holder: Fields, name = 'content'): readonly Part[]
   return holder.each(name).map(decodePart)
 }
 
-function decodePart(part: Fields): Part {
+function decodePart(part: FieldReader): Part {
   const type = part.needText('type')
   switch (type) {
     case 'input_text':
@@ -57,12 +57,12 @@ function decodePart(part: Fields): Part {
   }
 }
 
-function extended<T extends Part>(part: Fields, decoded: T): T {
+function extended<T extends Part>(part: FieldReader, decoded: T): T {
   const extras = extrasOf(FORMAT, part.rest())
   return extras === undefined ? decoded : { ...decoded, extras }
 }
 
-function decodeImage(part: Fields): MediaPart {
+function decodeImage(part: FieldReader): MediaPart {
   const detail = part.text('detail')
   const fileId = part.text('file_id')
   const given = part.text('image_url')
@@ -76,7 +76,7 @@ function decodeImage(part: Fields): MediaPart {
   return compact<MediaPart>({ type: 'media', kind: 'image', source, mediaType: inline?.mediaType, detail })
 }
 
-function decodeFile(part: Fields): MediaPart {
+function decodeFile(part: FieldReader): MediaPart {
   const name = part.text('filename')
   const fileId = part.text('file_id')
   const url = part.text('file_url')
@@ -99,7 +99,7 @@ function decodeFile(part: Fields): MediaPart {
 }
 
 /** The parts that an item of the assistant's consists of; undefined for an item that is somebody else's. */
-export function decodeItem(item: Fields, newId: (prefix: string) => string): readonly Part[] {
+export function decodeItem(item: FieldReader, newId: (prefix: string) => string): readonly Part[] {
   const type = item.text('type') ?? 'message'
   // Ids of items are good only where answers are stored.
   switch (type) {
@@ -138,7 +138,7 @@ export function splitExtras(part: Part): { readonly item: JsonObject; readonly o
 }
 
 /** Each summary is a thought of its own; the proof is of all of them and stands with the last. */
-function decodeReasoning(item: Fields): readonly ReasoningPart[] {
+function decodeReasoning(item: FieldReader): readonly ReasoningPart[] {
   const id = item.text('id')
   const proof = item.text('encrypted_content')
   const texts = [...item.each('summary'), ...item.each('content')].map(each => each.text('text') ?? '')
@@ -150,7 +150,7 @@ function decodeReasoning(item: Fields): readonly ReasoningPart[] {
   }))
 }
 
-function decodeCall(item: Fields, isCustom: boolean, newId: (prefix: string) => string): ToolCallPart {
+function decodeCall(item: FieldReader, isCustom: boolean, newId: (prefix: string) => string): ToolCallPart {
   for (const name of ['id', 'status']) item.any(name)
   return compact<ToolCallPart>({
     type: 'toolCall',
@@ -163,7 +163,7 @@ function decodeCall(item: Fields, isCustom: boolean, newId: (prefix: string) => 
 }
 
 /** An image that the vendor's own tool has made is an image to every client. */
-function decodeGeneratedImage(item: Fields): readonly Part[] {
+function decodeGeneratedImage(item: FieldReader): readonly Part[] {
   const data = item.text('result')
   if (data === undefined) return [{ type: 'vendor', format: FORMAT, value: item.value }]
   for (const name of ['id', 'status']) item.any(name)
@@ -171,7 +171,7 @@ function decodeGeneratedImage(item: Fields): readonly Part[] {
   return [extended(item, { type: 'media', kind: 'image', source: { data }, mediaType })]
 }
 
-export function decodeResult(item: Fields, isCustom: boolean): ToolResultPart {
+export function decodeResult(item: FieldReader, isCustom: boolean): ToolResultPart {
   for (const name of ['id', 'status']) item.any(name)
   return compact<ToolResultPart>({
     type: 'toolResult',

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../domain/json-value.ts'
-import { compact, decoding, extrasOf, type Fields, strictFields } from '../../hub/fields.ts'
+import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type { ChatRequest, Message, Reasoning, Tool, ToolChoice } from '../../hub/hub.ts'
 import { modelIn } from '../../hub/model-name.ts'
@@ -19,7 +19,7 @@ const STORED = {
 
 export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
 
-function decode(body: Fields): ChatRequest {
+function decode(body: FieldReader): ChatRequest {
   for (const [name, message] of Object.entries(STORED)) {
     if (body.any(name) !== undefined) body.refuse(name, message)
   }
@@ -60,7 +60,7 @@ function decode(body: Fields): ChatRequest {
 }
 
 /** Items stand side by side; what the assistant said, thought and called in a row is one turn of it. */
-function decodeInput(body: Fields): readonly Message[] {
+function decodeInput(body: FieldReader): readonly Message[] {
   const input = body.any('input')
   if (typeof input === 'string') return [{ role: 'user', content: [{ type: 'text', text: input }] }]
   if (body.needList('input').length === 0)
@@ -78,7 +78,7 @@ function decodeInput(body: Fields): readonly Message[] {
   )
 }
 
-function decodeInputItem(item: Fields): Message {
+function decodeInputItem(item: FieldReader): Message {
   const type = item.text('type') ?? 'message'
   if (type === 'function_call_output' || type === 'custom_tool_call_output') {
     return { role: 'tool', content: [decodeResult(item, type === 'custom_tool_call_output')] }
@@ -106,7 +106,7 @@ function decodeInputItem(item: Fields): Message {
   }
 }
 
-function decodeTool(tool: Fields): Tool {
+function decodeTool(tool: FieldReader): Tool {
   const type = tool.needText('type')
   if (type === 'function') {
     return compact<Tool & { type: 'function' }>({
@@ -131,7 +131,7 @@ function decodeTool(tool: Fields): Tool {
 }
 
 /** `hosted`: the choice of a tool that the vendor runs, kept as it is. */
-function decodeChoice(body: Fields): { choice?: ToolChoice; hosted?: JsonObject } {
+function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonObject } {
   const given = body.any('tool_choice')
   if (given === undefined) return {}
   if (given === 'auto' || given === 'none' || given === 'required') return { choice: { mode: given } }
@@ -152,7 +152,7 @@ function decodeChoice(body: Fields): { choice?: ToolChoice; hosted?: JsonObject 
   }
 }
 
-function decodeReasoning(wish: Fields | undefined, isReturned: boolean): Reasoning | undefined {
+function decodeReasoning(wish: FieldReader | undefined, isReturned: boolean): Reasoning | undefined {
   const reasoning = compact<Reasoning>({
     effort: wish?.text('effort'),
     summary: wish?.text('summary') ?? wish?.text('generate_summary'),
