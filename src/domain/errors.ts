@@ -16,7 +16,6 @@ export const MANAGEMENT_STATUS = {
   rate_limited: 429,
   internal_error: 500,
   upstream_error: 502,
-  not_ready: 503,
   store_unavailable: 503,
   overloaded: 503,
   shutting_down: 503,

@@ -30,7 +30,7 @@ export type AttemptFailure = {
 }
 
 /** The 4xx that are retried on the next channel (docs/reference/routing.md: Retries). */
-const NEXT_CHANNEL = new Set([401, 402, 403, 404, 408, 409, 425, 429])
+const NEXT_CHANNEL = new Set([401, 402, 403, 404, 405, 408, 409, 425, 429])
 const DEFAULT_RETRY_S = 5
 const MAX_RETRY_S = 300
 
