@@ -31,9 +31,9 @@ const wholeIfSet = (env: Env, name: string, range: readonly [number, number]): n
 function oneOf<const T extends string>(env: Env, name: string, choices: readonly T[], fallback: T): T {
   const text = env[name]?.trim()
   if (!text) return fallback
-  const found = choices.find(choice => choice === text)
-  if (!found) throw new SettingError(name, `must be one of ${choices.join(', ')}, not "${text}"`)
-  return found
+  const match = choices.find(choice => choice === text)
+  if (!match) throw new SettingError(name, `must be one of ${choices.join(', ')}, not "${text}"`)
+  return match
 }
 
 function databaseUrl(env: Env): string | undefined {

@@ -167,10 +167,10 @@ function proxyReportsOf({ supervisor }: Peers, log: Logger): ProxyReports {
 export async function buildServer(
   config: Config,
   log: Logger,
-  ground: StoreAndKeys,
+  storeAndKeys: StoreAndKeys,
   peers: Peers = aloneIn(config.dataDir),
 ) {
-  const { store, keyring, digest, passwords } = ground
+  const { store, keyring, digest, passwords } = storeAndKeys
   const { db, engine } = store
   const identify = createIdentify({
     store: {
@@ -197,7 +197,7 @@ export async function buildServer(
   const proxies = proxyReportsOf(peers, log)
   const clientAddress = createClientAddress(config.trustedProxies, proxies.report)
   const limits = processLimits(config, readMachine(config.dataDir))
-  const crowd = createConnectionLimit(limits.connections)
+  const connectionLimit = createConnectionLimit(limits.connections)
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const guard = createAddressGuard({
     policy: { allowPrivate: allowPrivateUpstreams },
@@ -216,7 +216,7 @@ export async function buildServer(
     sessionUser: createSessionUser(identify),
     limits,
     isStopping: () => isStopping,
-    isBeyond: crowd.isBeyond,
+    isBeyond: connectionLimit.isBeyond,
   })
   // One worker tidies up for all.
   const retention =
@@ -266,7 +266,7 @@ export async function buildServer(
       routes: relay.routes,
       videos: relay.videos,
       relayFor: relay.relayFor,
-      verify: operationsOf(config, ground).verify,
+      verify: operationsOf(config, storeAndKeys).verify,
       consoleBuilds: createConsoleBuilds(),
       basePath: config.basePath,
       version,
@@ -282,7 +282,7 @@ export async function buildServer(
     basePath: config.basePath,
     manage,
     relay: relay.listener,
-    crowd,
+    connectionLimit,
     isReady: async () => !isStopping && (await isStoreAnswering()),
   })
 

@@ -3,13 +3,13 @@ import { Socket } from 'node:net'
 
 /** What waits for a reader that does not take it; more is dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024
-const LAST_WORDS_MS = 1_000
+const FLUSH_TIMEOUT_MS = 1_000
 
 /** Answers whether the line was taken. */
-type Taker = { take(line: string): boolean; finish(done: () => void): void }
+type LineWriter = { take(line: string): boolean; finish(done: () => void): void }
 
 /** Files are written at once. One that cannot grow refuses a line, and takes the next when there is room again. */
-const fileAt = (fd: number): Taker => ({
+const fileAt = (fd: number): LineWriter => ({
   take(line) {
     try {
       let bytes = Buffer.from(line)
@@ -23,7 +23,7 @@ const fileAt = (fd: number): Taker => ({
 })
 
 /** A pipe may have a reader that sleeps, or that left: nobody here waits for either. */
-function pipeAt(fd: number): Taker {
+function pipeAt(fd: number): LineWriter {
   const pipe = new Socket({ fd, readable: false, writable: true })
   // Where the reader has left, this ends the pipe, and every further line is refused.
   pipe.on('error', () => pipe.destroy())
@@ -40,13 +40,13 @@ function pipeAt(fd: number): Taker {
         pipe.destroy()
         done()
       }
-      const timer = setTimeout(end, LAST_WORDS_MS)
+      const timer = setTimeout(end, FLUSH_TIMEOUT_MS)
       pipe.write('', end)
     },
   }
 }
 
-function takerAt(fd: number): Taker {
+function writerAt(fd: number): LineWriter {
   const kind = fstatSync(fd)
   return kind.isFIFO() || kind.isSocket() ? pipeAt(fd) : fileAt(fd)
 }
@@ -55,26 +55,26 @@ function takerAt(fd: number): Taker {
  * Where lines of the log go. A full disk or a reader that stopped reading costs lines, which are counted and told of,
  * and never holds up a request.
  */
-export function createLogLines(fd: number, toldOf: (dropped: number) => string) {
+export function createLogLines(fd: number, droppedEntry: (dropped: number) => string) {
   // Made with the first line: a log that says nothing leaves the descriptor as it is.
-  let taker: Taker | undefined
+  let writer: LineWriter | undefined
   let dropped = 0
 
   return {
     write(line: string): void {
-      taker ??= takerAt(fd)
+      writer ??= writerAt(fd)
       if (dropped > 0) {
-        if (!taker.take(toldOf(dropped))) {
+        if (!writer.take(droppedEntry(dropped))) {
           dropped += 1
           return
         }
         dropped = 0
       }
-      if (!taker.take(line)) dropped += 1
+      if (!writer.take(line)) dropped += 1
     },
     /** Waits a moment for the last lines to be read; then they are nobody's. */
     flush(done: () => void): void {
-      if (taker) taker.finish(done)
+      if (writer) writer.finish(done)
       else done()
     },
   }

@@ -21,7 +21,7 @@ export const scrub = (line: string) =>
       `${shape ?? query ?? url ?? ''}[redacted]${url === undefined ? '' : '@'}`,
   )
 
-const tellDropped = (lines: number) =>
+const droppedLinesEntry = (lines: number) =>
   `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'lines of the log were dropped: nobody took them' })}\n`
 
 /** JSON lines on stdout, pretty on a terminal. No bodies, no headers; what slips through is scrubbed by shape. */
@@ -49,7 +49,7 @@ export function createLog(level: string): pino.Logger {
       },
       hooks: { streamWrite: scrub },
     },
-    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : createLogLines(STDOUT, tellDropped),
+    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : createLogLines(STDOUT, droppedLinesEntry),
   )
 }
 

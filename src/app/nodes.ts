@@ -15,11 +15,11 @@ const nodesIn = (dataDir: string) => join(dataDir, 'nodes')
 /** A node is a random name kept in its directory, so that its journal is found again. One for each worker. */
 export function assignNodes(dataDir: string, workers: number): readonly Assignment[] {
   mkdirSync(nodesIn(dataDir), { recursive: true, mode: 0o700 })
-  const known = readdirSync(nodesIn(dataDir)).sort()
+  const existing = readdirSync(nodesIn(dataDir)).sort()
   return Array.from({ length: workers }, (_each, slot) => ({
     slot,
-    nodeId: known[slot] ?? randomUUID().slice(0, 13),
-    orphans: slot === 0 ? known.slice(workers) : [],
+    nodeId: existing[slot] ?? randomUUID().slice(0, 13),
+    orphans: slot === 0 ? existing.slice(workers) : [],
   }))
 }
 

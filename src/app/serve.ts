@@ -40,8 +40,8 @@ type Gateway = {
   stop(): Promise<void>
 }
 
-const serveHere = (config: Config, log: Logger, ground: StoreAndKeys): Promise<Gateway> =>
-  buildServer(config, log, ground)
+const serveHere = (config: Config, log: Logger, storeAndKeys: StoreAndKeys): Promise<Gateway> =>
+  buildServer(config, log, storeAndKeys)
 
 async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
   const port = await claimPort(config.port, config.host)
@@ -54,22 +54,24 @@ async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
 }
 
 /** Starts the gateway, serves until it is told to stop, and answers the exit code. */
-export async function serve({ given, options, env, print }: Serving): Promise<number> {
+export async function serve({ given: settings, options, env, print }: Serving): Promise<number> {
   const isDemo = options.demo
   const isKept = Boolean(options.data ?? env.SLUICE_DATA)
-  const demo = isDemo ? createDemo(isKept ? given.dataDir : undefined) : undefined
+  const demo = isDemo ? createDemo(isKept ? settings.dataDir : undefined) : undefined
   if (demo) process.once('exit', demo.close)
-  const config = { ...given, dataDir: demo?.dataDir ?? given.dataDir }
+  const config = { ...settings, dataDir: demo?.dataDir ?? settings.dataDir }
   // A demo's words are for a person: the lines of its own set-up would bury them.
   const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel
   const log = createLog(level)
-  const ground = await openStoreAndKeys(config)
-  const rootPassword = ground.printed?.rootPassword
+  const storeAndKeys = await openStoreAndKeys(config)
+  const rootPassword = storeAndKeys.printed?.rootPassword
   // Before anything else that can fail: it is not told a second time.
   if (rootPassword && !demo)
     print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
-  const gateway = await (config.workers === 1 ? serveHere(config, log, ground) : serveByWorkers(config, log))
-  const operations = operationsOf(config, ground, gateway.announce)
+  const gateway = await (config.workers === 1
+    ? serveHere(config, log, storeAndKeys)
+    : serveByWorkers(config, log))
+  const operations = operationsOf(config, storeAndKeys, gateway.announce)
   const control = await serveControl(config.dataDir, operations)
   const signalled = untilSignalled()
   const port = await gateway.listen()
@@ -78,11 +80,14 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
   if (demo) {
-    const { store } = ground
+    const { store } = storeAndKeys
     const { announce } = gateway
     await demo.furnish({ address, operations, rootPassword, store, announce, print })
   }
-  log.info({ address, version, engine: ground.store.engine, workers: config.workers }, 'sluice is ready')
+  log.info(
+    { address, version, engine: storeAndKeys.store.engine, workers: config.workers },
+    'sluice is ready',
+  )
   warnOfPublicHost(log, config)
   for (const mismatch of mismatches(config, readMachine(config.dataDir))) log.warn(mismatch)
   if (config.databaseUrl !== undefined && config.keyring === undefined)
@@ -93,7 +98,7 @@ export async function serve({ given, options, env, print }: Serving): Promise<nu
   consoleFiles.close()
   await gateway.stop()
   control.close()
-  await ground.close()
+  await storeAndKeys.close()
   demo?.close()
   log.info('stopped')
   await endLog(log)

@@ -28,18 +28,18 @@ export function startWorkers(config: Config, port: number, log: Logger) {
     assignments: assignNodes(config.dataDir, config.workers),
     drainMs: config.drainS * 1000,
     services() {
-      const desk = createRateServer(rates)
+      const rateServer = createRateServer(rates)
       return {
         words: {
-          admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),
-          leaveTicket: async id => desk.leave(id),
-          endTicket: async ({ id, tokens }) => desk.end(id, tokens),
+          admit: async ({ subjects, countedInput }) => rateServer.admit(subjects as Subject[], countedInput),
+          leaveTicket: async id => rateServer.leave(id),
+          endTicket: async ({ id, tokens }) => rateServer.end(id, tokens),
           attempt: async ({ account, address }) => throttle.attempt(account, address),
           succeed: ({ account, address }) => throttle.succeed(account, address),
           reportProxy: peer => proxies.report(peer),
           firstProxy: async () => proxies.first() ?? null,
         },
-        end: desk.close,
+        end: rateServer.close,
       }
     },
     onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; another takes its place'),

@@ -11,13 +11,13 @@ export async function serveAsWorker(config: Config): Promise<number> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopped.resolve())
   const peers = await joinSupervisor(stopped.resolve)
   const log = createLog(config.logLevel).child({ worker: peers.assignment.slot })
-  const ground = await openStoreAndKeys(config, { isLocked: true })
-  const server = await buildServer(config, log, ground, peers)
+  const storeAndKeys = await openStoreAndKeys(config, { isLocked: true })
+  const server = await buildServer(config, log, storeAndKeys, peers)
   await server.listen()
   await peers.ready()
   await stopped.promise
   await server.stop()
-  await ground.close()
+  await storeAndKeys.close()
   await endLog(log)
   process.disconnect?.()
   return EXIT.ok

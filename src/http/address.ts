@@ -29,15 +29,15 @@ export function isAddressIn(address: string, ranges: readonly string[]): boolean
 const MAX_REMEMBERED = 10_000
 
 /** Reading an address costs more than the rest of a small request's admission, and clients call many times. */
-function remembered<T>(read: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>()
+function memoize<T>(read: (text: string) => T): (text: string) => T {
+  const cache = new Map<string, T>()
   return text => {
-    const found = known.get(text)
-    if (found !== undefined) return found
-    const made = read(text)
-    if (known.size >= MAX_REMEMBERED) known.clear()
-    known.set(text, made)
-    return made
+    const cached = cache.get(text)
+    if (cached !== undefined) return cached
+    const value = read(text)
+    if (cache.size >= MAX_REMEMBERED) cache.clear()
+    cache.set(text, value)
+    return value
   }
 }
 
@@ -59,11 +59,11 @@ export function createClientAddress(
 ): ClientAddress {
   let isReported = false
   const ranges = trustedProxies.map(readRange)
-  const isTrusted = remembered(text => {
+  const isTrusted = memoize(text => {
     const parsed = parse(text)
     return parsed !== undefined && ranges.some(range => within(parsed, range))
   })
-  const plain = remembered(text => parse(text)?.toString() ?? 'unknown')
+  const plain = memoize(text => parse(text)?.toString() ?? 'unknown')
 
   return request => {
     const peer = plain(request.socket.remoteAddress ?? '')

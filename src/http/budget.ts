@@ -43,20 +43,20 @@ export type Share = {
 }
 
 export function createShare(budget: Budget): Share {
-  let taken = 0
+  let takenBytes = 0
   let isOver = false
   return {
     take(bytes) {
       if (isOver) return true
       if (!budget.take(bytes)) return false
-      taken += bytes
+      takenBytes += bytes
       return true
     },
-    taken: () => taken,
+    taken: () => takenBytes,
     end() {
       isOver = true
-      budget.give(taken)
-      taken = 0
+      budget.give(takenBytes)
+      takenBytes = 0
     },
   }
 }

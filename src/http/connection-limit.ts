@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** Room beyond the bound in which those who come can still be told that there is none. */
-const TELLING_SHARE = 0.2
+const REFUSAL_SHARE = 0.2
 
 /**
  * Who came when the house was full. Up to `most` connections everybody is served; beyond it new connections are told
@@ -13,7 +13,7 @@ export function createConnectionLimit(most: number) {
   let open = 0
   return {
     watch(server: Server): void {
-      server.maxConnections = most + Math.ceil(most * TELLING_SHARE)
+      server.maxConnections = most + Math.ceil(most * REFUSAL_SHARE)
       server.on('connection', socket => {
         open += 1
         if (open > most) late.add(socket)

@@ -41,14 +41,14 @@ const RELAY_NAME: Partial<Record<ManagementCode, RelayCode>> = {
 }
 
 /** Clients of the common shape tell a wrong key from a wrong request by these words (LiteLLM), whatever the status. */
-const FIRST_WORDS: Partial<Record<RelayCode, string>> = { invalid_api_key: 'Incorrect API key provided: ' }
+const MESSAGE_PREFIX: Partial<Record<RelayCode, string>> = { invalid_api_key: 'Incorrect API key provided: ' }
 
 /** The one exit of `/v1`. */
 export function relayError(error: Refusal): ErrorAnswer {
-  const named = isManagementCode(error.code) ? (RELAY_NAME[error.code] ?? error.code) : error.code
-  const code = isRelayCode(named) ? named : 'internal_error'
+  const relayCode = isManagementCode(error.code) ? (RELAY_NAME[error.code] ?? error.code) : error.code
+  const code = isRelayCode(relayCode) ? relayCode : 'internal_error'
   const { status, type } = RELAY_STATUS[code]
-  const message = `${FIRST_WORDS[code] ?? ''}${error.message}`
+  const message = `${MESSAGE_PREFIX[code] ?? ''}${error.message}`
   return {
     status,
     headers: headersOf(error, status),

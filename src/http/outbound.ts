@@ -8,7 +8,7 @@ import type { AddressGuard } from './address-guard.ts'
 const CONNECT_TIMEOUT_MS = 10_000
 const ANSWER_TIMEOUT_MS = 15_000
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
-const MAX_TOLD = 300
+const MAX_EXCERPT = 300
 
 const upstreamError = (message: string) => new Refusal('upstream_error', message)
 
@@ -29,7 +29,7 @@ const secretsOf = (headers: Readonly<Record<string, string>>) =>
 
 /** What a provider said of a failure, short, and without the key should it repeat it. */
 const excerpt = (bytes: Buffer, scrub: Scrub): string =>
-  scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_TOLD)
+  scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_EXCERPT)
 
 /** The one client for everything the management API asks of providers: checked addresses, no redirects, bounded. */
 export function createOutboundClient(guard: AddressGuard) {

@@ -34,7 +34,7 @@ export type Front = {
   readonly relay: RequestListener
   readonly manage: RequestListener
   /** Who came over one connection too many; the relay turns them away itself, in its own shape. */
-  readonly crowd: ConnectionLimit
+  readonly connectionLimit: ConnectionLimit
   readonly isReady: () => Promise<boolean>
 }
 
@@ -93,7 +93,7 @@ const HEALTH_PATH = /^\/(healthz|readyz)\/?(\?|$)/
 const HEALTH_METHODS = new Set(['GET', 'HEAD'])
 
 /** For whoever watches the process: the one path says that it lives, the other that it can serve. */
-function tellHealth(request: IncomingMessage, response: ServerResponse, isReady: Front['isReady']): void {
+function answerHealth(request: IncomingMessage, response: ServerResponse, isReady: Front['isReady']): void {
   const { method = 'GET', url = '/' } = request
   const isAlive = url.startsWith('/healthz')
   if (!HEALTH_METHODS.has(method)) {
@@ -131,7 +131,7 @@ function framingFault({ headers, httpVersion }: IncomingMessage): string | undef
 }
 
 /** One `http.Server` for everything: health, the relay, and the management API with its pages. */
-export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
+export function createHttpServer({ basePath, relay, manage, connectionLimit, isReady }: Front): Server {
   const serve: RequestListener = (request, response) => {
     if (hasTwoHosts(request)) return closeAsMalformed(request)
     const fault = framingFault(request)
@@ -142,8 +142,8 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     if (!isHealth && !stripBasePath(request, basePath))
       return refuse(response, new Refusal('not_found', 'nothing lives at this path'))
     const path = request.url ?? '/'
-    if (HEALTH_PATH.test(path)) return tellHealth(request, response, isReady)
-    const isBeyond = crowd.isBeyond(request)
+    if (HEALTH_PATH.test(path)) return answerHealth(request, response, isReady)
+    const isBeyond = connectionLimit.isBeyond(request)
     // Whoever is turned away makes room.
     if (isBeyond) response.shouldKeepAlive = false
     const address = relayAddress(request)
@@ -163,7 +163,7 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     continueWhenRead(request, response)
     serve(request, response)
   })
-  crowd.watch(server)
+  connectionLimit.watch(server)
   server.maxHeadersCount = MAX_HEADERS
   return server
 }

@@ -235,7 +235,7 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
 
 /** Every channel was passed over: whoever asks again should wait for the first that comes back. */
 const noChannel = ({ route }: RelayRequest, { passedOver }: Trace) =>
-  new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+  new Refusal('no_channel_available', `no channel can take the model "${route.requestedModel}" now`, {
     retryAfterS: retryAfterS(passedOver) ?? 5,
   })
 

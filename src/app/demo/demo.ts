@@ -89,8 +89,8 @@ async function furnishChannel(call: Client, name: string, baseUrl: string, prior
     models: [...MODELS, ...OTHER_MODELS],
     priority,
   }
-  const made = await call<{ id: number }>('POST', '/api/channel/', { mode: 'single', channel })
-  return { id: made.id, isNew: true }
+  const created = await call<{ id: number }>('POST', '/api/channel/', { mode: 'single', channel })
+  return { id: created.id, isNew: true }
 }
 
 type Token = { readonly id: number; readonly key: string }
@@ -121,14 +121,14 @@ async function furnishHistory(
     })
     const { token } = await operations.accessToken({ username, name: SET_UP })
     const theirs = createClient(address, token)
-    const made = await theirs<Token>('POST', '/api/token/', {
+    const created = await theirs<Token>('POST', '/api/token/', {
       name: `${username}'s app`,
       remain_quota: PEOPLES_QUOTA / 2,
     })
     await endSetUp(theirs)
     spenders.push({
       userId: id,
-      tokenId: made.id,
+      tokenId: created.id,
       tokenName: `${username}'s app`,
       models: MODELS.slice(index),
     })

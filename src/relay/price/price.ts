@@ -114,7 +114,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   if (prices.length === 0 && route.tiers.length > 0)
     throw new Refusal(
       'model_not_priced',
-      `the model "${route.asked}" has no price; an administrator can set one`,
+      `the model "${route.requestedModel}" has no price; an administrator can set one`,
     )
 
   /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */
