@@ -11,7 +11,7 @@ import type { Config } from './config.ts'
 import { warnOfProxy } from './exposure.ts'
 import { assignNodes } from './nodes.ts'
 
-/** Starts the workers and counts for all of them what is limited for all of them together. */
+/** Starts the workers and counts the limits that apply to all of them together. */
 export function startWorkers(config: Config, port: number, log: Logger) {
   const rates = createRates({ nowMs: monotonicMs })
   const throttle = createThrottle(Date.now)
@@ -42,6 +42,6 @@ export function startWorkers(config: Config, port: number, log: Logger) {
         end: rateServer.close,
       }
     },
-    onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; another takes its place'),
+    onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; starting another one'),
   })
 }

@@ -110,7 +110,7 @@ export const saidZhCN: Readonly<Record<string, string>> = {
   'The provider rejected the key (401 or 403), and again at each trial.':
     '供应商拒绝了密钥（401/403），每次试探均如此',
   'The provider reported insufficient credit, and again at each trial.': '供应商报告余额不足，每次试探均如此',
-  'it could not be reached, again and again': '多次无法连接',
+  'The provider could not be reached repeatedly.': '多次无法连接',
   'the provider could not be reached: {}': '无法连接供应商：{}',
   'rests for another {} s': '还将冷却 {} 秒',
   'key {}: {}': '密钥 {}：{}',
