@@ -249,14 +249,14 @@ for (const engine of ENGINES) {
       const whole = readFileSync(file)
       const twice = await run(['backup', file], { env })
       assert.equal(twice.code, 1)
-      assert.match(twice.stderr, /sluice\.backup is there already/)
+      assert.match(twice.stderr, /sluice\.backup exists already/)
       assert.deepEqual(readFileSync(file), whole)
-      assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is no directory/)
+      assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is not a directory/)
       assert.deepEqual(readdirSync(dir), ['sluice.backup'])
 
       const running = await run(['restore', file], { env })
       assert.equal(running.code, 1)
-      assert.match(running.stderr, /there is a gateway in /)
+      assert.match(running.stderr, /already contains a gateway/)
       await server.stop()
 
       const place = await newGround(engine)

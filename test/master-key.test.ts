@@ -425,7 +425,7 @@ for (const engine of ENGINES) {
         const server = isServed ? await startServer({ ...ground, env }) : undefined
         const { code, stdout, stderr } = await run(['admin', 'rotate-secret'], { env })
         assert.equal(code, 0, stderr)
-        assert.match(stdout, /^\d+ sealed texts moved to the newest secret\nthe old secret is /)
+        assert.match(stdout, /^\d+ stored secrets re-encrypted under the new master secret\nthe old secret /)
         if (server) {
           await assertOpen(server)
           assert.equal((await server.stop()).code, 0)

@@ -122,7 +122,7 @@ export function createJournal(deps: JournalDeps) {
     const fatal = lost.find(({ to }) => to > appliedLsn)
     if (fatal)
       throw new JournalDamageError(
-        `${sayGap(fatal)}; nothing was applied. Bring the file back, or restore a backup (docs/backup.md)`,
+        `${sayGap(fatal)}; nothing was applied. Bring the file back, or restore a backup (docs/operating/backup.md)`,
       )
     nextLsn = Math.max(nextLsn, appliedLsn + 1)
     return lost.map(sayGap)
