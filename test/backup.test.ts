@@ -171,7 +171,7 @@ for (const engine of ENGINES) {
         const { code, stdout, stderr } = await run(['backup', file], { env: settingsOf(ground) })
         assert.equal(code, 0, stderr)
         assert.match(stdout, new RegExp(`journal records of ${workers} nodes`))
-        assert.match(stdout, /secret is not in it/)
+        assert.match(stdout, /does not contain the master secret/)
         assert.equal(statSync(file).mode & 0o777, 0o600)
         taken.push({ file, answered })
       }

@@ -30,7 +30,7 @@ const anchorsIn = (path: string) =>
 
 describe('the documents', () => {
   it('are found', () => {
-    for (const path of ['README.md', 'ARCHITECTURE.md', 'docs/settings.md', 'simulator/README.md'])
+    for (const path of ['README.md', 'ARCHITECTURE.md', 'docs/operating/settings.md', 'simulator/README.md'])
       assert.ok(documents.includes(path), path)
   })
 
@@ -60,7 +60,7 @@ describe('the documents', () => {
   })
 
   it('tell every setting of the start and of the running gateway, and no other', () => {
-    const told = [...read('docs/settings.md').matchAll(/^\| `(\w+)`/gm)].map(([, name = '']) => name)
+    const told = [...read('docs/operating/settings.md').matchAll(/^\| `(\w+)`/gm)].map(([, name = '']) => name)
     const variables = read('src/config.ts').match(/\b(SLUICE_[A-Z_]+|DATABASE_URL|PORT|HOST)\b/g) ?? []
     assert.deepEqual(told.toSorted(), [...new Set(variables), ...Object.keys(SETTINGS)].sort())
   })

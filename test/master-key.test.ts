@@ -453,7 +453,7 @@ for (const engine of ENGINES) {
       )
       const { code, stderr } = await run(['admin', 'rotate-secret'], { env: envOf(ground, OLD) })
       assert.equal(code, 1)
-      assert.match(stderr, /^sluice: SLUICE_SECRET holds one secret[^\n]*\n$/)
+      assert.match(stderr, /^sluice: SLUICE_SECRET contains one secret only[^\n]*\n$/)
     })
 
     it('loses nothing of what is made while it runs, however often it runs', async () => {
