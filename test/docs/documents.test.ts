@@ -60,6 +60,25 @@ describe('the documents', () => {
       assert.ok(Object.hasOwn(scripts, match), `${path} runs ${match}`)
   })
 
+  it('quote messages as the program prints them', () => {
+    const source = ['sluice', ...globSync('src/**/*.ts', { cwd: root })].map(read).join('\n')
+    const tables = [
+      ['docs/troubleshooting.md', 'The gateway does not start'],
+      ['docs/operating/backup.md', 'When a journal is damaged'],
+    ] as const
+    for (const [path, heading] of tables) {
+      const [, section = ''] = read(path).split(`## ${heading}\n`)
+      const rows = (section.split('\n## ')[0] ?? '').matchAll(/^\| (`[^|]+) \|/gm)
+      const messages = [...rows].flatMap(([, cell = '']) =>
+        cell.split('`').filter((_, index) => index % 2 === 1),
+      )
+      assert.ok(messages.length > 3, path)
+      for (const message of messages)
+        for (const part of message.split(/^[A-Z_]+: |…|between X and Y|in X|\b[ABNXY]\b|127\.0\.0\.1:3000/))
+          if (part.length > 6) assert.ok(source.includes(part.trim()), `${path} quotes "${message}"`)
+    }
+  })
+
   it('list every environment variable and runtime setting, and no other', () => {
     const documented = [...read('docs/operating/settings.md').matchAll(/^\| `(\w+)`/gm)].map(
       ([, name = '']) => name,
