@@ -249,7 +249,7 @@ const refusesToStart = (ground: ServerOptions, secret?: string) =>
   )
 
 for (const engine of ENGINES) {
-  describe(`a wrong master key on ${engine} (contract 1)`, () => {
+  describe(`a wrong master key on ${engine} (docs/reference/process.md: Master key)`, () => {
     after(dropDatabases)
     let ground: ServerOptions
     before(async () => {
