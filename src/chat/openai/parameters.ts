@@ -1,31 +1,10 @@
+import { openAiGeneration } from '../../models/generation.ts'
 import type { ChatRequest } from '../hub/hub.ts'
 import { effortOf } from '../hub/reasoning.ts'
 import type { Warnings } from '../hub/warnings.ts'
 
-/** What depends on the generation of one of the vendor's own models and is told nowhere else (protocols 2.5 and 3). */
-type Rule = {
-  /** The words for effort that it takes; none where it does not think. */
-  readonly efforts: readonly string[]
-  /** Whether it is told how to choose its words: always, never, or only while it does not think. */
-  readonly sampling: 'always' | 'idle' | 'never'
-}
-
-/** By the beginning of the name, the first that fits. Other names are other makers', who take who knows what. */
-const RULES: readonly (readonly [RegExp, Rule])[] = [
-  [/^(gpt-3|gpt-4|chatgpt-|gpt-5(\.\d)?-chat)/, { efforts: [], sampling: 'always' }],
-  [/^o[134](-|$)/, { efforts: ['low', 'medium', 'high'], sampling: 'never' }],
-  [/^gpt-5(-\d{4}|-mini|-nano|$)/, { efforts: ['minimal', 'low', 'medium', 'high'], sampling: 'never' }],
-  [/^gpt-5\.1(-\d{4}|$)/, { efforts: ['none', 'low', 'medium', 'high'], sampling: 'idle' }],
-  [
-    /^gpt-5\.[2-5](-\d{4}|-mini|-nano|$)/,
-    { efforts: ['none', 'low', 'medium', 'high', 'xhigh'], sampling: 'idle' },
-  ],
-]
-
-const ruleOf = (model: string): Rule | undefined => RULES.find(([pattern]) => pattern.test(model))?.[1]
-
 /** Whether it may be asked for thoughts at all; of a name that is not known, it may. */
-export const canThink = (model: string): boolean => ruleOf(model)?.efforts.length !== 0
+export const canThink = (model: string): boolean => openAiGeneration(model)?.efforts?.length !== 0
 
 const ORDER = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 /** Every model that thinks takes this word; the stronger ones were added later. */
@@ -36,7 +15,7 @@ export function fitEffort({ reasoning, model }: ChatRequest, warnings: Warnings)
   const { effort, budget } = reasoning ?? {}
   const wish = effort ?? (budget === undefined ? undefined : commonEffort(budget))
   if (wish === undefined) return undefined
-  const word = takenEffort(wish, ruleOf(model)?.efforts)
+  const word = takenEffort(wish, openAiGeneration(model)?.efforts)
   if (word === undefined) {
     if (wish !== 'none') warnings.lost('reasoning', 'the model cannot think')
     return undefined
@@ -83,17 +62,18 @@ export function fitSampling(
   effort: string | undefined,
   warnings: Warnings,
 ): ChatRequest {
-  const rule = ruleOf(request.model)
+  const sampling = openAiGeneration(request.model)?.sampling
   // Where thinking can be switched off it is off until it is asked for.
   const isIdle = effort === undefined || effort === 'none'
-  if (rule === undefined || rule.sampling === 'always' || (rule.sampling === 'idle' && isIdle)) return request
+  if (sampling === undefined || sampling === 'always' || (sampling === 'withoutReasoning' && isIdle))
+    return request
   const { temperature, topP, presencePenalty, frequencyPenalty, logprobs, ...rest } = request
   for (const [field, name] of Object.entries(SAMPLING) as [keyof typeof SAMPLING, string][]) {
     const value = request[field]
     if (value !== undefined && value !== DEFAULTS[field])
       warnings.lost(name, 'is refused by a model that thinks and was left out')
   }
-  if (rule.sampling === 'never' && rest.stop !== undefined && rest.stop.length > 0) {
+  if (sampling === 'never' && rest.stop !== undefined && rest.stop.length > 0) {
     warnings.lost('stop', 'is refused by this model and was left out')
     const { stop, ...unstopped } = rest
     return unstopped
@@ -101,25 +81,14 @@ export function fitSampling(
   return rest
 }
 
-/** The most that the vendor's own models write, by the beginning of the name; more is refused. */
-const MAX_OUTPUT: readonly (readonly [RegExp, number])[] = [
-  [/^gpt-3\.5-turbo(-1106|-0125)?$/, 4_096],
-  [/^(gpt-4-(turbo|vision|1106|0125)|gpt-4o-2024-05-13)/, 4_096],
-  [/^gpt-4(-0613|-0314)?$/, 8_192],
-  [/^(gpt-4o|chatgpt-4o|gpt-5(\.\d)?-chat)/, 16_384],
-  [/^gpt-4\.1/, 32_768],
-  [/^o[134](-|$)/, 100_000],
-  [/^gpt-5/, 128_000],
-]
-
 const MAX_STOPS = 4
 
 /** The request within what the model takes: clients of other vendors' models ask for as much as those write. */
 export function fitLimits(request: ChatRequest, warnings: Warnings): ChatRequest {
   const { model, maxTokens, stop } = request
-  const most = MAX_OUTPUT.find(([pattern]) => pattern.test(model))?.[1]
+  const { maxOutputTokens: most, sampling } = openAiGeneration(model) ?? {}
   const isTooLong = most !== undefined && maxTokens !== undefined && maxTokens > most
-  const isTooMany = ruleOf(model) !== undefined && stop !== undefined && stop.length > MAX_STOPS
+  const isTooMany = sampling !== undefined && stop !== undefined && stop.length > MAX_STOPS
   if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
   if (isTooMany) warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
   if (!isTooLong && !isTooMany) return request
