@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { AccountId } from '../domain/account.ts'
 import { UnreachableError } from '../domain/errors.ts'
 import { BUDGET_SHORTAGES, type Shortage } from '../domain/shortage.ts'
 import { hasDescriptors, type ProcessLimits } from '../host/machine.ts'
@@ -13,7 +14,6 @@ import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import { createAnchorFile } from '../ledger/anchor-file.ts'
 import { type AnchorSink, createAnchors } from '../ledger/anchors.ts'
-import type { AccountName } from '../ledger/books.ts'
 import { lagTimeout } from '../ledger/lag-timeout.ts'
 import { openLedger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recovery.ts'
@@ -406,7 +406,7 @@ export async function buildRelay({
     await Promise.all([takeNews(targets), peers.tellOthers({ name: 'news', input: targets })])
   }
 
-  async function surrender(account: AccountName): Promise<void> {
+  async function surrender(account: AccountId): Promise<void> {
     await Promise.all([ledger.surrender(account), peers.tellOthers({ name: 'surrender', input: account })])
   }
 
@@ -415,7 +415,7 @@ export async function buildRelay({
   }
 
   /** Whether every worker has brought the store up to now, in time. */
-  async function catchUp(account?: AccountName): Promise<boolean> {
+  async function catchUp(account?: AccountId): Promise<boolean> {
     const late = new AbortController()
     const caughtUp = (account ? surrender(account) : barrier()).then(() => true)
     const isLate = delay(CATCH_UP_MS, false, { signal: late.signal, ref: false })

@@ -1,6 +1,6 @@
-export type AccountName = { readonly kind: 'user' | 'token'; readonly ownerId: number }
+import type { AccountId } from '../domain/account.ts'
 
-export type Lease = AccountName & { readonly amount: number }
+export type Lease = AccountId & { readonly amount: number }
 
 export type OpenedLease = {
   readonly appliedLsn: number
@@ -13,11 +13,11 @@ export type OpenedLease = {
 export type Books = {
   /** Registers the node; answers how far its journal has been applied, and where its oldest open request began. */
   openNode(nodeId: string, time: number): Promise<OpenedLease>
-  findAccount(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
+  findAccount(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
   /** As much of `want` as there is. Asked again with the same number, it answers what it gave then. */
-  lease(nodeId: string, account: AccountName, want: number, number: number): Promise<number>
+  lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number>
   /** Takes it back once, however often the same number is told. */
-  giveBack(nodeId: string, account: AccountName, amount: number, number: number): Promise<void>
+  giveBack(nodeId: string, account: AccountId, amount: number, number: number): Promise<void>
   /** Gives back every lease of a node: nothing of it runs any more. */
   giveBackAll(nodeId: string): Promise<void>
   /** What the node has leased and not spent, as the store knows it. */

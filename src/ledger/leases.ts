@@ -1,9 +1,9 @@
+import type { AccountId } from '../domain/account.ts'
 import { NO_TOKEN } from '../domain/token.ts'
-import type { AccountName } from './books.ts'
 
 /** What this node may spend of an account without asking the store, and what its running requests hold of it. */
 export type LeasedBalance = {
-  readonly account: AccountName
+  readonly account: AccountId
   isUnlimited: boolean
   /** Leased and free. */
   lease: number
@@ -30,10 +30,10 @@ type Word = { readonly kind: 'lease' | 'give back'; readonly amount: number; rea
 
 export type LeasesDeps = {
   /** Undefined: there is no such account. */
-  find(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
+  find(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
   /** Leases up to `want` from the account; answers how much it got. */
-  lease(account: AccountName, want: number, number: number): Promise<number>
-  giveBack(account: AccountName, amount: number, number: number): Promise<void>
+  lease(account: AccountId, want: number, number: number): Promise<number>
+  giveBack(account: AccountId, amount: number, number: number): Promise<void>
   /** Larger than any before it, in this process and in those that had the node before. */
   nextNumber(): number
   nowMs(): number
@@ -45,13 +45,13 @@ const IDLE_MS = 1_000
 const LOW_MS = 1_000
 const FORGET_MS = 60_000
 
-const nameOf = ({ kind, ownerId }: AccountName) => `${kind}:${ownerId}`
+const nameOf = ({ kind, ownerId }: AccountId) => `${kind}:${ownerId}`
 
 export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: LeasesDeps) {
   const purses = new Map<string, LeasedBalance>()
   const opening = new Map<string, Promise<LeasedBalance | undefined>>()
 
-  async function load(account: AccountName): Promise<LeasedBalance | undefined> {
+  async function load(account: AccountId): Promise<LeasedBalance | undefined> {
     const found = await find(account)
     if (!found) return undefined
     const purse = {
@@ -89,7 +89,7 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
   }
 
   /** The purse at once if it is known: the hot path does not wait. */
-  function open(account: AccountName): LeasedBalance | Promise<LeasedBalance | undefined> {
+  function open(account: AccountId): LeasedBalance | Promise<LeasedBalance | undefined> {
     if (account.kind === 'token' && account.ownerId === NO_TOKEN) return boundless
     const name = nameOf(account)
     const known = purses.get(name)
@@ -207,15 +207,15 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
       else purse.surplus += held.leased - spent
       return spent
     },
-    heldOf: (account: AccountName) => purses.get(nameOf(account))?.held ?? 0,
+    heldOf: (account: AccountId) => purses.get(nameOf(account))?.held ?? 0,
     /** Gives back what is free, so that the store alone says what an account has. */
-    async recall(account: AccountName): Promise<void> {
+    async recall(account: AccountId): Promise<void> {
       const purse = purses.get(nameOf(account))
       if (purse) await returnLease(purse)
     },
     isLow: (purse: LeasedBalance) => purse.lowUntilMs > nowMs(),
     /** The same for a neighbour in need: for a while every request here waits for its round too. */
-    async yieldTo(account: AccountName): Promise<void> {
+    async yieldTo(account: AccountId): Promise<void> {
       const purse = purses.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
       if (!purse) return
       purse.lowUntilMs = nowMs() + LOW_MS
@@ -241,7 +241,7 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
      * Invalidates what is known of an account after it was changed in the store. A request may have leased from it just
      * before the change: what is free of such a lease goes back, so that the next request is decided by the new balance.
      */
-    async refresh(account: AccountName): Promise<void> {
+    async refresh(account: AccountId): Promise<void> {
       const purse = purses.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
       if (!purse) return
       invalidate(purse)

@@ -1,6 +1,7 @@
+import type { AccountId } from '../domain/account.ts'
 import { Refusal } from '../domain/errors.ts'
 import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
-import type { AccountName, Batch, Books } from './books.ts'
+import type { Batch, Books } from './books.ts'
 import type { Journal } from './journal.ts'
 import { lagTimeout } from './lag-timeout.ts'
 import { createLeases, type LeasedBalance } from './leases.ts'
@@ -300,7 +301,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   return {
     hold,
     canSpend,
-    heldOf: (account: AccountName) => purses.heldOf(account),
+    heldOf: (account: AccountId) => purses.heldOf(account),
     /** Everything settled when this was called is in the store when it resolves. */
     async barrier(): Promise<void> {
       // One in flight may have begun before the newest record; the second is sure to hold it.
@@ -308,17 +309,16 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
       await apply()
     },
     /** Brings the store up to what this node knows of an account, before somebody changes it there. */
-    async surrender(account: AccountName): Promise<void> {
+    async surrender(account: AccountId): Promise<void> {
       await apply()
       await apply()
       await purses.recall(account)
     },
     /** Accounts that a neighbour needs: what is free goes back, and little is taken for a while. */
-    async yieldTo(accounts: readonly AccountName[]): Promise<void> {
+    async yieldTo(accounts: readonly AccountId[]): Promise<void> {
       for (const account of accounts) await purses.yieldTo(account)
     },
     refresh: purses.refresh,
-    pending: () => ({ unapplied: unapplied.length, openHolds: openLsns.size }),
     async close(): Promise<void> {
       clearInterval(applyTimer)
       clearInterval(sweepTimer)

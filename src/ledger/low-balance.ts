@@ -1,4 +1,4 @@
-import type { AccountName } from './books.ts'
+import type { AccountId } from '../domain/account.ts'
 import { lagTimeout } from './lag-timeout.ts'
 import type { LeasedBalance, Leases } from './leases.ts'
 
@@ -7,7 +7,7 @@ export type Neighbours = {
   /** Nobody else does: what the store has not, nobody has. */
   readonly areNone: boolean
   /** They give back what is free of these accounts, and for a while take only what they need. */
-  recall(accounts: readonly AccountName[]): Promise<void>
+  recall(accounts: readonly AccountId[]): Promise<void>
   /** One at a time, for one user. */
   exclusively<T>(userId: number, work: () => Promise<T>): Promise<T>
 }

@@ -1,5 +1,4 @@
-/** A user's or a token's account. */
-export type Account = { readonly kind: 'user' | 'token'; readonly ownerId: number }
+import type { AccountId } from '../domain/account.ts'
 
 /** What a worker is, told when it starts. */
 export type Assignment = {
@@ -17,9 +16,9 @@ export type ToWorker = {
   /** Bring the store up to what you have settled. */
   apply(input: null): Promise<void>
   /** The same, and give back what is free of an account. */
-  surrender(account: Account): Promise<void>
+  surrender(account: AccountId): Promise<void>
   /** These accounts are low: give back what is free of them, and for a while take only what you need. */
-  recall(accounts: readonly Account[]): Promise<void>
+  recall(accounts: readonly AccountId[]): Promise<void>
   ping(input: null): Promise<void>
   stop(input: null): Promise<void>
 }
