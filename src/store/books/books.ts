@@ -3,11 +3,11 @@ import type { AccountId } from '../../domain/account.ts'
 import type { Settled } from '../../domain/settled.ts'
 import { chunksOf } from '../engine/chunks.ts'
 import type { Engine } from '../engine/schema.ts'
+import { applyOnSqlite } from '../engine/sqlite.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
 import { appendSystemAudit } from '../records/audit.ts'
 import { LOG_TYPE } from '../usage/logs.ts'
 import { applying, type BookChange, type ChangeResult, chainOf, type Position } from './apply.ts'
-import { APPLY_SETTLED } from './apply-sqlite.ts'
 import { chainKeyOf } from './chain-key.ts'
 import { EMPTY_JOURNAL, startChain } from './chains.ts'
 
@@ -233,9 +233,7 @@ export function createBooks(db: Db, engine: Engine) {
       const position = { nodeId, ...place }
       const json = `[${settled.join(',')}]`
       if (engine === 'postgres') return applyOnPostgres(db, position, json)
-      // In SQLite's own thread: a statement's way there and back would cost more than the statement.
-      const parameters = [JSON.stringify(position), json, chainKeyOf(db).bytes.toString('base64')]
-      await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, parameters))
+      await applyOnSqlite(db, { position, settled: json, key: chainKeyOf(db).bytes.toString('base64') })
     },
   }
 }
