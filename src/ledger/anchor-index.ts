@@ -1,12 +1,12 @@
-import type { Anchor, ChainHead } from './anchor.ts'
+import type { Anchor, AnchorHead } from './anchor.ts'
 
 /** A head that was written down at some time, and where that was. */
-export type AnchoredHead = ChainHead & { readonly time: number; readonly from: string }
+export type IndexedHead = AnchorHead & { readonly time: number; readonly from: string }
 
 /** Anchored heads by chain and place, to be met while the chains are walked. */
 export function createAnchorIndex() {
-  const chains = new Map<string, Map<number, AnchoredHead[]>>()
-  const different: AnchoredHead[] = []
+  const chains = new Map<string, Map<number, IndexedHead[]>>()
+  const different: IndexedHead[] = []
   let count = 0
 
   return {
@@ -15,7 +15,7 @@ export function createAnchorIndex() {
         // A chain without records ends where every chain begins.
         if (head.seq === 0) continue
         count += 1
-        const places = chains.get(head.chain) ?? new Map<number, AnchoredHead[]>()
+        const places = chains.get(head.chain) ?? new Map<number, IndexedHead[]>()
         chains.set(head.chain, places)
         const known = places.get(head.seq) ?? []
         if (known.some(({ hash }) => hash === head.hash)) continue
@@ -31,9 +31,9 @@ export function createAnchorIndex() {
       different.push(...anchored.filter(head => head.hash !== hash))
     },
     /** Anchored heads whose place has another record now. */
-    different: (): readonly AnchoredHead[] => different,
+    different: (): readonly IndexedHead[] => different,
     /** Anchored heads of a chain that no record has been compared with. */
-    unmet: (chain: string): AnchoredHead[] => [...(chains.get(chain)?.values() ?? [])].flat(),
+    unmet: (chain: string): IndexedHead[] => [...(chains.get(chain)?.values() ?? [])].flat(),
     chains: () => [...chains.keys()],
     count: () => count,
   }
