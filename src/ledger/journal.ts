@@ -232,7 +232,6 @@ export function createJournal(deps: JournalDeps) {
     },
     /** How many records wait since the disk refused one. */
     unwritten: () => (unwritten[0] ? nextLsn - unwritten[0].lsn : 0),
-    lastLsn: () => nextLsn - 1,
     close(): void {
       flush()
       segment.db.close()
