@@ -188,9 +188,9 @@ export async function buildRelay({
     nodeId,
     journal: node.journal,
     books,
-    neighbours: {
+    otherNodes: {
       areNone: peers.isAlone,
-      recall: accounts => peers.tellOthers({ name: 'recall', input: accounts }),
+      returnIdle: accounts => peers.broadcast({ name: 'returnIdle', input: accounts }),
       exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
     },
     nowMs: Date.now,
@@ -403,21 +403,24 @@ export async function buildRelay({
 
   /** Done when every worker has taken it. */
   async function announce(targets: readonly string[]): Promise<void> {
-    await Promise.all([takeNews(targets), peers.tellOthers({ name: 'news', input: targets })])
+    await Promise.all([takeNews(targets), peers.broadcast({ name: 'news', input: targets })])
   }
 
-  async function surrender(account: AccountId): Promise<void> {
-    await Promise.all([ledger.surrender(account), peers.tellOthers({ name: 'surrender', input: account })])
+  async function flushAndReturn(account: AccountId): Promise<void> {
+    await Promise.all([
+      ledger.flushAndReturn(account),
+      peers.broadcast({ name: 'flushAndReturn', input: account }),
+    ])
   }
 
   async function barrier(): Promise<void> {
-    await Promise.all([ledger.barrier(), peers.tellOthers({ name: 'apply', input: null })])
+    await Promise.all([ledger.barrier(), peers.broadcast({ name: 'apply', input: null })])
   }
 
   /** Whether every worker has brought the store up to now, in time. */
   async function catchUp(account?: AccountId): Promise<boolean> {
     const late = new AbortController()
-    const caughtUp = (account ? surrender(account) : barrier()).then(() => true)
+    const caughtUp = (account ? flushAndReturn(account) : barrier()).then(() => true)
     const isLate = delay(CATCH_UP_MS, false, { signal: late.signal, ref: false })
     try {
       return await Promise.race([caughtUp, isLate])
@@ -436,7 +439,7 @@ export async function buildRelay({
     keyring,
     nodeId,
     vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
-    surrender,
+    flushAndReturn,
     doubtMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
@@ -447,8 +450,8 @@ export async function buildRelay({
   peers.serve({
     news: takeNews,
     apply: ledger.barrier,
-    surrender: ledger.surrender,
-    recall: ledger.yieldTo,
+    flushAndReturn: ledger.flushAndReturn,
+    returnIdle: ledger.returnIdle,
   })
 
   return {
@@ -456,7 +459,7 @@ export async function buildRelay({
     memory,
     relayFor: createPlayground(listener),
     videos,
-    ledger: { catchUp, surrender },
+    ledger: { catchUp, flushAndReturn },
     routes: { explain: createExplain(deps) },
     announce,
     channels: {

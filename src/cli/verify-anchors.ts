@@ -94,7 +94,7 @@ export function lostHeads(
         time <= accepted.time &&
         accepted.places.some(place => place.chain === chain && place.from <= seq && seq <= place.to),
     )
-  const missing = index.chains().filter(isWalked).flatMap(index.unmet)
+  const missing = index.chains().filter(isWalked).flatMap(index.unmatched)
   return [...index.different(), ...missing].filter(head => !isAccepted(head))
 }
 

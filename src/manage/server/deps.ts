@@ -62,7 +62,7 @@ export type Deps = {
     /** Before reading: at most a second, false when one of them did not say so in time. */
     catchUp(account?: AccountId): Promise<boolean>
     /** Before changing an account: all of them, however long it takes. */
-    surrender(account: AccountId): Promise<void>
+    flushAndReturn(account: AccountId): Promise<void>
   }
   /** Tells the relay what was changed, by the targets of audit records; done before the change answers 200. */
   readonly announce: (targets: readonly string[]) => Promise<void>

@@ -12,7 +12,7 @@ export type VideoDeps = RelayDeps & {
   readonly nodeId: string
   readonly vendor: Vendor
   /** Before something is charged in the store: what nodes have leased of an account goes back there. */
-  surrender(account: AccountId): Promise<void>
+  flushAndReturn(account: AccountId): Promise<void>
   /** How long a submission that nobody answered is looked for. */
   readonly doubtMs: number
   /** A job that has not ended by then has failed. */

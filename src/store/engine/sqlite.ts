@@ -45,7 +45,7 @@ function errorOf(task: ThreadTask, { message, errcode }: { message: string; errc
   const primary = (errcode ?? 0) & 0xff
   if (!FILE_FAILURES.has(primary)) return error
   // A commit that failed on the disk may have been written all the same; any other statement has not been executed.
-  return new UnreachableError(error, { isInDoubt: isCommit(task) && primary === DISK_FAILS })
+  return new UnreachableError(error, { isOutcomeUnknown: isCommit(task) && primary === DISK_FAILS })
 }
 
 /** Objects of a statement are garbage as soon as it has run; a larger young generation would only keep more memory. */
