@@ -156,7 +156,7 @@ export async function buildRelay({
     catalog,
     health,
     isSameUpstream: isAskedAlike,
-    tellOthers: targets => peers.tellOthers({ name: 'news', input: targets }),
+    broadcast: targets => peers.broadcast({ name: 'news', input: targets }),
     // One worker activates prices for all.
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
@@ -206,8 +206,8 @@ export async function buildRelay({
   const barrier = createReadBarrier({
     ledger,
     others: {
-      surrender: account => peers.tellOthers({ name: 'surrender', input: account }),
-      barrier: () => peers.tellOthers({ name: 'apply', input: null }),
+      flushAndReturn: account => peers.broadcast({ name: 'flushAndReturn', input: account }),
+      barrier: () => peers.broadcast({ name: 'apply', input: null }),
     },
   })
 
@@ -218,7 +218,7 @@ export async function buildRelay({
     keyring,
     nodeId,
     vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
-    surrender: barrier.surrender,
+    flushAndReturn: barrier.flushAndReturn,
     doubtMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
@@ -229,8 +229,8 @@ export async function buildRelay({
   peers.serve({
     news: invalidation.invalidate,
     apply: ledger.barrier,
-    surrender: ledger.surrender,
-    recall: ledger.yieldTo,
+    flushAndReturn: ledger.flushAndReturn,
+    returnIdle: ledger.returnIdle,
   })
 
   return {
