@@ -37,7 +37,10 @@ const patterns = written
       ),
   )
 /** Told by what the gateway answers: its error codes, its settings, its kinds of rows. */
-const FROM_THE_GATEWAY = /^(fault\.|audit\.(did|ways)\.|settings\.(name|help|unit)\.|usage\.row\.)/
+const FROM_THE_GATEWAY = /^(fault\.|audit\.(actions|sources)\.|settings\.(name|help|unit)\.|usage\.row\.)/
+
+/** Names of API parameters, the same in every language. */
+const PARAMETER_NAMES = new Set(['Top P'])
 
 const HAN = /\p{Script=Han}/u
 /** Words that are meant to be read, and not the form of a key or an address. */
@@ -82,18 +85,22 @@ describe('the words of the console', () => {
 
   it('are translated', () => {
     const ALIKE = /^[\W\d\s]*(\{\{\w+\}\}[\W\d\s]*)*$/
-    const same = [...english].filter(([key, text]) => chinese.get(key) === text && !ALIKE.test(text))
+    const same = [...english].filter(
+      ([key, text]) => chinese.get(key) === text && !ALIKE.test(text) && !PARAMETER_NAMES.has(text),
+    )
     assert.deepEqual(same, [])
   })
 
   it('tell every deed that is audited', () => {
     const deeds = globSync('src/**/*.ts').flatMap(file =>
       [...readFileSync(file, 'utf8').matchAll(/\baction: (?:.*)'([a-z_]+)\.([a-z_]+)'/g)].map(
-        ([, what, how]) => `audit.did.${what}_${how}`,
+        ([, what, how]) => `audit.actions.${what}_${how}`,
       ),
     )
     assert.ok(deeds.length > 10)
-    const managed = userContract.manageUser.body.shape.action.options.map(name => `audit.did.user_${name}`)
+    const managed = userContract.manageUser.body.shape.action.options.map(
+      name => `audit.actions.user_${name}`,
+    )
     assert.deepEqual(
       [...deeds, ...managed].filter(key => !english.has(key)),
       [],

@@ -44,7 +44,7 @@ export function ColumnChoice<Row>({ table, all }: ColumnChoiceProps<Row>) {
       </ul>
       <div className="border-t border-line p-2">
         <Button kind="quiet" onClick={() => choose(undefined)}>
-          {t('table.columns_usual')}
+          {t('table.columns_reset')}
         </Button>
       </div>
     </Popup>

@@ -3,10 +3,10 @@ import { classes } from './classes.ts'
 
 /** A gate between two posts: shape first, colour second. */
 const SHAPES = {
-  on: { board: 'M3 2.5h6', extra: '', tone: 'text-ok' },
-  off: { board: 'M3 8h6', extra: 'M3 6h6', tone: 'text-ink-3' },
-  stopped: { board: 'M3 8h6', extra: 'M2 11 10 3', tone: 'text-bad' },
-  resting: { board: 'M3 5.5h6', extra: '', tone: 'text-rest' },
+  enabled: { board: 'M3 2.5h6', extra: '', tone: 'text-ok' },
+  disabled: { board: 'M3 8h6', extra: 'M3 6h6', tone: 'text-ink-3' },
+  auto_disabled: { board: 'M3 8h6', extra: 'M2 11 10 3', tone: 'text-bad' },
+  cooling_down: { board: 'M3 5.5h6', extra: '', tone: 'text-rest' },
   untested: { board: '', extra: '', tone: 'text-ink-3' },
   expired: { board: 'M3 8h6', extra: 'M6 3v2.5', tone: 'text-warn' },
   used_up: { board: 'M3 10h6', extra: '', tone: 'text-warn' },
@@ -39,7 +39,7 @@ export function Gate({ state }: { readonly state: GateState }) {
   return (
     <span className="inline-flex items-center gap-1.5 whitespace-nowrap align-middle">
       <GateGlyph state={state} />
-      {t(`gate.${state}`)}
+      {t(`status.${state}`)}
     </span>
   )
 }

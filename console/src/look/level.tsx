@@ -14,7 +14,7 @@ export function Level({ left, total }: { readonly left: number; readonly total: 
       <span className={classes('text-table', isEmpty && 'text-warn')}>
         {isEmpty
           ? t('level.used_up')
-          : t('level.left', { left: moneyOfSpan(left), total: moneyOfSpan(total) })}
+          : t('level.remaining', { left: moneyOfSpan(left), total: moneyOfSpan(total) })}
       </span>
       <svg viewBox="0 0 100 5" preserveAspectRatio="none" className="h-1.5 w-full" aria-hidden="true">
         <rect x="0" y="0" width="100" height="5" className="fill-sunken" />

@@ -52,7 +52,7 @@ export function ListSheet<Row extends RowData>({
           </>
         ) : onDrop ? (
           <Empty title={t('common.nothing_matches')}>
-            <Button onClick={onDrop}>{t('common.drop_filters')}</Button>
+            <Button onClick={onDrop}>{t('common.clear_filters')}</Button>
           </Empty>
         ) : (
           none

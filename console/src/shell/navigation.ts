@@ -48,12 +48,12 @@ export type Entry = {
   readonly role: number
 }
 
-type Group = { readonly name: 'watch' | 'use' | 'run' | 'prove'; readonly entries: readonly Entry[] }
+type Group = { readonly name: 'monitor' | 'build' | 'manage' | 'audit'; readonly entries: readonly Entry[] }
 
 /** Every page of the menu. A page that a role may not open is not in it. */
 export const NAVIGATION: readonly Group[] = [
   {
-    name: 'watch',
+    name: 'monitor',
     entries: [
       { to: '/', name: 'overview', letter: 'o', icon: CircleGauge, role: ROLE.user },
       { to: '/usage', name: 'usage', letter: 'u', icon: ScrollText, role: ROLE.user },
@@ -61,7 +61,7 @@ export const NAVIGATION: readonly Group[] = [
     ],
   },
   {
-    name: 'use',
+    name: 'build',
     entries: [
       { to: '/playground', name: 'playground', letter: 'p', icon: MessageSquare, role: ROLE.user },
       { to: '/tokens', name: 'tokens', letter: 't', icon: KeyRound, role: ROLE.user },
@@ -69,7 +69,7 @@ export const NAVIGATION: readonly Group[] = [
     ],
   },
   {
-    name: 'run',
+    name: 'manage',
     entries: [
       { to: '/channels', name: 'channels', letter: 'c', icon: Network, role: ROLE.admin },
       { to: '/prices', name: 'prices', letter: 'r', icon: Coins, role: ROLE.admin },
@@ -77,7 +77,7 @@ export const NAVIGATION: readonly Group[] = [
     ],
   },
   {
-    name: 'prove',
+    name: 'audit',
     entries: [
       { to: '/audit', name: 'audit', letter: 'a', icon: History, role: ROLE.admin },
       { to: '/ledger', name: 'ledger', letter: 'l', icon: BookOpenCheck, role: ROLE.admin },

@@ -44,7 +44,7 @@ function RailFoot() {
       <p>
         {self.unlimited_quota
           ? t('balance.unlimited')
-          : t('balance.left', { amount: moneyOfSpan(self.quota) })}
+          : t('balance.remaining', { amount: moneyOfSpan(self.quota) })}
       </p>
       {status.data ? <p>{t('common.version', { version: status.data.version })}</p> : null}
     </div>
@@ -126,7 +126,7 @@ export function Shell() {
           <AccountMenu onKeys={openSheet} isShort={isRailFolded} />
           <IconButton
             icon={isRailFolded ? PanelLeftOpen : PanelLeftClose}
-            label={isRailFolded ? t('nav.unfold') : t('nav.fold')}
+            label={isRailFolded ? t('nav.expand') : t('nav.collapse')}
             className="max-lg:hidden"
             onClick={() => setPreferences({ isRailFolded: !isRailFolded })}
           />

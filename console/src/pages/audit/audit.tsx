@@ -115,15 +115,17 @@ function wayOf(t: TFunction, via: string): string {
   const [kind, which] = via.split(':')
   const known = WAYS.find(name => name === kind)
   if (!known) return via
-  return which && known !== 'session' ? `${t(`audit.ways.${known}`)} ${which}` : t(`audit.ways.${known}`)
+  return which && known !== 'session'
+    ? `${t(`audit.sources.${known}`)} ${which}`
+    : t(`audit.sources.${known}`)
 }
 
 /** What was done, in words; an action that we have none for is told as the gateway names it. */
 function useDeed(): (action: string) => string {
   const { t, i18n } = useTranslation()
   return action => {
-    const key = `audit.did.${action.replace('.', '_')}`
-    return i18n.exists(key) ? t(key as 'audit.did.user_login') : action
+    const key = `audit.actions.${action.replace('.', '_')}`
+    return i18n.exists(key) ? t(key as 'audit.actions.user_login') : action
   }
 }
 
@@ -149,7 +151,7 @@ function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readon
                 {record.action}
               </code>,
             ],
-            [t('audit.via'), wayOf(t, record.via)],
+            [t('audit.source'), wayOf(t, record.via)],
             [t('audit.address'), record.address || '–'],
             [t('audit.target'), record.target],
             [
@@ -232,7 +234,7 @@ export function Audit() {
       },
       {
         id: 'via',
-        header: t('audit.via'),
+        header: t('audit.source'),
         fromPx: 1280,
         cell: ({ via }) => wayOf(t, via),
       },
@@ -303,7 +305,7 @@ export function Audit() {
           ) : null}
           {actor || action || target ? (
             <Button onClick={() => setFilters({ actor: undefined, action: undefined, target: undefined })}>
-              {t('common.drop_filters')}
+              {t('common.clear_filters')}
             </Button>
           ) : null}
         </FilterBar>

@@ -31,7 +31,7 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
     }
     await set(isOn ? 1 : 2)
     toast(
-      isOn ? t('bulk.on', { count: changed.length }) : t('bulk.off', { count: changed.length }),
+      isOn ? t('bulk.enabled', { count: changed.length }) : t('bulk.disabled', { count: changed.length }),
       () => void set(isOn ? 2 : 1),
     )
   }
@@ -46,10 +46,10 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
   return (
     <SelectionBar label={t('bulk.label')} selection={selection}>
       <Button icon={Power} onClick={() => void turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button icon={PowerOff} onClick={() => void turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button icon={Activity} hint="T" data-test-selection isBusy={isTesting} onClick={() => void testAll()}>
         {t('test.verb')}

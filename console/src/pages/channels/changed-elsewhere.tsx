@@ -35,15 +35,15 @@ export function ChangedElsewhere({
   return (
     <div role="status" className="mb-4 flex flex-wrap items-center gap-2 rounded-control bg-warn-soft p-3">
       <p className="min-w-60 grow">
-        {t('editor.elsewhere', {
-          who: last?.actor_name || t('editor.somebody'),
+        {t('editor.changed_elsewhere', {
+          who: last?.actor_name || t('editor.another_user'),
           when: last ? fromNow(last.time) : '',
           fields: words.join(', '),
         })}{' '}
-        <span className="text-ink-2">{t('editor.elsewhere_help')}</span>
+        <span className="text-ink-2">{t('editor.changed_elsewhere_help')}</span>
       </p>
       <Button isSmall onClick={onTake}>
-        {t('editor.take')}
+        {t('editor.load_changes')}
       </Button>
       <Link to="/audit" search={{ target }} target="_blank" className="py-1">
         {t('channels.history')}

@@ -10,7 +10,7 @@ export function useSwitch() {
   const turn = async ({ id, name }: Pick<Channel, 'id' | 'name'>, isOn: boolean, canUndo = true) => {
     await set.mutateAsync({ params: { id }, body: { status: isOn ? 1 : 2 } })
     toast(
-      isOn ? t('channels.turned_on', { name }) : t('channels.turned_off', { name }),
+      isOn ? t('channels.enabled', { name }) : t('channels.disabled', { name }),
       canUndo ? () => void turn({ id, name }, !isOn, false) : undefined,
     )
   }

@@ -145,7 +145,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
   },
   {
     id: 'spent',
-    header: t('channels.spent'),
+    header: t('channels.spend'),
     isRight: true,
     fromPx: 1100,
     cell: ({ used_quota }) => moneyOfSpan(used_quota),

@@ -119,8 +119,8 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
           fetchModels={type.lists_models ? ask : undefined}
         />
       </Section>
-      <Section title={t('names.title')}>
-        <p className="text-label text-ink-3">{t('names.help')}</p>
+      <Section title={t('mapping.title')}>
+        <p className="text-label text-ink-3">{t('mapping.help')}</p>
         <NameTable
           rows={values.model_mapping}
           onChange={rows => form.setValue('model_mapping', [...rows], { shouldDirty: true })}

@@ -39,7 +39,9 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         help={
           <>
             {type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : null}{' '}
-            {channel ? t('editor.key_kept', { key: channel.key.split('\n')[0] }) : t('editor.key_several')}{' '}
+            {channel
+              ? t('editor.key_unchanged', { key: channel.key.split('\n')[0] })
+              : t('editor.key_several')}{' '}
             {channel && !isRoot ? t('editor.key_needed_again') : null}
           </>
         }

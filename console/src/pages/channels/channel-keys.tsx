@@ -20,7 +20,7 @@ import { useRevealed } from '../../look/use-revealed.ts'
 import { Said } from '../../texts/said.tsx'
 import { type Tested, TestWords } from './channel-test.tsx'
 
-const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
+const STATES: Readonly<Record<number, GateState>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
 
 /** The whole key, for Root: recorded when it is asked for, gone after a minute or when the window loses sight. */
 function RevealedKey({ id }: { readonly id: number }) {
@@ -138,7 +138,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
   const [deleting, setDeleting] = useState<number | 'rejected'>()
   const { keys, id } = channel
   const hasSeveral = keys.length > 1
-  const rejected = keys.filter(({ status }) => STATES[status] === 'stopped')
+  const rejected = keys.filter(({ status }) => STATES[status] === 'auto_disabled')
   return (
     <Section title={`${t('channels.keys')} (${keys.length})`}>
       <ul className="flex flex-col divide-y divide-line">
@@ -147,7 +147,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
           return (
             <li key={index} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-1.5">
               <code className="font-mono text-code break-all">{key || '–'}</code>
-              <Gate state={STATES[status] ?? 'off'} />
+              <Gate state={STATES[status] ?? 'disabled'} />
               {hasSeveral ? (
                 <span className="ml-auto flex gap-1">
                   <Button
@@ -165,7 +165,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
                       setStatus.mutate({ params: { id, index }, body: { status: status === 1 ? 2 : 1 } })
                     }
                   >
-                    {status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+                    {status === 1 ? t('channels.disable') : t('channels.enable')}
                   </Button>
                   <Button isSmall onClick={() => setDeleting(index)}>
                     {t('common.delete')}

@@ -22,7 +22,7 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
         label={t('channels.menu', { name: channel.name })}
         items={[
           {
-            label: isOn ? t('channels.turn_off') : t('channels.turn_on'),
+            label: isOn ? t('channels.disable') : t('channels.enable'),
             icon: isOn ? PowerOff : Power,
             onSelect: () => void turn(channel, !isOn),
             hint: 'o',

@@ -88,7 +88,7 @@ export function ChannelPanel() {
                 icon={channel.status === 1 ? PowerOff : Power}
                 onClick={() => void turn(channel, channel.status !== 1)}
               >
-                {channel.status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+                {channel.status === 1 ? t('channels.disable') : t('channels.enable')}
               </Button>
               <Button
                 icon={Pencil}
@@ -134,7 +134,7 @@ export function ChannelPanel() {
                       '–'
                     ),
                   ],
-                  [t('channels.spent'), moneyOfSpan(channel.used_quota)],
+                  [t('channels.spend'), moneyOfSpan(channel.used_quota)],
                   ...(Number(channel.vendor_cost) > 0
                     ? ([
                         [t('channels.vendor_cost'), moneyOfSum(channel.vendor_cost)],
@@ -146,7 +146,7 @@ export function ChannelPanel() {
               />
               <p className="flex flex-wrap gap-4">
                 <Link to="/" search={{ channel_id: channel.id }}>
-                  {t('channels.figures')}
+                  {t('channels.usage_chart')}
                 </Link>
                 <Link to="/usage" search={{ channel: channel.id }}>
                   {t('channels.requests')}

@@ -19,8 +19,8 @@ export const monogram = (name: string) =>
     .slice(0, 2)
     .toUpperCase()
 
-const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
-export const gateOf = ({ status }: Pick<Channel, 'status'>): GateState => STATES[status] ?? 'off'
+const STATES: Readonly<Record<number, GateState>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
+export const gateOf = ({ status }: Pick<Channel, 'status'>): GateState => STATES[status] ?? 'disabled'
 
 /** Keys as they were pasted: one, or several by line or comma. A JSON document is one key, commas and all. */
 export function splitKeys(text: string): readonly string[] {

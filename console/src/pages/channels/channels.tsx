@@ -199,12 +199,12 @@ export function Channels() {
             </div>
             {tag ? (
               <Button onClick={() => setFilters({ tag: undefined })}>
-                {t('channels.drop_tag', { tag })}
+                {t('channels.clear_tag', { tag })}
               </Button>
             ) : null}
             {isMoved ? (
               <Button kind="quiet" onClick={resort}>
-                {t('channels.moved')}
+                {t('channels.priorities_changed')}
               </Button>
             ) : null}
           </>

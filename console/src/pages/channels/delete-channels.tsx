@@ -63,7 +63,7 @@ export function DeleteChannels({ channels, onClose, onDone }: DeleteProps) {
               onClose()
             }}
           >
-            {t('channels.off_instead')}
+            {t('channels.disable_instead')}
           </Button>
         </div>
       }

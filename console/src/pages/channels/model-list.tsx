@@ -90,7 +90,9 @@ export function ModelList({ models, onChange, error, fetchModels }: ModelListPro
             {isPriced && !isPriced(model) ? (
               <span className="text-label text-warn">{t('picker.no_price')}</span>
             ) : null}
-            {twins.has(model) ? <span className="text-label text-warn">{t('editor.case_twin')}</span> : null}
+            {twins.has(model) ? (
+              <span className="text-label text-warn">{t('editor.differs_in_case')}</span>
+            ) : null}
             <button
               type="button"
               aria-label={t('editor.remove', { name: model })}

@@ -22,9 +22,9 @@ export function ModelPicker({ offered, listed, isPriced, onChange }: ModelPicker
   const offers = new Set(offered)
   const matches = (model: string) => model.toLowerCase().includes(text.trim().toLowerCase())
   const groups = [
-    { name: t('picker.new'), models: offered.filter(model => !before.has(model)) },
-    { name: t('picker.listed'), models: offered.filter(model => before.has(model)) },
-    { name: t('picker.gone'), models: [...before].filter(model => !offers.has(model)) },
+    { name: t('picker.available'), models: offered.filter(model => !before.has(model)) },
+    { name: t('picker.selected'), models: offered.filter(model => before.has(model)) },
+    { name: t('picker.removed'), models: [...before].filter(model => !offers.has(model)) },
   ]
   const tick = (model: string, isTicked: boolean) =>
     onChange(isTicked ? [...listed, model] : listed.filter(each => each !== model))

@@ -47,15 +47,15 @@ function GroupActs({
       channels.length === count && changed.length > 0
         ? () => setStatuses.mutate({ body: { ids: changed, status: isOn ? 2 : 1 } })
         : undefined
-    toast(isOn ? t('channels.turned_on', { name: tag }) : t('channels.turned_off', { name: tag }), undo)
+    toast(isOn ? t('channels.enabled', { name: tag }) : t('channels.disabled', { name: tag }), undo)
   }
   return (
     <span className="flex flex-wrap gap-2">
       <Button isSmall icon={Power} isBusy={enable.isPending} onClick={() => void turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button isSmall icon={PowerOff} isBusy={disable.isPending} onClick={() => void turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button isSmall icon={Pencil} onClick={() => setEditing(true)}>
         {t('bulk.edit')}

@@ -13,4 +13,4 @@ export function useHealth(): ReadonlyMap<number, Health> {
 
 /** An enabled channel may still be resting. */
 export const stateOf = (channel: Channel, health: Health | undefined): GateState =>
-  channel.status === 1 && health !== undefined && health.state !== 'ready' ? 'resting' : gateOf(channel)
+  channel.status === 1 && health !== undefined && health.state !== 'ready' ? 'cooling_down' : gateOf(channel)

@@ -16,20 +16,20 @@ export function CloseDoubt({ doubt, onClose }: { readonly doubt: Suspense; reado
     defaults: { action: 'write_off', reason: '' },
     toInput: body => ({ params: { id: doubt.id }, body }),
     onDone: () => {
-      toast(t('ledger.decided'))
+      toast(t('ledger.resolved'))
       onClose()
     },
   })
   return (
     <ReasonDialog
-      title={t('ledger.decide', { amount: moneyOfLedger(doubt.cost) })}
-      verb={t('needs.decide')}
+      title={t('ledger.resolve_title', { amount: moneyOfLedger(doubt.cost) })}
+      verb={t('attention.resolve')}
       help={t('users.reason_help')}
       form={form}
       onClose={onClose}
     >
       <Radios
-        legend={t('ledger.how')}
+        legend={t('ledger.resolution')}
         value={form.form.watch('action')}
         onChange={value => form.form.setValue('action', value)}
         options={[

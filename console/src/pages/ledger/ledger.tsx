@@ -44,7 +44,7 @@ function Verdict() {
               className={buttonClasses('plain')}
             >
               <Download size={16} aria-hidden />
-              {t('ledger.proof')}
+              {t('ledger.download_report')}
             </a>
           ) : null}
           <Button icon={RotateCw} isBusy={check.isFetching} onClick={() => void check.refetch()}>
@@ -62,7 +62,7 @@ function Verdict() {
             ) : (
               <BookX size={24} className="text-bad" aria-hidden />
             )}
-            {verdict.ok ? t('ledger.good') : t('ledger.bad')}
+            {verdict.ok ? t('ledger.verified') : t('ledger.check_failed')}
           </p>
           <p className="text-label text-ink-3">
             {t('ledger.checked', { time: moment(Math.floor(check.dataUpdatedAt / 1000)) })}
@@ -88,7 +88,7 @@ function OpenMatters() {
   const result = useCall('ledgerHealth', {}, { everyMs: 10_000 })
   const health = result.data
   return (
-    <Sheet title={t('ledger.health')}>
+    <Sheet title={t('ledger.open_items')}>
       <Part result={result}>
         {health ? (
           <div className="p-4">
@@ -97,7 +97,7 @@ function OpenMatters() {
                 [t('ledger.entries'), count(health.entries)],
                 [t('ledger.leased'), moneyOfLedger(health.leased)],
                 [
-                  t('ledger.doubts'),
+                  t('ledger.unresolved'),
                   `${count(health.suspense.open)} · ${moneyOfLedger(health.suspense.amount)}`,
                 ],
                 ...health.nodes.map(
@@ -187,7 +187,7 @@ function Doubts() {
               cell: (doubt: Suspense) =>
                 doubt.is_open ? (
                   <Button isSmall onClick={() => setClosing(doubt)}>
-                    {t('needs.decide')}
+                    {t('attention.resolve')}
                   </Button>
                 ) : null,
             },
@@ -198,10 +198,10 @@ function Doubts() {
   )
   return (
     <Sheet
-      title={t('ledger.doubts')}
+      title={t('ledger.unresolved')}
       actions={
         <Checkbox
-          label={t('ledger.with_closed')}
+          label={t('ledger.include_resolved')}
           checked={all}
           onChange={event => setFilters({ all: event.target.checked || undefined })}
         />
@@ -211,7 +211,7 @@ function Doubts() {
         {rows.length > 0 ? (
           <>
             <DataTable
-              label={t('ledger.doubts')}
+              label={t('ledger.unresolved')}
               columns={columns}
               rows={rows}
               idOf={row => String(row.id)}
@@ -221,7 +221,7 @@ function Doubts() {
             <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
           </>
         ) : (
-          <Empty title={t('ledger.no_doubts')}>{t('ledger.doubts_help')}</Empty>
+          <Empty title={t('ledger.no_unresolved')}>{t('ledger.unresolved_help')}</Empty>
         )}
       </Part>
       {closing ? <CloseDoubt doubt={closing} onClose={() => setClosing(undefined)} /> : null}

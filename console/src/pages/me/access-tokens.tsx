@@ -28,14 +28,14 @@ function Made({ value, onClose }: { readonly value: string; readonly onClose: ()
   const { t } = useTranslation()
   const example = `curl ${publicAddress}/api/user/self -H 'Authorization: Bearer ${value}'`
   return (
-    <Dialog title={t('access.made')} isOpen isWide isHeld onClose={onClose}>
+    <Dialog title={t('access.created')} isOpen isWide isHeld onClose={onClose}>
       <Secret label={t('access.title')} value={value} />
       <div className="flex flex-wrap items-center gap-2">
         <CodeBlock>{example}</CodeBlock>
         <CopyButton text={example} />
       </div>
       <Button kind="primary" className="self-end" onClick={onClose}>
-        {t('tokens.made_done')}
+        {t('tokens.done')}
       </Button>
     </Dialog>
   )

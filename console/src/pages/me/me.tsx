@@ -35,7 +35,7 @@ function Profile() {
             [t('users.username'), self.username],
             [t('users.role'), roleWords(t, self.role)],
             [t('users.balance'), self.unlimited_quota ? t('balance.none') : moneyOfSpan(self.quota)],
-            [t('users.spent'), moneyOfSpan(self.used_quota)],
+            [t('users.spend'), moneyOfSpan(self.used_quota)],
             [t('common.created'), <Moment key="made" at={self.created_time} />],
           ]}
         />

@@ -8,12 +8,17 @@ import { FormFault } from '../../look/fault.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
 import { toast } from '../../look/toast.tsx'
 
-type Values = { original_password: string; password: string; again: string; revoke_access_tokens: boolean }
+type Values = {
+  original_password: string
+  password: string
+  confirm_password: string
+  revoke_access_tokens: boolean
+}
 
 const FIELDS = [
   ['original_password', 'current-password'],
   ['password', 'new-password'],
-  ['again', 'new-password'],
+  ['confirm_password', 'new-password'],
 ] as const
 
 /** A new password ends every session: the next call asks to sign in again. */
@@ -22,12 +27,12 @@ export function PasswordForm() {
   const { username } = useSelf()
   const update = useAct('updateSelf')
   const { form, submit, errorOf, isBusy, fault } = useSavingForm<Values>({
-    defaults: { original_password: '', password: '', again: '', revoke_access_tokens: false },
-    save: async ({ original_password, password, again, revoke_access_tokens }) => {
+    defaults: { original_password: '', password: '', confirm_password: '', revoke_access_tokens: false },
+    save: async ({ original_password, password, confirm_password, revoke_access_tokens }) => {
       const refuse = (path: string, message: string) => {
         throw new ApiError({ status: 400, code: 'invalid_request', message, errors: [{ path, message }] })
       }
-      if (password !== again) refuse('again', t('me.different'))
+      if (password !== confirm_password) refuse('confirm_password', t('me.different'))
       const body = { original_password, password, revoke_access_tokens }
       await judge('updateSelf', body)
       await update.mutateAsync({ body }).catch(error => {

@@ -88,7 +88,11 @@ export function AliasDialog({
           <TextInput {...wiring} {...form.register('channel_ids')} placeholder={t('aliases.any_channel')} />
         )}
       </Field>
-      <Switch label={t('gate.on')} isOn={form.watch('isOn')} onChange={isOn => form.setValue('isOn', isOn)} />
+      <Switch
+        label={t('status.enabled')}
+        isOn={form.watch('isOn')}
+        onChange={isOn => form.setValue('isOn', isOn)}
+      />
     </FormDialog>
   )
 }

@@ -44,7 +44,7 @@ export function Aliases() {
         id: 'state',
         header: t('channels.state'),
         place: 'state',
-        cell: ({ status }) => <Gate state={status === 1 ? 'on' : 'off'} />,
+        cell: ({ status }) => <Gate state={status === 1 ? 'enabled' : 'disabled'} />,
       },
       {
         id: 'channels',

@@ -49,7 +49,7 @@ const columnsFor = (
           ) : null}
         </span>
       ) : (
-        t('models.callable')
+        t('models.available')
       ),
   },
   ...(isAdmin

@@ -23,7 +23,7 @@ function Cascade({ model }: { readonly model: string }) {
   return (
     <Part result={result}>
       {plan && plan.steps.length === 0 ? (
-        <Empty title={plan.served_as === null ? t('route.unknown') : t('route.nobody')}>
+        <Empty title={plan.served_as === null ? t('route.unknown') : t('route.none_available')}>
           {plan.price === null ? <p>{t('route.no_price')}</p> : null}
         </Empty>
       ) : null}
@@ -42,7 +42,7 @@ function Cascade({ model }: { readonly model: string }) {
                 <ul className="flex flex-col rounded-control border border-line divide-y divide-line">
                   {steps.map(step => (
                     <li key={step.channel_id} className="flex flex-wrap items-center gap-3 px-3 py-2">
-                      <GateGlyph state={step.is_trial ? 'resting' : 'on'} />
+                      <GateGlyph state={step.is_trial ? 'cooling_down' : 'enabled'} />
                       <Link to="/channels/$id" params={{ id: String(step.channel_id) }}>
                         {step.channel_name}
                       </Link>
@@ -65,7 +65,7 @@ function Cascade({ model }: { readonly model: string }) {
         <ul className="flex flex-col gap-1 border-t border-line p-4 text-table text-ink-2">
           {plan.passed_over.map(({ channel_id, reason, again_in_ms }) => (
             <li key={channel_id}>
-              {t('route.passed', { channel: channel_id, reason: why(reason) })}
+              {t('route.excluded', { channel: channel_id, reason: why(reason) })}
               {again_in_ms === null ? '' : ` · ${t('route.again', { time: span(again_in_ms) })}`}
             </li>
           ))}

@@ -34,7 +34,15 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
     setDrag(undefined)
   }
   const compared: readonly Track[] = before
-    ? [{ key: 'before', name: t('overview.time_before'), fill: 'var(--ink-2)', values: before, dash: '4 3' }]
+    ? [
+        {
+          key: 'before',
+          name: t('overview.previous_period'),
+          fill: 'var(--ink-2)',
+          values: before,
+          dash: '4 3',
+        },
+      ]
     : []
   const tracks = [...stacks, ...compared]
   const data = starts.map((start, index) => ({
@@ -72,7 +80,7 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
                   at={starts.indexOf(start)}
                   tracks={[...[...stacks].reverse(), ...compared]}
                   format={format}
-                  note={isOver(start) ? undefined : t('overview.unfinished')}
+                  note={isOver(start) ? undefined : t('overview.in_progress')}
                 />
               )
             }}

@@ -141,18 +141,18 @@ function Latency({ sight }: { readonly sight: Sight }) {
             isAll ? '' : t('overview.latency_newest', { figure: count(most) }),
           ].join(' ')}
           tracks={[
-            { key: 'first50', name: t('overview.first_half'), fill: colour(0), values: first?.p50 ?? [] },
+            { key: 'first50', name: t('overview.ttft_p50'), fill: colour(0), values: first?.p50 ?? [] },
             {
               key: 'first95',
-              name: t('overview.first_most'),
+              name: t('overview.ttft_p95'),
               fill: colour(0),
               values: first?.p95 ?? [],
               dash: '5 3',
             },
-            { key: 'total50', name: t('overview.total_half'), fill: colour(1), values: total?.p50 ?? [] },
+            { key: 'total50', name: t('overview.latency_p50'), fill: colour(1), values: total?.p50 ?? [] },
             {
               key: 'total95',
-              name: t('overview.total_most'),
+              name: t('overview.latency_p95'),
               fill: colour(1),
               values: total?.p95 ?? [],
               dash: '5 3',

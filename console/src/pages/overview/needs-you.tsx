@@ -46,18 +46,18 @@ export function NeedsYou() {
   const needs = result.data
   if (!needs)
     return result.isError ? (
-      <Sheet title={t('needs.title')}>
+      <Sheet title={t('attention.title')}>
         <Part result={result}>{null}</Part>
       </Sheet>
     ) : null
   if (needs.length === 0)
     return (
       <p className="flex items-center gap-2 text-ink-2">
-        <CircleCheck size={16} className="text-ok" aria-hidden /> {t('needs.nothing')}
+        <CircleCheck size={16} className="text-ok" aria-hidden /> {t('attention.all_clear')}
       </p>
     )
   return (
-    <Sheet title={t('needs.title')}>
+    <Sheet title={t('attention.title')}>
       <ul className="divide-y divide-line">
         {needs.slice(0, isWhole ? needs.length : MOST).map(need => {
           const link = linkOf(need)
@@ -68,7 +68,7 @@ export function NeedsYou() {
             >
               {ICONS[need.level]}
               <span className="min-w-0 grow break-words">
-                {t(`needs.${need.kind}`, { name: need.name })}
+                {t(`attention.${need.kind}`, { name: need.name })}
                 {need.detail && !SAID.has(need.kind) ? (
                   <span className="text-label text-ink-3">
                     {' '}
@@ -78,7 +78,7 @@ export function NeedsYou() {
               </span>
               {link ? (
                 <Link {...link} className="shrink-0 py-1">
-                  {t('needs.open')}
+                  {t('attention.open')}
                 </Link>
               ) : null}
             </li>
@@ -87,7 +87,7 @@ export function NeedsYou() {
       </ul>
       {needs.length > MOST && !isWhole ? (
         <Button kind="quiet" className="m-2" onClick={() => showWhole(true)}>
-          {t('needs.more', { count: needs.length - MOST })}
+          {t('attention.more', { count: needs.length - MOST })}
         </Button>
       ) : null}
     </Sheet>

@@ -76,7 +76,7 @@ function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparis
   /** What it was, and by how much it rose or fell: in a word, because an arrow alone is not read out. */
   const before = (value: (of: Series['totals']) => number, words: (of: Series['totals']) => string) => {
     if (!then || !totals) return []
-    const figure = t('overview.before', { figure: words(then) })
+    const figure = t('overview.previous', { figure: words(then) })
     const [now, was] = [value(totals), value(then)]
     if (was === 0 || now === was) return [figure]
     // A share of many hundreds says nothing at a glance.
@@ -94,7 +94,7 @@ function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparis
             ({ cost }) => Number(cost),
             ({ cost }) => moneyOfSum(cost),
           ),
-          ...(self.unlimited_quota ? [] : [t('balance.left', { amount: moneyOfSpan(self.quota) })]),
+          ...(self.unlimited_quota ? [] : [t('balance.remaining', { amount: moneyOfSpan(self.quota) })]),
           ...(runway === undefined ? [] : [t('balance.runway', { days: count(runway) })]),
         ]}
       />
@@ -109,13 +109,13 @@ function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparis
       <Tile
         label={t('overview.success')}
         value={successOf(totals)}
-        notes={then ? [t('overview.before', { figure: successOf(then) })] : []}
+        notes={then ? [t('overview.previous', { figure: successOf(then) })] : []}
       />
       <Tile
-        label={t('overview.first')}
+        label={t('overview.ttft')}
         value={span(times?.first_ms?.p50)}
         notes={[
-          t('overview.first_p95', { time: span(times?.first_ms?.p95) }),
+          t('overview.p95', { time: span(times?.first_ms?.p95) }),
           ...(times?.is_all === false ? [t('usage.of_newest')] : []),
         ]}
       />
@@ -165,7 +165,7 @@ function ScopeChips({ sight, onScope }: { readonly sight: Sight; readonly onScop
         <ScopeChip key={name} sight={sight} name={name} onDrop={() => onScope({ [name]: undefined })} />
       ))}
       <Button kind="quiet" onClick={() => onScope(WHOLE)}>
-        {t('common.drop_filters')}
+        {t('common.clear_filters')}
       </Button>
     </div>
   )

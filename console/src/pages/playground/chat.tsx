@@ -244,7 +244,7 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
                     min={name === 'max_tokens' ? 1 : 0}
                     max={max}
                     step={step}
-                    placeholder={t('playground.unset')}
+                    placeholder={t('playground.default')}
                     value={values[name]}
                     onChange={event => setValues({ ...values, [name]: event.target.value })}
                   />

@@ -45,14 +45,14 @@ export function Composer({ question, onChange, onRun, onStop, isBusy, canAsk }: 
       }}
     >
       {pictures.length > 0 ? (
-        <ul className="flex flex-wrap gap-2" aria-label={t('playground.pictures')}>
+        <ul className="flex flex-wrap gap-2" aria-label={t('playground.images')}>
           {pictures.map((picture, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the same picture may be there twice
             <li key={index} className="relative">
               <img src={picture} alt="" className="size-16 rounded-control object-cover" />
               <IconButton
                 icon={X}
-                label={t('playground.drop_picture', { number: index + 1 })}
+                label={t('playground.remove_image', { number: index + 1 })}
                 className="absolute -top-2 -right-2 size-6 rounded-full border border-line bg-sheet"
                 onClick={() => onChange({ ...question, pictures: pictures.filter((_, at) => at !== index) })}
               />
@@ -89,7 +89,7 @@ export function Composer({ question, onChange, onRun, onStop, isBusy, canAsk }: 
         />
         <IconButton
           icon={ImagePlus}
-          label={t('playground.add_picture')}
+          label={t('playground.add_image')}
           disabled={pictures.length >= MOST_PICTURES}
           onClick={() => picker.current?.click()}
         />

@@ -15,7 +15,7 @@ export function FormatField({ formats, value, onChange }: FormatFieldProps) {
     <Field label={t('playground.format')}>
       {wiring => (
         <Choice {...wiring} value={value} onChange={event => onChange(event.target.value)}>
-          <option value="">{t('playground.unset')}</option>
+          <option value="">{t('playground.default')}</option>
           {formats.map(name => (
             <option key={name}>{name}</option>
           ))}

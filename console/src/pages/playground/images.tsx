@@ -29,7 +29,7 @@ export function Images() {
     <Field label={t(`playground.${name}`)}>
       {wiring => (
         <Choice {...wiring} value={values[name]} onChange={event => set({ [name]: event.target.value })}>
-          <option value="">{t('playground.unset')}</option>
+          <option value="">{t('playground.default')}</option>
           {options.map(option => (
             <option key={option}>{option}</option>
           ))}
@@ -44,7 +44,7 @@ export function Images() {
       isReady={model !== '' && values.prompt.trim() !== ''}
       read={response => response.json() as Promise<Pictures>}
       empty={t('playground.images_empty')}
-      examples={(['picture_one', 'picture_two'] as const).map(name => ({
+      examples={(['image_example_one', 'image_example_two'] as const).map(name => ({
         words: t(`playground.${name}`),
         onTake: () => set({ prompt: t(`playground.${name}`) }),
       }))}
@@ -61,7 +61,7 @@ export function Images() {
                 />
               ) : (
                 <a href={url} target="_blank" rel="noreferrer" className="break-all">
-                  {t('playground.picture_elsewhere')}
+                  {t('playground.image_elsewhere')}
                 </a>
               )}
               {revised_prompt ? <p className="text-label text-ink-3">{revised_prompt}</p> : null}
@@ -89,7 +89,7 @@ export function Images() {
               type="number"
               min={1}
               max={10}
-              placeholder={t('playground.unset')}
+              placeholder={t('playground.default')}
               value={values.n}
               onChange={event => set({ n: event.target.value })}
             />

@@ -54,16 +54,16 @@ export function Playground() {
       actions={
         <span className="flex min-w-0 items-center gap-2">
           <label htmlFor={asId} className="text-label whitespace-nowrap text-ink-2">
-            {t('playground.runs_as')}
+            {t('playground.bill_to')}
           </label>
           <Choice
             id={asId}
             value={tokenId ?? ''}
-            title={t('playground.runs_as_help')}
+            title={t('playground.bill_to_help')}
             className="min-w-0"
             onChange={event => setTokenId(Number(event.target.value) || undefined)}
           >
-            <option value="">{t('playground.myself')}</option>
+            <option value="">{t('playground.my_account')}</option>
             {working.map(({ id, name }) => (
               <option key={id} value={id}>
                 {name}

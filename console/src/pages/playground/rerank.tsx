@@ -37,7 +37,9 @@ function Ranking({ ranked, documents }: { readonly ranked: Ranked; readonly docu
             <rect width="100" height="4" className="fill-sunken" />
             <rect width={Math.max(0, score / most) * 100} height="4" className="fill-accent" />
           </svg>
-          <span className="text-label text-ink-3">{t('playground.place_before', { number: index + 1 })}</span>
+          <span className="text-label text-ink-3">
+            {t('playground.previous_rank', { number: index + 1 })}
+          </span>
         </li>
       ))}
     </ol>
@@ -98,7 +100,7 @@ export function Rerank() {
             {...wiring}
             type="number"
             min={1}
-            placeholder={t('playground.unset')}
+            placeholder={t('playground.default')}
             value={values.top_n}
             onChange={event => set({ top_n: event.target.value })}
           />

@@ -29,7 +29,7 @@ function Player({ sound: { blob, format } }: { readonly sound: Sound }) {
   return (
     <div className="flex flex-col gap-2">
       {/* biome-ignore lint/a11y/useMediaCaption: the words are in the form beside it */}
-      <audio controls autoPlay src={address} className="w-full" aria-label={t('playground.sound')} />
+      <audio controls autoPlay src={address} className="w-full" aria-label={t('playground.audio_output')} />
       <p className="flex flex-wrap items-center gap-3 text-label text-ink-3">
         <a href={address} download={`speech.${format}`} className={buttonClasses('plain')}>
           <Download size={16} aria-hidden />
@@ -67,7 +67,7 @@ export function Speech() {
     >
       <ModelField kind="audio-speech" value={model} onChange={setModel} />
       <Field
-        label={t('playground.spoken')}
+        label={t('playground.speech_text')}
         help={`${count(values.input.length)} / ${count(MOST_CHARACTERS)}`}
       >
         {wiring => (
@@ -101,7 +101,7 @@ export function Speech() {
           value={values.response_format}
           onChange={response_format => set({ response_format })}
         />
-        <Field label={t('playground.speed_of')}>
+        <Field label={t('playground.speech_speed')}>
           {wiring => (
             <TextInput
               {...wiring}
@@ -109,7 +109,7 @@ export function Speech() {
               min={0.25}
               max={4}
               step={0.05}
-              placeholder={t('playground.unset')}
+              placeholder={t('playground.default')}
               value={values.speed}
               onChange={event => set({ speed: event.target.value })}
             />

@@ -33,7 +33,9 @@ function Told({ transcript: { text, language, segments = [] } }: { readonly tran
   return (
     <>
       <p className="break-words whitespace-pre-wrap">{text}</p>
-      {language ? <p className="text-label text-ink-3">{t('playground.heard', { language })}</p> : null}
+      {language ? (
+        <p className="text-label text-ink-3">{t('playground.detected_language', { language })}</p>
+      ) : null}
       {segments.length > 0 ? (
         <table className="w-full text-table">
           <tbody>
@@ -115,7 +117,7 @@ export function Transcription() {
             {wiring => (
               <TextInput
                 {...wiring}
-                placeholder={t('playground.unset')}
+                placeholder={t('playground.default')}
                 value={values.language}
                 onChange={event => set({ language: event.target.value })}
               />
@@ -130,7 +132,7 @@ export function Transcription() {
               min={0}
               max={1}
               step={0.1}
-              placeholder={t('playground.unset')}
+              placeholder={t('playground.default')}
               value={values.temperature}
               onChange={event => set({ temperature: event.target.value })}
             />

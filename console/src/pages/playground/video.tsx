@@ -104,7 +104,7 @@ export function VideoTab() {
             {wiring => (
               <TextInput
                 {...wiring}
-                placeholder={t('playground.unset')}
+                placeholder={t('playground.default')}
                 value={values[name]}
                 inputMode={name === 'size' ? 'text' : 'numeric'}
                 onChange={event => set({ [name]: event.target.value })}

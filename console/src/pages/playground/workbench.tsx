@@ -111,7 +111,7 @@ export function Workbench<Result>({
         <Sheet title={t('playground.result')}>
           <div className="flex flex-col gap-3 p-4" aria-live="polite" aria-busy={isRunning}>
             {isRunning ? <p className="text-ink-3">{t('playground.working')}</p> : null}
-            {isStopped ? <p className="text-warn">{t('playground.given_up')}</p> : null}
+            {isStopped ? <p className="text-warn">{t('playground.cancelled')}</p> : null}
             {fault ? <ErrorCard error={fault} /> : null}
             {done ? (
               <>

@@ -41,9 +41,9 @@ export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
     place: 'state',
     cell: ({ source }) =>
       source === 'admin' ? (
-        <span className="font-medium">{t('prices.admin')}</span>
+        <span className="font-medium">{t('prices.custom')}</span>
       ) : (
-        <span className="text-ink-3">{t('prices.shipped')}</span>
+        <span className="text-ink-3">{t('prices.built_in')}</span>
       ),
   },
 ]

@@ -118,7 +118,9 @@ function PriceForm({
             </Field>
           </div>
         </details>
-        {kept > 0 ? <p className="text-label text-ink-3">{t('prices.tiers_kept', { count: kept })}</p> : null}
+        {kept > 0 ? (
+          <p className="text-label text-ink-3">{t('prices.tiers_unchanged', { count: kept })}</p>
+        ) : null}
         <FormFault words={fault} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{t('common.cancel')}</Button>

@@ -110,8 +110,8 @@ export function Prices() {
               any={t('prices.any')}
               value={source}
               options={[
-                ['admin', t('prices.admin')],
-                ['shipped', t('prices.shipped')],
+                ['admin', t('prices.custom')],
+                ['shipped', t('prices.built_in')],
               ]}
               onChange={value => setFilters({ source: value })}
             />

@@ -143,7 +143,7 @@ export function Settings() {
     )
   return (
     <Page title={t('nav.settings')}>
-      <Sheet title={t('settings.running')}>
+      <Sheet title={t('settings.general')}>
         <Part result={list}>
           <form
             onSubmit={event => {

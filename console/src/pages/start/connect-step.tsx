@@ -204,7 +204,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       ) : null}
       {tested ? (
         <p role="status">
-          <TestWords tested={tested} /> {tested.success ? t('start.switched_on') : t('start.stays_off')}
+          <TestWords tested={tested} /> {tested.success ? t('start.enabled') : t('start.stays_disabled')}
         </p>
       ) : null}
       <Button

@@ -19,12 +19,12 @@ function Made({ token, onClose }: { readonly token: Token; readonly onClose: () 
   const usable = useCall('listUsableModels', {})
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
   return (
-    <Dialog title={t('tokens.made', { name: token.name })} isOpen isWide isHeld onClose={onClose}>
+    <Dialog title={t('tokens.created', { name: token.name })} isOpen isWide isHeld onClose={onClose}>
       <Secret label={t('tokens.key')} value={token.key} />
       <Snippets apiKey={token.key} model={model} />
       <div className="flex justify-end">
         <Button kind="primary" onClick={onClose}>
-          {t('tokens.made_done')}
+          {t('tokens.done')}
         </Button>
       </div>
     </Dialog>

@@ -100,10 +100,10 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
   return (
     <SelectionBar label={t('tokens.selected')} selection={selection}>
       <Button icon={Power} isBusy={isBusy} onClick={() => turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button icon={PowerOff} isBusy={isBusy} onClick={() => turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button icon={CalendarPlus} isBusy={isBusy} disabled={limited.length === 0} onClick={extend}>
         {t('tokens.extend')}

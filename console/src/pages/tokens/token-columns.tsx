@@ -41,7 +41,7 @@ export const tokenColumns = (t: TFunction, model: string): readonly Column<Token
   },
   {
     id: 'spent',
-    header: t('tokens.spent'),
+    header: t('tokens.spend'),
     isRight: true,
     place: 'figure',
     cell: ({ used_quota }) => moneyOfSpan(used_quota),

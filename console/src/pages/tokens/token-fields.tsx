@@ -76,7 +76,7 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
             : [
                 {
                   value: 'kept' as const,
-                  label: t('tokens.expiry_kept', { date: toDateField(expires).replace('T', ' ') }),
+                  label: t('tokens.expiry_unchanged', { date: toDateField(expires).replace('T', ' ') }),
                 },
               ]),
           { value: 'never' as const, label: t('common.never') },

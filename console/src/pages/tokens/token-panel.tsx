@@ -102,12 +102,12 @@ export function TokenPanel() {
               </div>
               <Facts
                 facts={[
-                  [t('tokens.spent'), moneyOfSpan(token.used_quota)],
+                  [t('tokens.spend'), moneyOfSpan(token.used_quota)],
                   [
-                    t('tokens.left'),
+                    t('tokens.remaining'),
                     token.unlimited_quota ? t('tokens.no_limit') : moneyOfSpan(token.remain_quota),
                   ],
-                  [t('tokens.held'), moneyOfSpan(token.held_quota)],
+                  [t('tokens.on_hold'), moneyOfSpan(token.held_quota)],
                   [t('tokens.last_used'), <Moment key="used" at={token.accessed_time} />],
                   [t('common.created'), <Moment key="made" at={token.created_time} />],
                 ]}
@@ -115,7 +115,7 @@ export function TokenPanel() {
               {isShort ? <p className="text-warn">{t('tokens.balance_first')}</p> : null}
               <p className="flex flex-wrap gap-4">
                 <Link to="/" search={{ token_id: token.id }}>
-                  {t('channels.figures')}
+                  {t('channels.usage_chart')}
                 </Link>
                 <Link to="/usage" search={{ token_id: token.id }}>
                   {t('channels.requests')}

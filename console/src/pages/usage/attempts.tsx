@@ -36,7 +36,7 @@ export function Attempts({ row }: { readonly row: LogRow }) {
             // biome-ignore lint/suspicious/noArrayIndexKey: attempts are known by their order
             <li key={index} className="grid grid-cols-[1fr_auto] items-center gap-x-3 text-table">
               <span className="flex min-w-0 items-center gap-2">
-                <GateGlyph state={isGood(status) ? 'on' : 'stopped'} />
+                <GateGlyph state={isGood(status) ? 'enabled' : 'auto_disabled'} />
                 <Link to="/channels/$id" params={{ id: String(channel) }} className="truncate">
                   {names.get(channel) ?? `#${channel}`}
                 </Link>
@@ -66,7 +66,7 @@ export function Attempts({ row }: { readonly row: LogRow }) {
           {passedOver.map((each, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a list that is never changed
             <li key={index}>
-              {t('route.passed', {
+              {t('route.excluded', {
                 channel: each.channelId ?? each.channel_id,
                 reason: why(each.reason ?? ''),
               })}

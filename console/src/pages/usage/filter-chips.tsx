@@ -47,8 +47,8 @@ export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
     source: [t('usage.counted_by'), filters.source ? t(`usage.source.${filters.source as 'zero'}`) : ''],
     ip: [t('usage.address'), filters.ip ?? ''],
     min_cost: [t('usage.cost'), `≥ $${filters.min_cost}`],
-    min_ms: [t('usage.total'), `≥ ${span(filters.min_ms)}`],
-    min_first_ms: [t('usage.first'), `≥ ${span(filters.min_first_ms)}`],
+    min_ms: [t('usage.latency'), `≥ ${span(filters.min_ms)}`],
+    min_first_ms: [t('usage.ttft'), `≥ ${span(filters.min_first_ms)}`],
     min_attempts: [t('usage.attempts_title'), `≥ ${filters.min_attempts}`],
     upstream_model: [t('usage.upstream_model'), filters.upstream_model ?? ''],
     cached: [t('usage.line.cachedInput'), yesNo(filters.cached)],
@@ -60,7 +60,7 @@ export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
       <Button
         key={name}
         icon={X}
-        title={t('usage.drop', { name: label })}
+        title={t('usage.remove_filter', { name: label })}
         onClick={() => onDrop({ [name]: undefined, cursor: undefined })}
         className="max-w-full"
       >

@@ -79,7 +79,7 @@ export function Histogram({
           format={count}
           onAxis={tokens}
           onPick={(first, last) => look(first, last + step)}
-          summary={t('usage.pictured', {
+          summary={t('usage.bar', {
             stretch: stretchText(from, to),
             figure: count(totals?.requests),
             failed: count(totals?.failures),

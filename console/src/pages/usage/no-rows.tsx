@@ -39,7 +39,7 @@ export function NoRows({ filters, question, next, onChoose, onStep }: NoRowsProp
   if (next)
     return (
       <Empty title={t('usage.none_so_far')}>
-        <Button onClick={() => onStep(next)}>{t('usage.search_on')}</Button>
+        <Button onClick={() => onStep(next)}>{t('usage.search_older')}</Button>
       </Empty>
     )
   if (isNarrowed(filters))
@@ -47,7 +47,7 @@ export function NoRows({ filters, question, next, onChoose, onStep }: NoRowsProp
       <Empty title={t('common.nothing_matches')}>
         <div className="flex flex-wrap justify-center gap-2">
           <FilterChips filters={filters} question={question} row={undefined} onDrop={onChoose} />
-          <Button onClick={() => onChoose(NO_FILTERS)}>{t('common.drop_filters')}</Button>
+          <Button onClick={() => onChoose(NO_FILTERS)}>{t('common.clear_filters')}</Button>
           {allTime}
         </div>
       </Empty>

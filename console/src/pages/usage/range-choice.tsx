@@ -86,7 +86,7 @@ function Moments({ stretch, onStretch }: Pick<RangeChoiceProps, 'stretch' | 'onS
         <Field
           label={t('usage.to')}
           help={zone()}
-          error={isWrong ? t('usage.range_wrong', { days: MOST_DAYS }) : undefined}
+          error={isWrong ? t('usage.range_invalid', { days: MOST_DAYS }) : undefined}
         >
           {wiring => (
             <TextInput {...wiring} name="to" type="datetime-local" required defaultValue={toDateField(to)} />

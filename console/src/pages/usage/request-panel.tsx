@@ -36,10 +36,10 @@ function verdict(t: TFunction, row: LogRow, said: (text: string) => string): str
     cost: moneyOfOne(row.cost),
     count: attempts,
   }
-  if (isFailed(row)) return t('usage.verdict_failed', { ...facts, reason: said(row.content) })
+  if (isFailed(row)) return t('usage.summary_failed', { ...facts, reason: said(row.content) })
   // Which channel it was is told to administrators.
-  if (!row.channel_name) return t('usage.verdict_plain', facts)
-  return attempts > 1 ? t('usage.verdict_retried', facts) : t('usage.verdict_good', facts)
+  if (!row.channel_name) return t('usage.summary_plain', facts)
+  return attempts > 1 ? t('usage.summary_retried', facts) : t('usage.summary_success', facts)
 }
 
 /** Where the lines are not known any more: what was counted. */
@@ -95,7 +95,7 @@ function Lines({ costs }: { readonly costs: CostLines }) {
         .map(([name, amount]) => (
           <tr key={name}>
             <th scope="row" colSpan={3} className="py-0.5 text-left font-normal text-ink-3">
-              {t(`usage.${name}`)}
+              {name === 'overrun' ? t('usage.not_charged') : t('usage.rounding')}
             </th>
             <td className="text-right whitespace-nowrap">
               {name === 'overrun' ? '−' : ''}
@@ -135,7 +135,7 @@ function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: Cos
             other.unpriced
               ? t('usage.unpriced')
               : other.price
-                ? `${other.priced_as ?? ''} · ${other.price === 'shipped' ? t('prices.shipped') : other.price}`
+                ? `${other.priced_as ?? ''} · ${other.price === 'shipped' ? t('prices.built_in') : other.price}`
                 : '–',
           ],
           ...(row.vendor_cost === null
@@ -171,8 +171,8 @@ function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLine
             [t('usage.token'), row.token_name || '–'],
             ...(isAdmin ? ([[t('usage.user'), row.username]] as const) : []),
             [t('usage.stream'), row.is_stream ? t('common.yes') : t('common.no')],
-            [t('usage.first'), span(otherOf(row).frt)],
-            [t('usage.total'), span(row.use_time_ms)],
+            [t('usage.ttft'), span(otherOf(row).frt)],
+            [t('usage.latency'), span(row.use_time_ms)],
             [t('usage.address'), row.ip || '–'],
             ...(row.upstream_request_id
               ? ([
@@ -187,7 +187,7 @@ function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLine
           ]}
         />
       </Section>
-      <Section title={t('usage.next')}>
+      <Section title={t('usage.related')}>
         <ul className="flex flex-col gap-1">
           {row.model_name ? (
             <li>
@@ -290,7 +290,11 @@ export function RequestPanel() {
           <LedgerSection entries={entries} />
           {doubts.map(({ channel_id, cost, reason }) => (
             <p key={`${channel_id} ${reason}`} className="text-table text-warn">
-              {t('usage.doubt', { channel: channel_id, amount: moneyOfLedger(cost), reason: said(reason) })}
+              {t('usage.unresolved', {
+                channel: channel_id,
+                amount: moneyOfLedger(cost),
+                reason: said(reason),
+              })}
             </p>
           ))}
         </Part>

@@ -11,7 +11,7 @@ export function RowState({ row }: { readonly row: LogRow }) {
   if (isRequest(row))
     return (
       <span className="inline-flex items-center gap-1.5 whitespace-nowrap">
-        <GateGlyph state={isFailed(row) ? 'stopped' : 'on'} />
+        <GateGlyph state={isFailed(row) ? 'auto_disabled' : 'enabled'} />
         {words}
       </span>
     )

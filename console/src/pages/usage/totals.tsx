@@ -22,7 +22,7 @@ export function Totals({
     [t('overview.success'), data && failures !== undefined ? share(data.count - failures, data.count) : '–'],
     [t('usage.spend'), moneyOfSum(data?.cost ?? undefined)],
     [t('usage.tokens'), input != null && output != null ? `${tokens(input)} / ${tokens(output)}` : '–'],
-    [t('usage.first_times'), first ? `${span(first.p50)} / ${span(first.p95)}` : '–'],
+    [t('usage.ttft_quantiles'), first ? `${span(first.p50)} / ${span(first.p95)}` : '–'],
   ] as const
   const isOfNewest = times.data?.is_all === false
   return (
@@ -32,7 +32,7 @@ export function Totals({
           <dt className="text-ink-3">{name}</dt>
           <dd className="font-medium">
             {value}
-            {isOfNewest && name === t('usage.first_times') ? (
+            {isOfNewest && name === t('usage.ttft_quantiles') ? (
               <span className="font-normal text-ink-3"> {t('usage.of_newest')}</span>
             ) : null}
           </dd>

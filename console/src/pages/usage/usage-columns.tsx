@@ -107,14 +107,14 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenCol
   },
   {
     id: 'first',
-    header: t('usage.first'),
+    header: t('usage.ttft'),
     isRight: true,
     fromPx: 1280,
     cell: row => span(otherOf(row).frt),
   },
   {
     id: 'total',
-    header: t('usage.total'),
+    header: t('usage.latency'),
     isRight: true,
     cell: row => (isRequest(row) ? span(row.use_time_ms) : '–'),
   },

@@ -102,7 +102,7 @@ export function UsageFilterBar({
         <div className="flex w-full flex-wrap gap-2">
           <FilterChips filters={filters} question={question} row={row} onDrop={onChoose} />
           <Button kind="quiet" onClick={() => onChoose(NO_FILTERS)}>
-            {t('common.drop_filters')}
+            {t('common.clear_filters')}
           </Button>
         </div>
       ) : null}

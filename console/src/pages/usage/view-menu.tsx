@@ -62,7 +62,10 @@ export function ViewMenu({
         ))}
       </ul>
       {usageViews.length > 0 ? (
-        <ul className="max-h-48 overflow-y-auto border-t border-line py-1" aria-label={t('usage.own_views')}>
+        <ul
+          className="max-h-48 overflow-y-auto border-t border-line py-1"
+          aria-label={t('usage.saved_views')}
+        >
           {usageViews.map(({ name, search }) => (
             <li key={name} className="flex items-center">
               <button type="button" className={ITEM} onClick={() => choose(readUsageFilters(search))}>
@@ -70,7 +73,7 @@ export function ViewMenu({
               </button>
               <IconButton
                 icon={X}
-                label={t('usage.forget_view', { name })}
+                label={t('usage.delete_view', { name })}
                 onClick={() => setPreferences({ usageViews: usageViews.filter(view => view.name !== name) })}
               />
             </li>

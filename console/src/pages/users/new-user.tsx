@@ -47,17 +47,17 @@ export function NewUser() {
     }),
     onDone: (_user, values) => {
       if (values.password === password) return setMade(values)
-      toast(t('users.made', { name: values.username }))
+      toast(t('users.created', { name: values.username }))
       close()
     },
     names: { quota: 'balance' },
   })
   if (made)
     return (
-      <Dialog title={t('users.made', { name: made.username })} isOpen isHeld onClose={close}>
+      <Dialog title={t('users.created', { name: made.username })} isOpen isHeld onClose={close}>
         <Secret label={t('sign_in.password')} value={made.password} />
         <Button kind="primary" className="self-end" onClick={close}>
-          {t('tokens.made_done')}
+          {t('tokens.done')}
         </Button>
       </Dialog>
     )
@@ -111,7 +111,7 @@ export function NewUser() {
       <Field
         label={t('users.start_balance')}
         error={errorOf('balance')}
-        help={balance > 0 ? undefined : <span className="text-warn">{t('users.zero')}</span>}
+        help={balance > 0 ? undefined : <span className="text-warn">{t('users.zero_balance')}</span>}
       >
         {wiring => (
           <TextInput

@@ -135,10 +135,10 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
   return (
     <SelectionBar label={t('users.selected')} selection={selection}>
       <Button icon={Power} isBusy={isBusy} onClick={() => turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button icon={PowerOff} isBusy={isBusy} onClick={() => turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button icon={Coins} isBusy={isBusy} onClick={() => setLayer('balance')}>
         {t('users.add_balance')}

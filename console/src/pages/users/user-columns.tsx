@@ -28,7 +28,7 @@ export const userColumns = (t: TFunction): readonly Column<User>[] => [
     id: 'state',
     header: t('users.state'),
     place: 'state',
-    cell: ({ status }) => <Gate state={status === 1 ? 'on' : 'off'} />,
+    cell: ({ status }) => <Gate state={status === 1 ? 'enabled' : 'disabled'} />,
   },
   {
     id: 'balance',
@@ -39,7 +39,7 @@ export const userColumns = (t: TFunction): readonly Column<User>[] => [
   },
   {
     id: 'spent',
-    header: t('users.spent'),
+    header: t('users.spend'),
     isRight: true,
     fromPx: 900,
     cell: ({ used_quota }) => moneyOfSpan(used_quota),

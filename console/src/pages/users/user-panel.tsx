@@ -35,7 +35,7 @@ function Acts({ user }: { readonly user: User }) {
       {
         onSuccess: () =>
           toast(
-            isOn ? t('channels.turned_on', { name: username }) : t('channels.turned_off', { name: username }),
+            isOn ? t('channels.enabled', { name: username }) : t('channels.disabled', { name: username }),
             canUndo ? () => turn(!isOn, false) : undefined,
           ),
       },
@@ -45,7 +45,7 @@ function Acts({ user }: { readonly user: User }) {
     <>
       <div className="flex flex-wrap gap-2">
         <Button onClick={() => turn(user.status !== 1)}>
-          {user.status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+          {user.status === 1 ? t('channels.disable') : t('channels.enable')}
         </Button>
         {isRoot ? (
           <Button onClick={() => manage.mutate({ body: { id, action: isAdmin ? 'demote' : 'promote' } })}>
@@ -188,11 +188,11 @@ export function UserPanel() {
             <Section title={t('channels.summary')}>
               <Facts
                 facts={[
-                  [t('users.state'), <Gate key="gate" state={user.status === 1 ? 'on' : 'off'} />],
+                  [t('users.state'), <Gate key="gate" state={user.status === 1 ? 'enabled' : 'disabled'} />],
                   [t('users.role'), roleWords(t, user.role)],
                   [t('users.balance'), user.unlimited_quota ? t('balance.none') : moneyOfSpan(user.quota)],
-                  [t('tokens.held'), moneyOfSpan(user.held_quota)],
-                  [t('users.spent'), moneyOfSpan(user.used_quota)],
+                  [t('tokens.on_hold'), moneyOfSpan(user.held_quota)],
+                  [t('users.spend'), moneyOfSpan(user.used_quota)],
                   [t('users.requests'), count(user.request_count)],
                   [t('users.last_login'), <Moment key="seen" at={user.last_login_time} />],
                   [t('common.created'), <Moment key="made" at={user.created_time} />],
@@ -200,7 +200,7 @@ export function UserPanel() {
               />
               <p className="flex flex-wrap gap-4">
                 <Link to="/" search={{ user_id: user.id }}>
-                  {t('channels.figures')}
+                  {t('channels.usage_chart')}
                 </Link>
                 <Link to="/usage" search={{ user_id: user.id }}>
                   {t('channels.requests')}
@@ -209,7 +209,7 @@ export function UserPanel() {
                   {t('channels.history')}
                 </Link>
               </p>
-              {isBelow ? <Acts user={user} /> : <p className="text-ink-3">{t('users.rank')}</p>}
+              {isBelow ? <Acts user={user} /> : <p className="text-ink-3">{t('users.role_too_high')}</p>}
             </Section>
             {isBelow && !user.unlimited_quota ? <BalanceForm user={user} /> : null}
             <UserEntries id={user.id} />

@@ -101,8 +101,8 @@ export function Users() {
               any={t('channels.any_state')}
               value={status}
               options={[
-                [1, t('gate.on')],
-                [2, t('gate.off')],
+                [1, t('status.enabled')],
+                [2, t('status.disabled')],
               ]}
               onChange={value => setFilters({ status: value })}
             />

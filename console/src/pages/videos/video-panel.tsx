@@ -48,7 +48,7 @@ function Asked({ parameters }: { readonly parameters: VideoDetail['parameters'] 
   const { prompt, model: _model, ...rest } = parameters
   const given = Object.entries(rest).filter(([, value]) => Boolean(value))
   return (
-    <Section title={t('videos.asked')}>
+    <Section title={t('videos.request')}>
       <p className="break-words whitespace-pre-wrap">{prompt ? String(prompt) : '–'}</p>
       {given.length > 0 ? (
         <Facts
@@ -75,7 +75,7 @@ function Paid({ video }: { readonly video: VideoDetail }) {
         facts={[
           [t('usage.charged'), <Money key="cost" usd={video.cost} />],
           ...(video.price
-            ? ([[t('usage.price'), video.price.replace(/ shipped$/, ` · ${t('prices.shipped')}`)]] as const)
+            ? ([[t('usage.price'), video.price.replace(/ shipped$/, ` · ${t('prices.built_in')}`)]] as const)
             : []),
         ]}
       />
@@ -135,7 +135,7 @@ function Detail({ video }: { readonly video: VideoDetail }) {
         <VideoState video={video} />
         {hasEnded(video) ? null : <Progress video={video} />}
       </div>
-      {video.is_in_doubt ? <p className="pb-4 text-warn">{t('videos.doubt_help')}</p> : null}
+      {video.is_in_doubt ? <p className="pb-4 text-warn">{t('videos.unconfirmed_help')}</p> : null}
       <VideoFault video={video} className="mb-4" />
       {video.status === 'completed' ? (
         <Section title={t('videos.preview')}>
@@ -160,7 +160,7 @@ function Detail({ video }: { readonly video: VideoDetail }) {
                 ? `${video.model} → ${video.upstream_model}`
                 : video.model,
             ],
-            [t('videos.shape'), shapeOf(video)],
+            [t('videos.duration_size'), shapeOf(video)],
             [t('usage.token'), video.token_name || '–'],
             ...(isAdmin
               ? ([
