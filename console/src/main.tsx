@@ -8,7 +8,7 @@ import './look/nonce.ts'
 import './look/theme.css'
 import { Toasts } from './look/toast.tsx'
 import { createConsoleRouter } from './router.tsx'
-import { reloadWhenReplaced } from './shell/replaced.ts'
+import { reloadWhenReplaced } from './shell/reload-on-upgrade.ts'
 import { startTexts } from './texts/index.ts'
 
 reloadWhenReplaced()

@@ -2,7 +2,7 @@ import type { FormEvent, ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
-import { FormFault } from './fault.tsx'
+import { FormFault } from './form-error.tsx'
 
 type FormDialogProps = {
   readonly title: string

@@ -5,8 +5,8 @@ import { call } from '../api/client.ts'
 import { ApiError } from '../api/errors.ts'
 import { selfQuery } from '../api/self.ts'
 import { Button } from '../look/button.tsx'
-import { FormFault } from '../look/fault.tsx'
 import { Field, TextInput } from '../look/field.tsx'
+import { FormFault } from '../look/form-error.tsx'
 import { useFaultWords } from '../look/states.tsx'
 
 /** Counts down from a moment that lies ahead. */

@@ -4,7 +4,7 @@ import type { Channel, ChannelType } from '../../api/contract.ts'
 import { useIsRoot } from '../../api/self.ts'
 import { Field, Radios, Switch, TextArea, TextInput } from '../../look/field.tsx'
 import { LimitFields } from '../../look/limit-fields.tsx'
-import { Said, useSaid } from '../../texts/said.tsx'
+import { Said, useSaid } from '../../texts/gateway-text.tsx'
 import { splitKeys } from './channel-types.ts'
 import type { ChannelValues } from './channel-values.ts'
 

@@ -6,8 +6,8 @@ import type { Channel } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { Menu } from '../../look/menu.tsx'
 import { toast } from '../../look/toast.tsx'
-import { useSwitch } from './channel-acts.ts'
 import { DeleteChannels } from './delete-channels.tsx'
+import { useSwitch } from './use-channel-switch.ts'
 
 export function ChannelMenu({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()

@@ -1,6 +1,6 @@
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
-import type { GateState } from '../../look/gate.tsx'
+import type { GateState } from '../../look/status-badge.tsx'
 
 const TYPES_STALE_MS = 60_000
 

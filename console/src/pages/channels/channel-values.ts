@@ -1,6 +1,6 @@
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { splitKeys } from './channel-types.ts'
-import type { Mapped } from './name-table.tsx'
+import type { Mapped } from './model-mapping.tsx'
 
 /** A channel as the editor holds it: texts as they are typed. */
 export type ChannelValues = {

@@ -1,6 +1,6 @@
 import type { Channel, Health } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
-import type { GateState } from '../../look/gate.tsx'
+import type { GateState } from '../../look/status-badge.tsx'
 import { gateOf } from './channel-types.ts'
 
 const REFRESH_MS = 10_000

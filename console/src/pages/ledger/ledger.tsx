@@ -17,9 +17,9 @@ import { Facts } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
-import { Said } from '../../texts/said.tsx'
+import { Said } from '../../texts/gateway-text.tsx'
 import { AccountEntries } from './account-entries.tsx'
-import { CloseDoubt } from './close-doubt.tsx'
+import { CloseDoubt } from './resolve-charge.tsx'
 
 /** What was found, as the gateway says it, to be kept elsewhere. */
 function proofOf({ ok, lines }: { ok: boolean; lines: readonly string[] }, atMs: number): string {

@@ -4,8 +4,8 @@ import { judge, useSavingForm } from '../../api/form.ts'
 import { useAct } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
+import { FormFault } from '../../look/form-error.tsx'
 import { toast } from '../../look/toast.tsx'
 
 type Values = {

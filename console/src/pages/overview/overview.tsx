@@ -16,8 +16,8 @@ import { Empty, Loading } from '../../look/states.tsx'
 import { zone } from '../../look/zone.ts'
 import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { RangeChoice } from '../usage/range-choice.tsx'
+import { NeedsYou } from './attention.tsx'
 import { LatestRequests } from './latest-requests.tsx'
-import { NeedsYou } from './needs-you.tsx'
 import { Rankings } from './rankings.tsx'
 import {
   COMPARISONS,

@@ -3,9 +3,9 @@ import { CodeBlock } from '../../look/code-block.tsx'
 import { CopyIcon } from '../../look/copy.tsx'
 import { count, span, tokens } from '../../look/format.ts'
 import { ErrorCard } from '../../look/states.tsx'
-import type { Asked } from './ask-chat.ts'
 import type { Turn } from './conversations.ts'
 import { Receipt } from './receipt.tsx'
+import type { Asked } from './send-chat.ts'
 
 const MS_PER_S = 1_000
 

@@ -1,5 +1,5 @@
 import { useRef, useState } from 'react'
-import { type Asked, askChat, type Message } from './ask-chat.ts'
+import { type Asked, askChat, type Message } from './send-chat.ts'
 
 export type Question = {
   readonly text: string

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { Field, TextInput } from '../../look/field.tsx'
 import { ratesInWords } from '../../look/rates.ts'
 import { useFaultWords } from '../../look/states.tsx'
-import { type Kind, useCallable, usePrices } from './callable.ts'
+import { type Kind, useCallable, usePrices } from './available-models.ts'
 
 type ModelFieldProps = {
   readonly kind: Kind

@@ -1,6 +1,6 @@
 import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { type Kind, useCallable } from './callable.ts'
+import { type Kind, useCallable } from './available-models.ts'
 
 /** The model of a form: the one the address names if it is of this kind, else the first that can be asked. */
 export function useModel(kind: Kind) {

@@ -6,9 +6,9 @@ import { CodeBlock } from '../../look/code-block.tsx'
 import { Sheet } from '../../look/page.tsx'
 import { CallSnippets } from '../../look/snippets.tsx'
 import { Empty, ErrorCard } from '../../look/states.tsx'
-import { type Asking, askRelay } from './ask-relay.ts'
-import { useRunsAs } from './callable.ts'
+import { useRunsAs } from './available-models.ts'
 import { Receipt, type Receipted } from './receipt.tsx'
+import { type Asking, askRelay } from './send-request.ts'
 
 type State<Result> = {
   readonly isRunning: boolean

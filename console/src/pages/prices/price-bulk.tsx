@@ -9,8 +9,8 @@ import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { useFaultWords } from '../../look/states.tsx'
 import { priceFile } from './price-file.ts'
-import { PriceTrialDialog } from './price-trial-dialog.tsx'
-import { usePriceTrial } from './use-price-trial.ts'
+import { PriceTrialDialog } from './price-preview-dialog.tsx'
+import { usePriceTrial } from './use-price-preview.ts'
 
 /** As many as one call takes. */
 const MOST = 500

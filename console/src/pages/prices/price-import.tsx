@@ -5,8 +5,8 @@ import { useAct } from '../../api/query.ts'
 import { Field, TextArea } from '../../look/field.tsx'
 import { useFaultWords } from '../../look/states.tsx'
 import { readPriceFile } from './price-file.ts'
-import { PriceTrialDialog } from './price-trial-dialog.tsx'
-import { usePriceTrial } from './use-price-trial.ts'
+import { PriceTrialDialog } from './price-preview-dialog.tsx'
+import { usePriceTrial } from './use-price-preview.ts'
 
 /** A table of prices, pasted or chosen as a file; what differs is shown before anything is set. */
 export function PriceImport({ onClose }: { readonly onClose: () => void }) {

@@ -8,7 +8,7 @@ import { Button } from '../../look/button.tsx'
 import { span, tokens } from '../../look/format.ts'
 import { Money } from '../../look/money.tsx'
 import { ErrorCard } from '../../look/states.tsx'
-import { askChat } from '../playground/ask-chat.ts'
+import { askChat } from '../playground/send-chat.ts'
 import { otherOf, ROW } from '../usage/log-row.ts'
 
 const LOOK_MS = 1_500

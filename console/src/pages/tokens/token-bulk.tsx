@@ -4,6 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Token } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
+import { Refusals, useEach } from '../../look/bulk-change.tsx'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { csvFile } from '../../look/csv.ts'
@@ -13,7 +14,6 @@ import { unitsOfUsd } from '../../look/format.ts'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { toast } from '../../look/toast.tsx'
-import { Refusals, useEach } from '../../look/use-each.tsx'
 
 const OFF = 2
 const NEVER = -1

@@ -1,5 +1,5 @@
 import type { Token } from '../../api/contract.ts'
-import type { GateState } from '../../look/gate.tsx'
+import type { GateState } from '../../look/status-badge.tsx'
 
 const STATES: Readonly<Record<number, GateState>> = {
   1: 'enabled',

@@ -2,10 +2,10 @@ import { Link } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import type { LogRow } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
+import { useWhy } from '../../look/exclusion-reason.ts'
 import { span } from '../../look/format.ts'
-import { GateGlyph } from '../../look/gate.tsx'
 import { Section } from '../../look/panel.tsx'
-import { useWhy } from '../../look/passed-over.ts'
+import { GateGlyph } from '../../look/status-badge.tsx'
 import { otherOf } from './log-row.ts'
 
 const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next'
 import type { LogRow } from '../../api/contract.ts'
-import { GateGlyph } from '../../look/gate.tsx'
+import { GateGlyph } from '../../look/status-badge.tsx'
 import { isFailed, isRequest, ROW } from './log-row.ts'
 
 /** What kind of row it is, by shape and word. */

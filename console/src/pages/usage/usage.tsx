@@ -13,6 +13,7 @@ import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { useIsNarrow } from '../../look/use-media.ts'
+import { WalkPager } from './cursor-pager.tsx'
 import { choosing } from './facets.ts'
 import { NoRows } from './no-rows.tsx'
 import { Totals } from './totals.tsx'
@@ -21,7 +22,6 @@ import { UsageFilterBar } from './usage-filter-bar.tsx'
 import { picturedBy, questionOf, type UsageFilters } from './usage-filters.ts'
 import { useRows } from './use-rows.ts'
 import { ViewMenu } from './view-menu.tsx'
-import { WalkPager } from './walk-pager.tsx'
 
 const Histogram = lazy(() => import('./histogram.tsx').then(({ Histogram: Loaded }) => ({ default: Loaded })))
 

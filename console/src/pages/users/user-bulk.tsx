@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { User } from '../../api/contract.ts'
+import { Refusals, useEach } from '../../look/bulk-change.tsx'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { csvFile } from '../../look/csv.ts'
 import { AmountInput, Checkbox, Field, TextInput } from '../../look/field.tsx'
@@ -11,7 +12,6 @@ import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import { LIMITS } from '../../look/limit-fields.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
-import { Refusals, useEach } from '../../look/use-each.tsx'
 
 type Limit = (typeof LIMITS)[number]
 const EXPORTED = ['id', 'username', 'display_name', 'role', 'status', 'email'] as const

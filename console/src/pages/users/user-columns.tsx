@@ -2,8 +2,8 @@ import type { TFunction } from 'i18next'
 import type { User } from '../../api/contract.ts'
 import { ROLE } from '../../api/self.ts'
 import { count, moneyOfSpan } from '../../look/format.ts'
-import { Gate } from '../../look/gate.tsx'
 import { Moment } from '../../look/moment.tsx'
+import { Gate } from '../../look/status-badge.tsx'
 import type { Column } from '../../look/table.tsx'
 
 export const roleWords = (t: TFunction, role: number) =>

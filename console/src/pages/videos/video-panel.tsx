@@ -16,9 +16,9 @@ import { Money } from '../../look/money.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
-import { Films } from './film.tsx'
 import { Refund } from './refund.tsx'
 import { shapeOf } from './video-columns.tsx'
+import { Films } from './video-player.tsx'
 import { hasEnded, Progress, VideoFault, VideoState } from './video-state.tsx'
 
 const LOOK_MS = 2_000

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import { PriceChanges } from './price-changes.tsx'
-import type { usePriceTrial } from './use-price-trial.ts'
+import type { usePriceTrial } from './use-price-preview.ts'
 
 type PriceTrialDialogProps = {
   readonly title: string

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next'
-import { useSaid } from '../texts/said.tsx'
+import { useSaid } from '../texts/gateway-text.tsx'
 
 const WHY = ['resting', 'trying', 'full', 'no_key', 'disabled'] as const
 

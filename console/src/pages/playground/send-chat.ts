@@ -1,5 +1,5 @@
 import { ApiError } from '../../api/errors.ts'
-import { askRelay } from './ask-relay.ts'
+import { askRelay } from './send-request.ts'
 
 export type Part =
   | { readonly type: 'text'; readonly text: string }

@@ -8,7 +8,7 @@ import { Button } from '../../look/button.tsx'
 import { Sheet } from '../../look/page.tsx'
 import { Part } from '../../look/states.tsx'
 
-import { Said } from '../../texts/said.tsx'
+import { Said } from '../../texts/gateway-text.tsx'
 
 const MOST = 8
 const REFRESH_MS = 15_000

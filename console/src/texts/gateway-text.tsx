@@ -1,6 +1,6 @@
 import i18next from 'i18next'
 import { useTranslation } from 'react-i18next'
-import { type Catalogue, saidIn } from './said-in.ts'
+import { type Catalogue, saidIn } from './translate.ts'
 
 /** The namespace under which a language keeps the gateway's own sentences. */
 export const SAID = 'said'
