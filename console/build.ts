@@ -21,10 +21,10 @@ const STALE_LOCK_MS = 120_000
 
 /** A builder that was killed leaves its lock behind, with its number in it. */
 async function isAbandoned(): Promise<boolean> {
-  const found = await stat(LOCK).catch(() => undefined)
-  if (found === undefined) return false
+  const lockStat = await stat(LOCK).catch(() => undefined)
+  if (lockStat === undefined) return false
   const owner = Number(await readFile(LOCK, 'utf8').catch(() => ''))
-  return Date.now() - found.mtimeMs > STALE_LOCK_MS || (owner > 0 && !isAlive(owner))
+  return Date.now() - lockStat.mtimeMs > STALE_LOCK_MS || (owner > 0 && !isAlive(owner))
 }
 
 function isAlive(pid: number): boolean {

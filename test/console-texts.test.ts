@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { en } from '../console/src/texts/en.ts'
-import { saidZhCN } from '../console/src/texts/gateway-zh-cn.ts'
-import { saidIn } from '../console/src/texts/translate.ts'
+import { gatewayZhCN } from '../console/src/texts/gateway-zh-cn.ts'
+import { translate } from '../console/src/texts/translate.ts'
 import { zhCN } from '../console/src/texts/zh-cn.ts'
 import { userContract } from '../src/manage/contract/users.ts'
 import { providers, typeEntry } from '../src/providers/index.ts'
@@ -52,12 +52,14 @@ describe('what the gateway says, in 简体中文', () => {
       .map(typeEntry)
       .flatMap(({ key_hint, fields }) => [key_hint, ...fields.map(({ help }) => help)])
       .filter(text => text !== undefined && isSentence(text))
-    const left = said.filter(text => !HAN.test(saidIn(saidZhCN, text)) || text === saidIn(saidZhCN, text))
+    const left = said.filter(
+      text => !HAN.test(translate(gatewayZhCN, text)) || text === translate(gatewayZhCN, text),
+    )
     assert.deepEqual([...new Set(left)], [])
   })
 
   it('keeps names and figures in their order, and a reason inside a sentence is translated too', () => {
-    const zh = (text: string) => saidIn(saidZhCN, text)
+    const zh = (text: string) => translate(gatewayZhCN, text)
     assert.equal(zh('store: 12 records, unbroken'), 'store：12 条记录，链条完整')
     assert.equal(
       zh('node-1: BROKEN after 3 records: record 4 was changed'),
@@ -68,7 +70,7 @@ describe('what the gateway says, in 简体中文', () => {
   })
 
   it('has as many places to fill in as the sentence it stands for', () => {
-    for (const [english, ours] of Object.entries(saidZhCN))
+    for (const [english, ours] of Object.entries(gatewayZhCN))
       assert.equal(ours.split('{}').length, english.split('{}').length, english)
   })
 })

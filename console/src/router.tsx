@@ -275,8 +275,8 @@ export const createConsoleRouter = (client: QueryClient) =>
     // Plain words, as people write them: `?status=2`, not `?status=%222%22`.
     parseSearch: text => Object.fromEntries(new URLSearchParams(text)),
     stringifySearch: search => {
-      const given = Object.entries(search).filter(([, value]) => value !== undefined)
-      const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+      const filled = Object.entries(search).filter(([, value]) => value !== undefined)
+      const text = new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()
       return text && `?${text}`
     },
   })

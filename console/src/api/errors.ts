@@ -1,6 +1,6 @@
 export type FieldError = { readonly path: string; readonly message: string }
 
-type Facts = {
+type ErrorFacts = {
   readonly status: number
   readonly code: string
   readonly message: string
@@ -17,7 +17,7 @@ export class ApiError extends Error {
   readonly requestId: string | undefined
   readonly retryAfterS: number | undefined
 
-  constructor({ status, code, message, errors = [], requestId, retryAfterS }: Facts) {
+  constructor({ status, code, message, errors = [], requestId, retryAfterS }: ErrorFacts) {
     super(message)
     this.name = 'ApiError'
     this.status = status

@@ -6,7 +6,7 @@ import { ApiError } from './errors.ts'
 import { useAct } from './query.ts'
 
 /** Judges a body by the schema the gateway uses, so that a fault shows before anything is sent. */
-export async function judge(route: RouteName, body: unknown): Promise<void> {
+export async function validateBody(route: RouteName, body: unknown): Promise<void> {
   const { contract } = await import('../../../src/manage/contract/index.ts')
   const { body: schema } = contract[route] as { body?: z.ZodType }
   const judged = schema?.safeParse(body)
@@ -31,12 +31,12 @@ export function useSavingForm<Values extends FieldValues>({
 }: SavingOptions<Values>) {
   const form = useForm<Values>({ defaultValues: defaults })
 
-  function showFaults(error: unknown): void {
-    const known = form.getValues()
+  function showErrors(error: unknown): void {
+    const values = form.getValues()
     let isShown = false
     for (const { path, message } of error instanceof ApiError ? error.errors : []) {
       const field = path.replace(/^channel\./, '').split('.')[0] ?? ''
-      const name = names[path] ?? names[field] ?? (field in known ? (field as Path<Values>) : undefined)
+      const name = names[path] ?? names[field] ?? (field in values ? (field as Path<Values>) : undefined)
       if (name === undefined) continue
       form.setError(name, { message }, { shouldFocus: !isShown })
       isShown = true
@@ -48,7 +48,7 @@ export function useSavingForm<Values extends FieldValues>({
   const { errors, isSubmitting } = form.formState
   return {
     form,
-    submit: form.handleSubmit(values => save(values).catch(showFaults)),
+    submit: form.handleSubmit(values => save(values).catch(showErrors)),
     errorOf: (name: Path<Values>) => form.getFieldState(name, form.formState).error?.message,
     isBusy: isSubmitting,
     fault: errors.root?.server?.message,
@@ -76,7 +76,7 @@ export function useContractForm<Name extends RouteName, Values extends FieldValu
     ...options,
     save: async values => {
       const input = toInput(values)
-      await judge(route, (input as { body?: unknown }).body)
+      await validateBody(route, (input as { body?: unknown }).body)
       onDone(await act.mutateAsync(input), values)
     },
   })

@@ -14,7 +14,7 @@ const LIST_STALE_MS = 10_000
 const MAX_RETRIES = 2
 
 /** Only what may pass by itself is tried again: no answer, or a gateway that says it cannot answer now. */
-const isPassing = (error: Error) =>
+const isTransient = (error: Error) =>
   error instanceof ApiError && (error.code === OFFLINE || error.status === 502 || error.status === 503)
 
 export const createQueryClient = () =>
@@ -22,7 +22,7 @@ export const createQueryClient = () =>
     defaultOptions: {
       queries: {
         staleTime: LIST_STALE_MS,
-        retry: (count, error) => count < MAX_RETRIES && isPassing(error),
+        retry: (count, error) => count < MAX_RETRIES && isTransient(error),
       },
     },
   })
@@ -37,19 +37,19 @@ export const callQuery = <Name extends RouteName>(
     queryFn: ({ signal }) => call(name, input, { ...options, signal }),
   })
 
-type Pace = number | false
+type Interval = number | false
 type Reading<Name extends RouteName> = {
   readonly enabled?: boolean
   readonly staleMs?: number
   /** Asks again this often while the page is in sight; it may depend on what was last told. */
-  readonly everyMs?: Pace | ((last: AnswerOf<Name>) => Pace)
+  readonly refetchMs?: Interval | ((last: AnswerOf<Name>) => Interval)
 }
 
-const paceOf = <Name extends RouteName>(everyMs: NonNullable<Reading<Name>['everyMs']>) =>
-  typeof everyMs === 'function'
-    ? ({ state }: { readonly state: { readonly data: AnswerOf<Name> | undefined } }): Pace =>
-        state.data === undefined ? false : everyMs(state.data)
-    : everyMs
+const intervalOf = <Name extends RouteName>(refetchMs: NonNullable<Reading<Name>['refetchMs']>) =>
+  typeof refetchMs === 'function'
+    ? ({ state }: { readonly state: { readonly data: AnswerOf<Name> | undefined } }): Interval =>
+        state.data === undefined ? false : refetchMs(state.data)
+    : refetchMs
 
 /** Reads a route. Old rows stay in sight until the new ones are there. */
 export const useCall = <Name extends RouteName>(
@@ -62,7 +62,7 @@ export const useCall = <Name extends RouteName>(
     placeholderData: keepPreviousData,
     ...(reading.enabled === undefined ? {} : { enabled: reading.enabled }),
     ...(reading.staleMs === undefined ? {} : { staleTime: reading.staleMs }),
-    ...(reading.everyMs === undefined ? {} : { refetchInterval: paceOf(reading.everyMs) }),
+    ...(reading.refetchMs === undefined ? {} : { refetchInterval: intervalOf(reading.refetchMs) }),
   })
 
 /** Writes through a route, then reads again whatever the page shows: a change is in effect when the call answers. */

@@ -4,20 +4,20 @@ import { useSyncExternalStore } from 'react'
 let waiting: (() => void)[] = []
 const listeners = new Set<() => void>()
 
-function tell(): void {
+function notify(): void {
   for (const listener of listeners) listener()
 }
 
 export const waitForSignIn = () =>
   new Promise<void>(resolve => {
     waiting.push(resolve)
-    tell()
+    notify()
   })
 
 export function signedInAgain(): void {
   const resumed = waiting
   waiting = []
-  tell()
+  notify()
   for (const resume of resumed) resume()
 }
 

@@ -2,7 +2,7 @@ import { COMMON_SDK } from '../../../src/manage/contract/constants.ts'
 import { publicAddress } from '../api/base-path.ts'
 
 /** A call of the relay, as it would be made from elsewhere. */
-export type Call = {
+export type ApiCall = {
   readonly path: string
   readonly apiKey: string
   readonly body: Readonly<Record<string, unknown>>
@@ -12,8 +12,8 @@ export type Call = {
   readonly saves?: string | undefined
 }
 
-const urlOf = ({ path }: Call) => `${publicAddress}${path}`
-const fieldsOf = ({ body }: Call) =>
+const urlOf = ({ path }: ApiCall) => `${publicAddress}${path}`
+const fieldsOf = ({ body }: ApiCall) =>
   Object.entries(body).flatMap(([name, value]) =>
     (Array.isArray(value) ? value.map(each => [`${name}[]`, each]) : [[name, value]]).map(
       ([key, each]) => [String(key), String(each)] as const,
@@ -34,7 +34,7 @@ function python(value: unknown): string {
 
 const CHAT = '/v1/chat/completions'
 
-function curl(call: Call): string {
+function curl(call: ApiCall): string {
   const { apiKey, body, file, saves } = call
   const key = `-H 'Authorization: Bearer ${apiKey}'`
   const parts = file
@@ -43,7 +43,7 @@ function curl(call: Call): string {
   return [`curl ${urlOf(call)}${saves ? ` -o ${saves}` : ''}`, ...parts].join(' \\\n  ')
 }
 
-function pythonHttp(call: Call): string {
+function pythonHttp(call: ApiCall): string {
   const { apiKey, body, file, saves, path } = call
   const sent = file
     ? [
@@ -68,7 +68,7 @@ function pythonHttp(call: Call): string {
   ].join('\n')
 }
 
-function node(call: Call): string {
+function node(call: ApiCall): string {
   const { apiKey, body, file, saves, path } = call
   const form = file
     ? [
@@ -109,7 +109,7 @@ const METHODS: Readonly<Record<string, string>> = {
   '/v1/videos': 'videos.create',
 }
 
-function sdk(call: Call): string | undefined {
+function sdk(call: ApiCall): string | undefined {
   const { apiKey, body, file, saves, path } = call
   const method = METHODS[path]
   if (method === undefined) return undefined
@@ -134,8 +134,8 @@ function sdk(call: Call): string | undefined {
 }
 
 /** Ready to run as they stand, in the ways people ask. */
-export const WAYS = { curl, Python: pythonHttp, Node: node, SDK: sdk } as const satisfies Record<
+export const SNIPPETS = { curl, Python: pythonHttp, Node: node, SDK: sdk } as const satisfies Record<
   string,
-  (call: Call) => string | undefined
+  (call: ApiCall) => string | undefined
 >
-export type Way = keyof typeof WAYS
+export type SnippetName = keyof typeof SNIPPETS

@@ -7,16 +7,16 @@ import { setPreferences, usePreferences } from './preferences.ts'
 import type { Column } from './table.tsx'
 
 /** A column that is there to be chosen, and shown by itself or not. */
-export type ChosenColumn<Row> = Column<Row> & { readonly isExtra?: boolean }
+export type OptionalColumn<Row> = Column<Row> & { readonly isExtra?: boolean }
 
 /** The columns of a table as somebody wants them; what was chosen shows on a screen of any width. */
-export function useColumns<Row>(table: string, all: readonly ChosenColumn<Row>[]): readonly Column<Row>[] {
+export function useColumns<Row>(table: string, all: readonly OptionalColumn<Row>[]): readonly Column<Row>[] {
   const chosen = usePreferences().columns[table]
   if (!chosen) return all.filter(({ isExtra }) => !isExtra)
   return all.filter(({ id }) => chosen.includes(id)).map(({ fromPx: _any, ...column }) => column)
 }
 
-type ColumnChoiceProps<Row> = { readonly table: string; readonly all: readonly ChosenColumn<Row>[] }
+type ColumnChoiceProps<Row> = { readonly table: string; readonly all: readonly OptionalColumn<Row>[] }
 
 export function ColumnChoice<Row>({ table, all }: ColumnChoiceProps<Row>) {
   const { t } = useTranslation()

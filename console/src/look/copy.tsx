@@ -34,7 +34,7 @@ async function copyText(text: string, near: HTMLElement): Promise<boolean> {
   }
 }
 
-const SHOWN_MS = 2_000
+const FEEDBACK_MS = 2_000
 
 function useCopy(text: string) {
   const { t } = useTranslation()
@@ -45,7 +45,7 @@ function useCopy(text: string) {
     setState(isDone ? 'copied' : 'failed')
     announce(isDone ? t('copy.copied') : t('copy.failed'))
     clearTimeout(timer.current)
-    timer.current = setTimeout(() => setState('idle'), SHOWN_MS)
+    timer.current = setTimeout(() => setState('idle'), FEEDBACK_MS)
   }
   return { state, copy }
 }
@@ -92,7 +92,7 @@ export function CopyIcon({ text, label, hint }: CopyIconProps) {
 }
 
 /** An id that programs and tickets want whole. */
-export function CopiedId({ id }: { readonly id: string }) {
+export function CopyableId({ id }: { readonly id: string }) {
   const { t } = useTranslation()
   return (
     <span className="inline-flex items-center gap-1">

@@ -7,8 +7,8 @@ type Fields = Readonly<Record<string, unknown>>
 
 function read(place: string): Fields {
   try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(place) ?? '{}')
-    return typeof kept === 'object' && kept !== null ? (kept as Fields) : {}
+    const stored: unknown = JSON.parse(sessionStorage.getItem(place) ?? '{}')
+    return typeof stored === 'object' && stored !== null ? (stored as Fields) : {}
   } catch {
     // Storage may be closed to us, or hold something else under our name.
     return {}
@@ -39,9 +39,9 @@ export function useDraft({ name, typed, restore }: Draft): void {
   const place = `sluice.draft.${useSelf().id}.${name}`
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the form is shown
   useEffect(() => {
-    const kept = read(place)
-    if (Object.keys(kept).length > 0) {
-      restore(kept)
+    const stored = read(place)
+    if (Object.keys(stored).length > 0) {
+      restore(stored)
       toast(t('unsaved.restored'))
     }
     return () => write(place, {})

@@ -1,14 +1,14 @@
 import { useTranslation } from 'react-i18next'
-import { useSaid } from '../texts/gateway-text.tsx'
+import { useGatewayText } from '../texts/gateway-text.tsx'
 
-const WHY = ['resting', 'trying', 'full', 'no_key', 'disabled'] as const
+const REASONS = ['resting', 'trying', 'full', 'no_key', 'disabled'] as const
 
 /** Why a channel is left out of a route, in words. */
-export function useWhy(): (reason: string) => string {
+export function useExclusionReason(): (reason: string) => string {
   const { t } = useTranslation()
-  const said = useSaid()
+  const textOf = useGatewayText()
   return reason => {
-    const known = WHY.find(name => name === reason)
-    return known ? t(`route.why.${known}`) : said(reason)
+    const code = REASONS.find(name => name === reason)
+    return code ? t(`route.why.${code}`) : textOf(reason)
   }
 }

@@ -2,7 +2,7 @@ import { Download } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
-import { useFaultWords } from './states.tsx'
+import { useErrorText } from './states.tsx'
 import { toast } from './toast.tsx'
 
 type ExportButtonProps = {
@@ -15,7 +15,7 @@ type ExportButtonProps = {
 /** A file of more than is in sight, made when somebody wants it. */
 export function ExportButton({ name, load }: ExportButtonProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const [isBusy, setBusy] = useState(false)
   const save = async () => {
     setBusy(true)

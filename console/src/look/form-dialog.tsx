@@ -2,7 +2,7 @@ import type { FormEvent, ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
-import { FormFault } from './form-error.tsx'
+import { FormError } from './form-error.tsx'
 
 type FormDialogProps = {
   readonly title: string
@@ -40,7 +40,7 @@ export function FormDialog({
     <Dialog title={title} isOpen isWide={isWide} onClose={onClose}>
       <form className="flex flex-col gap-4" onSubmit={submit}>
         {children}
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{t('common.cancel')}</Button>
           <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isReady}>

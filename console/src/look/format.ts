@@ -125,7 +125,7 @@ export const axisMoment = (unixS: number, isDay: boolean) =>
   }).format(unixS * 1000)
 
 /** From one time to another, with what both have in common said once. */
-export const stretchText = (fromS: number, toS: number) =>
+export const timeRangeText = (fromS: number, toS: number) =>
   new Intl.DateTimeFormat(language(), {
     timeZone: zone(),
     month: 'short',

@@ -1,4 +1,4 @@
-type StripProps = {
+type HourlyChartProps = {
   readonly hours: readonly { readonly requests: number; readonly failures: number }[]
   readonly words: string
 }
@@ -7,8 +7,8 @@ type StripProps = {
 const IDLE = Array.from({ length: 24 }, () => ({ requests: 0, failures: 0 }))
 
 /** A day by the hour: how tall says how much, the lower part says how much of it failed. */
-export function Strip({ hours: told, words }: StripProps) {
-  const hours = told.length > 0 ? told : IDLE
+export function HourlyChart({ hours: counts, words }: HourlyChartProps) {
+  const hours = counts.length > 0 ? counts : IDLE
   const most = Math.max(1, ...hours.map(({ requests }) => requests))
   return (
     <svg

@@ -7,7 +7,7 @@ import { Pager } from './pager.tsx'
 import { Empty, Part } from './states.tsx'
 import { DataTable, type TableProps } from './table.tsx'
 
-type Listed<Row> = {
+type ListResult<Row> = {
   readonly data: { readonly items: readonly Row[]; readonly total: number } | undefined
   readonly error: unknown
   readonly isPending: boolean
@@ -16,12 +16,12 @@ type Listed<Row> = {
 }
 
 type ListSheetProps<Row> = Omit<TableProps<Row>, 'rows' | 'isStale'> & {
-  readonly list: Listed<Row>
+  readonly list: ListResult<Row>
   readonly filters: ReactNode
   readonly page: number
   readonly onPage: (page: number) => void
   /** Drops every filter; undefined where none is set. */
-  readonly onDrop: (() => void) | undefined
+  readonly onClear: (() => void) | undefined
   /** In place of one table, where the rows are shown in another way. */
   readonly body?: ReactNode
   /** What is said before there is anything to list. */
@@ -34,7 +34,7 @@ export function ListSheet<Row extends RowData>({
   filters,
   page,
   onPage,
-  onDrop,
+  onClear,
   body,
   none,
   ...table
@@ -50,9 +50,9 @@ export function ListSheet<Row extends RowData>({
             {body ?? <DataTable {...table} rows={rows} isStale={list.isPlaceholderData} />}
             <Pager page={page} total={list.data?.total ?? 0} onPage={onPage} />
           </>
-        ) : onDrop ? (
+        ) : onClear ? (
           <Empty title={t('common.nothing_matches')}>
-            <Button onClick={onDrop}>{t('common.clear_filters')}</Button>
+            <Button onClick={onClear}>{t('common.clear_filters')}</Button>
           </Empty>
         ) : (
           none

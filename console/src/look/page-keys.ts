@@ -8,10 +8,10 @@ export type PageKey = { readonly words: string; readonly act?: (event: KeyboardE
 type PageKeys = Readonly<Record<string, PageKey>>
 
 /** Those of the parts of the page that are in sight. */
-const inSight = new Set<{ readonly current: PageKeys }>()
+const mountedKeys = new Set<{ readonly current: PageKeys }>()
 
-export const keysInSight = (): readonly (readonly [key: string, words: string])[] =>
-  [...inSight].flatMap(({ current }) =>
+export const visibleKeys = (): readonly (readonly [key: string, words: string])[] =>
+  [...mountedKeys].flatMap(({ current }) =>
     Object.entries(current).map(([key, { words }]) => [key, words] as const),
   )
 
@@ -36,9 +36,9 @@ export function usePageKeys(keys: PageKeys): void {
   const latest = useRef(keys)
   latest.current = keys
   useEffect(() => {
-    inSight.add(latest)
+    mountedKeys.add(latest)
     return () => {
-      inSight.delete(latest)
+      mountedKeys.delete(latest)
     }
   }, [])
   useEffect(() => {

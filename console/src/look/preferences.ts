@@ -58,7 +58,7 @@ let current = read()
 const listeners = new Set<() => void>()
 
 /** The page wears theme and density as attributes, so that the style sheet alone decides. */
-function wear({ theme, density, motion, language }: Preferences): void {
+function applyToPage({ theme, density, motion, language }: Preferences): void {
   const root = document.documentElement
   if (theme === 'system') delete root.dataset.theme
   else root.dataset.theme = theme
@@ -66,11 +66,11 @@ function wear({ theme, density, motion, language }: Preferences): void {
   root.dataset.motion = motion
   root.lang = language
 }
-wear(current)
+applyToPage(current)
 
 export function setPreferences(changes: Partial<Preferences>): void {
   current = { ...current, ...changes }
-  wear(current)
+  applyToPage(current)
   try {
     localStorage.setItem(KEY, JSON.stringify(current))
   } catch {

@@ -2,29 +2,29 @@ import { Tabs } from 'radix-ui'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { publicAddress } from '../api/base-path.ts'
-import { type Call, WAYS, type Way } from './code.ts'
+import { type ApiCall, SNIPPETS, type SnippetName } from './code.ts'
 import { CodeBlock } from './code-block.tsx'
 import { CopyButton } from './copy.tsx'
 
 /** In place of a key that is not shown. */
 const SOME_KEY = 'sk-…'
 
-type CallSnippetsProps = Omit<Call, 'apiKey'> & { readonly apiKey?: string }
+type CallSnippetsProps = Omit<ApiCall, 'apiKey'> & { readonly apiKey?: string }
 
 /** A call as code, in several ways: address, key and body as they would be sent. */
 export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) {
   const { t } = useTranslation()
-  const [chosen, choose] = useState<Way>('curl')
-  const texts = (Object.keys(WAYS) as Way[]).flatMap(way => {
-    const text = WAYS[way]({ ...call, apiKey })
+  const [chosen, choose] = useState<SnippetName>('curl')
+  const texts = (Object.keys(SNIPPETS) as SnippetName[]).flatMap(way => {
+    const text = SNIPPETS[way]({ ...call, apiKey })
     return text === undefined ? [] : [{ way, text }]
   })
-  const shown = texts.find(({ way }) => way === chosen) ?? texts[0]
-  if (!shown) return null
+  const activeSnippet = texts.find(({ way }) => way === chosen) ?? texts[0]
+  if (!activeSnippet) return null
   return (
     <Tabs.Root
-      value={shown.way}
-      onValueChange={value => choose(value as Way)}
+      value={activeSnippet.way}
+      onValueChange={value => choose(value as SnippetName)}
       className="flex min-w-0 flex-col gap-2"
     >
       <div className="flex flex-wrap items-center justify-between gap-2">
@@ -35,10 +35,10 @@ export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) 
             </Tab>
           ))}
         </TabList>
-        <CopyButton text={shown.text} label={t('snippet.copy')} isPrimary />
+        <CopyButton text={activeSnippet.text} label={t('snippet.copy')} isPrimary />
       </div>
-      <Tabs.Content value={shown.way} tabIndex={-1}>
-        <CodeBlock data-snippet>{shown.text}</CodeBlock>
+      <Tabs.Content value={activeSnippet.way} tabIndex={-1}>
+        <CodeBlock data-snippet>{activeSnippet.text}</CodeBlock>
       </Tabs.Content>
       <p className="text-label text-ink-3">
         {t('snippet.base')} <code className="font-mono text-code text-ink-2">{publicAddress}/v1</code>
@@ -48,7 +48,7 @@ export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) 
 }
 
 /** A first question in a shell, with a place for the key. */
-export const firstCall = (model: string) => WAYS.curl({ apiKey: SOME_KEY, ...questionTo(model) }) ?? ''
+export const firstCall = (model: string) => SNIPPETS.curl({ apiKey: SOME_KEY, ...questionTo(model) }) ?? ''
 
 export const questionTo = (model: string) => ({
   path: '/v1/chat/completions' as const,

@@ -42,7 +42,7 @@ export function Empty({ title, children }: EmptyProps) {
 }
 
 /** The words for what went wrong: ours for known codes, the gateway's own sentence behind them. */
-export function useFaultWords() {
+export function useErrorText() {
   const { t, i18n } = useTranslation()
   return (error: unknown): string => {
     if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error)
@@ -58,7 +58,7 @@ type ErrorCardProps = { readonly error: unknown; readonly onRetry?: () => void }
 /** What happened, what to do, and what to tell somebody who can help. */
 export function ErrorCard({ error, onRetry }: ErrorCardProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const facts = error instanceof ApiError ? error : undefined
   const details = [facts?.code, facts?.requestId].filter(Boolean).join(' · ')
   return (
@@ -82,7 +82,7 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps) {
   )
 }
 
-type FigureProps = {
+type PartProps = {
   readonly result: {
     readonly data?: unknown
     readonly error: unknown
@@ -93,7 +93,7 @@ type FigureProps = {
 }
 
 /** A part of a page that is read by itself: it waits, fails and recovers alone. What was read stays in sight. */
-export function Part({ result, children }: FigureProps) {
+export function Part({ result, children }: PartProps) {
   if (result.isPending) return <Loading />
   return (
     <>

@@ -12,9 +12,9 @@ const SHAPES = {
   used_up: { board: 'M3 10h6', extra: '', tone: 'text-warn' },
 } as const
 
-export type GateState = keyof typeof SHAPES
+export type StatusName = keyof typeof SHAPES
 
-export function GateGlyph({ state }: { readonly state: GateState }) {
+export function StatusIcon({ state }: { readonly state: StatusName }) {
   const { board, extra, tone } = SHAPES[state]
   return (
     <svg
@@ -34,11 +34,11 @@ export function GateGlyph({ state }: { readonly state: GateState }) {
   )
 }
 
-export function Gate({ state }: { readonly state: GateState }) {
+export function StatusBadge({ state }: { readonly state: StatusName }) {
   const { t } = useTranslation()
   return (
     <span className="inline-flex items-center gap-1.5 whitespace-nowrap align-middle">
-      <GateGlyph state={state} />
+      <StatusIcon state={state} />
       {t(`status.${state}`)}
     </span>
   )

@@ -149,14 +149,14 @@ function WideTable<Row extends RowData>({
     },
   })
   const anchor = useRef(0)
-  const shown = table.getRowModel().rows
-  const toggle = (row: (typeof shown)[number]) => {
-    anchor.current = shown.indexOf(row)
+  const visibleRows = table.getRowModel().rows
+  const toggle = (row: (typeof visibleRows)[number]) => {
+    anchor.current = visibleRows.indexOf(row)
     row.toggleSelected()
   }
   const selectTo = (index: number) => {
     const [first, last] = [Math.min(anchor.current, index), Math.max(anchor.current, index)]
-    const between = shown.slice(first, last + 1).map(({ id }) => id)
+    const between = visibleRows.slice(first, last + 1).map(({ id }) => id)
     selection?.onChange(new Set([...selection.ids, ...between]))
   }
   // What can be done to a row stays in sight, however wide the table is.
@@ -200,7 +200,7 @@ function WideTable<Row extends RowData>({
           ))}
         </thead>
         <tbody data-rows>
-          {shown.map((row, index) => {
+          {visibleRows.map((row, index) => {
             const open = () => onOpen?.(row.original)
             const isSelected = row.getIsSelected()
             return (

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { Confirm } from './confirm.tsx'
 
 /** Asks before typed text is left behind, whichever way somebody leaves. */
-export function Unsaved({ isDirty }: { readonly isDirty: () => boolean }) {
+export function UnsavedGuard({ isDirty }: { readonly isDirty: () => boolean }) {
   const { t } = useTranslation()
   const { status, proceed, reset } = useBlocker({
     shouldBlockFn: isDirty,

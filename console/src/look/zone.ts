@@ -15,10 +15,10 @@ export const toDateField = (unixS: number) =>
 
 /** The moment that a field for date and time means, in seconds; undefined while it is not filled in. */
 export function fromDateField(text: string): number | undefined {
-  const shown = Date.parse(`${text}Z`) / 1000
-  if (Number.isNaN(shown)) return undefined
+  const wallClock = Date.parse(`${text}Z`) / 1000
+  if (Number.isNaN(wallClock)) return undefined
   const clockAt = createClock(zone())
   // Twice, because the first guess may lie on the other side of a change of the clocks.
-  const guess = shown - (clockAt(shown) - shown)
-  return Math.floor(shown - (clockAt(guess) - guess))
+  const guess = wallClock - (clockAt(wallClock) - wallClock)
+  return Math.floor(wallClock - (clockAt(guess) - guess))
 }

@@ -2,7 +2,7 @@ import { useNavigate, useRouter, useSearch } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from '../look/button.tsx'
-import { Mark } from '../look/logo.tsx'
+import { Logo } from '../look/logo.tsx'
 import { usePreferences } from '../look/preferences.ts'
 import { SignInForm } from '../shell/sign-in-form.tsx'
 import { speak } from '../texts/index.ts'
@@ -24,7 +24,7 @@ export function SignIn() {
     <main className="grid min-h-dvh place-items-center p-4">
       <div className="flex w-full max-w-90 flex-col gap-5">
         <header className="flex items-center gap-3">
-          <Mark size={28} />
+          <Logo size={28} />
           <h1 className="text-title font-semibold">{t('sign_in.title')}</h1>
         </header>
         <div className="sheet p-5">

@@ -15,7 +15,7 @@ import {
 } from 'lucide-react'
 import { ROLE } from '../api/self.ts'
 
-export type Entry = {
+export type MenuEntry = {
   readonly to:
     | '/'
     | '/usage'
@@ -48,7 +48,10 @@ export type Entry = {
   readonly role: number
 }
 
-type Group = { readonly name: 'monitor' | 'build' | 'manage' | 'audit'; readonly entries: readonly Entry[] }
+type Group = {
+  readonly name: 'monitor' | 'build' | 'manage' | 'audit'
+  readonly entries: readonly MenuEntry[]
+}
 
 /** Every page of the menu. A page that a role may not open is not in it. */
 export const NAVIGATION: readonly Group[] = [
@@ -86,7 +89,7 @@ export const NAVIGATION: readonly Group[] = [
   },
 ]
 
-export const entriesFor = (role: number): readonly Entry[] =>
+export const entriesFor = (role: number): readonly MenuEntry[] =>
   NAVIGATION.flatMap(({ entries }) => entries).filter(entry => entry.role <= role)
 
 export const groupsFor = (role: number): readonly Group[] =>

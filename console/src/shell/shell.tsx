@@ -8,7 +8,7 @@ import { IconButton, Key } from '../look/button.tsx'
 import { classes } from '../look/classes.ts'
 import { Dialog } from '../look/dialog.tsx'
 import { moneyOfSpan } from '../look/format.ts'
-import { Mark } from '../look/logo.tsx'
+import { Logo } from '../look/logo.tsx'
 import { setPreferences, usePreferences } from '../look/preferences.ts'
 import { AccountMenu } from './account.tsx'
 import { BottomBar } from './bottom-bar.tsx'
@@ -28,7 +28,7 @@ function Brand({ isShort = false }: { readonly isShort?: boolean }) {
       className="flex h-8 items-center gap-2 text-section font-semibold text-ink no-underline"
       aria-label="Sluice"
     >
-      <Mark size={20} className="shrink-0" />
+      <Logo size={20} className="shrink-0" />
       {isShort ? null : 'Sluice'}
     </Link>
   )

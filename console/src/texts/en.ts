@@ -384,7 +384,7 @@ export const en = {
     write_off_help: 'No user is charged.',
     written_off: 'Written off',
   },
-  level: { remaining: '{{left}} of {{total}}', used_up: 'Exhausted' },
+  level: { remaining: '{{remaining}} of {{total}}', used_up: 'Exhausted' },
   limits: {
     concurrency: 'Max concurrent requests',
     none: 'Unlimited',
@@ -966,7 +966,7 @@ export const en = {
     },
     attempts: '{{count}} attempts',
     attempts_title: 'Attempts',
-    bar: '{{stretch}}: {{figure}} requests, {{failed}} failed',
+    bar: '{{range}}: {{figure}} requests, {{failed}} failed',
     by: {
       channel: 'Channel',
       error: 'Error code',

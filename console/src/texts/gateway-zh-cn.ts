@@ -2,7 +2,7 @@
  * Sentences of the gateway in 简体中文, by what it says: its API speaks English to everybody. `{}` stands for a name or
  * figure, and comes in the same order.
  */
-export const saidZhCN: Readonly<Record<string, string>> = {
+export const gatewayZhCN: Readonly<Record<string, string>> = {
   // Fields of a channel.
   '32 hexadecimal digits, in the address of the dashboard.': '32 位十六进制字符，见控制台网址。',
   'A date such as {}; versions before {} tell no usage in streams.':

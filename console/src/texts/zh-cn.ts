@@ -353,7 +353,7 @@ export const zhCN: Texts = {
     write_off_help: '不向任何用户收费。',
     written_off: '已核销',
   },
-  level: { remaining: '{{left}} / {{total}}', used_up: '已用尽' },
+  level: { remaining: '{{remaining}} / {{total}}', used_up: '已用尽' },
   limits: { concurrency: '最大并发请求数', none: '不限', rpm: '每分钟请求数', tpm: '每分钟 Token 数' },
   mapping: {
     add: '添加映射',
@@ -922,7 +922,7 @@ export const zhCN: Texts = {
     },
     attempts: '尝试 {{count}} 次',
     attempts_title: '尝试过程',
-    bar: '{{stretch}}：{{figure}} 个请求，{{failed}} 个失败',
+    bar: '{{range}}：{{figure}} 个请求，{{failed}} 个失败',
     by: { channel: '渠道', error: '错误码', model: '模型', token: '令牌', user: '用户' },
     channel: '渠道',
     charged: '实际扣费',

@@ -39,8 +39,8 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
     setTesting(true)
     const results = await inTurns(channels, ({ id }) => test(id))
     setTesting(false)
-    const passed = results.filter(({ success }) => success).length
-    toast(t('bulk.tested', { passed, count: results.length }))
+    const successes = results.filter(({ success }) => success).length
+    toast(t('bulk.tested', { passed: successes, count: results.length }))
   }
 
   return (

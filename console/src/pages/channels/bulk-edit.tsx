@@ -6,7 +6,7 @@ import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Dialog } from '../../look/dialog.tsx'
 import { Checkbox, Choice, TextArea, TextInput } from '../../look/field.tsx'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 import { type ChannelValues, valuesOf } from './channel-values.ts'
 
@@ -65,7 +65,7 @@ function editOf(values: Values, ticked: ReadonlySet<FieldName>, mode: ModelsMode
 /** Only what is ticked is written. What the gateway refuses stays selected, with its reason. */
 export function BulkEdit({ channels, onSelect, onClose }: BulkEditProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const edit = useAct('editChannels')
   const [ticked, setTicked] = useState<ReadonlySet<FieldName>>(new Set())
   const [values, setValues] = useState(NOTHING)

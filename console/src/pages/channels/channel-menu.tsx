@@ -7,12 +7,12 @@ import { useAct } from '../../api/query.ts'
 import { Menu } from '../../look/menu.tsx'
 import { toast } from '../../look/toast.tsx'
 import { DeleteChannels } from './delete-channels.tsx'
-import { useSwitch } from './use-channel-switch.ts'
+import { useChannelSwitch } from './use-channel-switch.ts'
 
 export function ChannelMenu({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const turn = useSwitch()
+  const turn = useChannelSwitch()
   const copy = useAct('copyChannel')
   const [isDeleting, setDeleting] = useState(false)
   const isOn = channel.status === 1
@@ -40,7 +40,7 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
             onSelect: () =>
               copy.mutate(
                 { params: { id: channel.id } },
-                { onSuccess: made => toast(t('channels.copied', { name: made.name })) },
+                { onSuccess: copied => toast(t('channels.copied', { name: copied.name })) },
               ),
           },
           { label: t('common.delete'), icon: Trash2, isDangerous: true, onSelect: () => setDeleting(true) },

@@ -1,6 +1,6 @@
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
-import type { GateState } from '../../look/status-badge.tsx'
+import type { StatusName } from '../../look/status-badge.tsx'
 
 const TYPES_STALE_MS = 60_000
 
@@ -19,8 +19,8 @@ export const monogram = (name: string) =>
     .slice(0, 2)
     .toUpperCase()
 
-const STATES: Readonly<Record<number, GateState>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
-export const gateOf = ({ status }: Pick<Channel, 'status'>): GateState => STATES[status] ?? 'disabled'
+const STATES: Readonly<Record<number, StatusName>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
+export const statusOf = ({ status }: Pick<Channel, 'status'>): StatusName => STATES[status] ?? 'disabled'
 
 /** Keys as they were pasted: one, or several by line or comma. A JSON document is one key, commas and all. */
 export function splitKeys(text: string): readonly string[] {

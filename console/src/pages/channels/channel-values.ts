@@ -1,6 +1,6 @@
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { splitKeys } from './channel-types.ts'
-import type { Mapped } from './model-mapping.tsx'
+import type { MappingRow } from './model-mapping.tsx'
 
 /** A channel as the editor holds it: texts as they are typed. */
 export type ChannelValues = {
@@ -11,7 +11,7 @@ export type ChannelValues = {
   /** The provider's own fields, by name. */
   own: Record<string, string>
   models: string[]
-  model_mapping: Mapped[]
+  model_mapping: MappingRow[]
   priority: string
   weight: string
   tag: string

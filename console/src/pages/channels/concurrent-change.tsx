@@ -15,7 +15,7 @@ export const changedFields = (before: ChannelValues, now: ChannelValues): readon
 const LIMIT_NAMES: ReadonlySet<Name> = new Set(LIMITS)
 
 /** Somebody else has saved the channel meanwhile: what, who, and the way to see it. Saving never takes it back unsaid. */
-export function ChangedElsewhere({
+export function ConcurrentChange({
   id,
   fields,
   onTake,

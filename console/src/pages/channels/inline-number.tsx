@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 
 type InlineNumberProps = {
@@ -14,7 +14,7 @@ type InlineNumberProps = {
 /** A figure edited where it stands: Enter saves, Escape restores, and what was saved can be taken back. */
 export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const [text, setText] = useState(String(value))
   const [fault, setFault] = useState<string>()
   const isLeaving = useRef(false)

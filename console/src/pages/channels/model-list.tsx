@@ -25,8 +25,8 @@ export function ModelList({ models, onChange, error, fetchModels }: ModelListPro
   const [fault, setFault] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
 
-  const add = (written: string) => {
-    const names = written.split(/[,\n\r]+/).map(name => name.trim())
+  const add = (typedText: string) => {
+    const names = typedText.split(/[,\n\r]+/).map(name => name.trim())
     onChange([...new Set([...models, ...names.filter(name => name !== '')])])
     setText('')
   }

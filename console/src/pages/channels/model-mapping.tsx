@@ -3,20 +3,20 @@ import { useTranslation } from 'react-i18next'
 import { Button, IconButton } from '../../look/button.tsx'
 import { TextInput } from '../../look/field.tsx'
 
-export type Mapped = { readonly from: string; readonly to: string }
+export type MappingRow = { readonly from: string; readonly to: string }
 
-type NameTableProps = {
-  readonly rows: readonly Mapped[]
-  readonly onChange: (rows: readonly Mapped[]) => void
+type ModelMappingProps = {
+  readonly rows: readonly MappingRow[]
+  readonly onChange: (rows: readonly MappingRow[]) => void
   readonly error?: string | undefined
 }
 
 /** What clients ask for, and what is sent to the provider instead. A name on the left is listed by itself. */
-export function NameTable({ rows, onChange, error }: NameTableProps) {
+export function ModelMapping({ rows, onChange, error }: ModelMappingProps) {
   const { t } = useTranslation()
-  const set = (at: number, change: Partial<Mapped>) =>
+  const set = (at: number, change: Partial<MappingRow>) =>
     onChange(rows.map((row, index) => (index === at ? { ...row, ...change } : row)))
-  const isTwice = ({ from }: Mapped) => from !== '' && rows.filter(row => row.from === from).length > 1
+  const isTwice = ({ from }: MappingRow) => from !== '' && rows.filter(row => row.from === from).length > 1
   return (
     <div className="flex flex-col gap-2">
       {rows.length > 0 ? (

@@ -9,14 +9,14 @@ import { toast } from '../../look/toast.tsx'
 import { BulkEdit } from './bulk-edit.tsx'
 
 /** Channels of one tag, or of none; of a large group only the first are told. */
-export type TagGroup = {
+export type ChannelTagGroup = {
   readonly tag: string | null
   readonly count: number
   readonly channels: readonly Channel[]
 }
 
 type GroupsProps = {
-  readonly groups: readonly TagGroup[]
+  readonly groups: readonly ChannelTagGroup[]
   readonly columns: readonly Column<Channel>[]
   readonly selection: Selection
   readonly openId: string | undefined
@@ -25,11 +25,11 @@ type GroupsProps = {
 }
 
 /** What can be done to all the channels of a tag at once. */
-function GroupActs({
+function GroupActions({
   group,
   onSelect,
 }: {
-  readonly group: TagGroup
+  readonly group: ChannelTagGroup
   readonly onSelect: Selection['onChange']
 }) {
   const { t } = useTranslation()
@@ -82,7 +82,7 @@ export function TagGroups({ groups, columns, selection, openId, isStale, onOpen 
               {t('channels.in_group', { count, on: channels.filter(({ status }) => status === 1).length })}
             </span>
           </h2>
-          <GroupActs group={group} onSelect={selection.onChange} />
+          <GroupActions group={group} onSelect={selection.onChange} />
         </header>
         <DataTable
           label={name}

@@ -4,7 +4,7 @@ import { useAct } from '../../api/query.ts'
 import { toast } from '../../look/toast.tsx'
 
 /** On and off, with the way back. */
-export function useSwitch() {
+export function useChannelSwitch() {
   const { t } = useTranslation()
   const set = useAct('setChannelStatus')
   const turn = async ({ id, name }: Pick<Channel, 'id' | 'name'>, isOn: boolean, canUndo = true) => {

@@ -29,8 +29,8 @@ export function AccountEntries() {
   const rows = list.data?.items ?? []
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const given = new FormData(event.currentTarget)
-    const numberOf = (name: string) => readWhole(given.get(name) || undefined)
+    const fields = new FormData(event.currentTarget)
+    const numberOf = (name: string) => readWhole(fields.get(name) || undefined)
     setFilters({ p, user: numberOf('user'), token: numberOf('token'), entries: undefined })
   }
   return (

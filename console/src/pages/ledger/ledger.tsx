@@ -17,9 +17,9 @@ import { Facts } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
-import { Said } from '../../texts/gateway-text.tsx'
+import { GatewayText } from '../../texts/gateway-text.tsx'
 import { AccountEntries } from './account-entries.tsx'
-import { CloseDoubt } from './resolve-charge.tsx'
+import { ResolveCharge } from './resolve-charge.tsx'
 
 /** What was found, as the gateway says it, to be kept elsewhere. */
 function proofOf({ ok, lines }: { ok: boolean; lines: readonly string[] }, atMs: number): string {
@@ -70,7 +70,7 @@ function Verdict() {
           <ul className="flex flex-col gap-1 font-mono text-code">
             {verdict.lines.map(line => (
               <li key={line}>
-                <Said text={line} />
+                <GatewayText text={line} />
               </li>
             ))}
           </ul>
@@ -83,9 +83,9 @@ function Verdict() {
 }
 
 /** Leases, doubts and journals: what is under way between the nodes and the store. */
-function OpenMatters() {
+function OpenItems() {
   const { t } = useTranslation()
-  const result = useCall('ledgerHealth', {}, { everyMs: 10_000 })
+  const result = useCall('ledgerHealth', {}, { refetchMs: 10_000 })
   const health = result.data
   return (
     <Sheet title={t('ledger.open_items')}>
@@ -119,7 +119,7 @@ function OpenMatters() {
 type Filters = { p?: number | undefined; all?: boolean | undefined }
 
 /** What a provider may have billed for and nobody received. */
-function Doubts() {
+function UnresolvedCharges() {
   const { t } = useTranslation()
   const isRoot = useIsRoot()
   const { pageSize } = usePreferences()
@@ -134,7 +134,7 @@ function Doubts() {
         id: 'reason',
         header: t('ledger.reason'),
         place: 'title',
-        cell: ({ reason }) => <Said text={reason} />,
+        cell: ({ reason }) => <GatewayText text={reason} />,
       },
       {
         id: 'request',
@@ -224,7 +224,7 @@ function Doubts() {
           <Empty title={t('ledger.no_unresolved')}>{t('ledger.unresolved_help')}</Empty>
         )}
       </Part>
-      {closing ? <CloseDoubt doubt={closing} onClose={() => setClosing(undefined)} /> : null}
+      {closing ? <ResolveCharge doubt={closing} onClose={() => setClosing(undefined)} /> : null}
     </Sheet>
   )
 }
@@ -234,8 +234,8 @@ export function Ledger() {
   return (
     <Page title={t('nav.ledger')}>
       <Verdict />
-      <OpenMatters />
-      <Doubts />
+      <OpenItems />
+      <UnresolvedCharges />
       <AccountEntries />
     </Page>
   )

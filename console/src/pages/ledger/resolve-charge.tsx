@@ -9,12 +9,18 @@ import { toast } from '../../look/toast.tsx'
 type Values = { action: 'write_off' | 'charge'; reason: string }
 
 /** A doubt is decided once, with a reason. */
-export function CloseDoubt({ doubt, onClose }: { readonly doubt: Suspense; readonly onClose: () => void }) {
+export function ResolveCharge({
+  doubt: charge,
+  onClose,
+}: {
+  readonly doubt: Suspense
+  readonly onClose: () => void
+}) {
   const { t } = useTranslation()
   const form = useContractForm<'closeSuspense', Values>({
     route: 'closeSuspense',
     defaults: { action: 'write_off', reason: '' },
-    toInput: body => ({ params: { id: doubt.id }, body }),
+    toInput: body => ({ params: { id: charge.id }, body }),
     onDone: () => {
       toast(t('ledger.resolved'))
       onClose()
@@ -22,7 +28,7 @@ export function CloseDoubt({ doubt, onClose }: { readonly doubt: Suspense; reado
   })
   return (
     <ReasonDialog
-      title={t('ledger.resolve_title', { amount: moneyOfLedger(doubt.cost) })}
+      title={t('ledger.resolve_title', { amount: moneyOfLedger(charge.cost) })}
       verb={t('attention.resolve')}
       help={t('users.reason_help')}
       form={form}

@@ -24,7 +24,7 @@ const DAYS = [7, 30, 90, 365] as const
 type Values = { name: string; days: string }
 
 /** The value, once, with a call that shows how it is used. */
-function Made({ value, onClose }: { readonly value: string; readonly onClose: () => void }) {
+function CreatedAccessToken({ value, onClose }: { readonly value: string; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const example = `curl ${publicAddress}/api/user/self -H 'Authorization: Bearer ${value}'`
   return (
@@ -43,7 +43,7 @@ function Made({ value, onClose }: { readonly value: string; readonly onClose: ()
 
 function Create({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
-  const [made, setMade] = useState<string>()
+  const [created, setMade] = useState<string>()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createAccessToken', Values>({
     route: 'createAccessToken',
     defaults: { name: '', days: '' },
@@ -53,7 +53,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
     onDone: ({ token }) => setMade(token),
     names: { expired_time: 'days' },
   })
-  if (made) return <Made value={made} onClose={onClose} />
+  if (created) return <CreatedAccessToken value={created} onClose={onClose} />
   return (
     <FormDialog
       title={t('access.create')}

@@ -3,7 +3,7 @@ import { useContractForm } from '../../api/form.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Choice, Field, Switch, TextInput } from '../../look/field.tsx'
-import { FormFault } from '../../look/form-error.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { moneyOfSpan } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
@@ -46,7 +46,7 @@ function Profile() {
           <Button type="submit" isBusy={isBusy}>
             {t('common.save')}
           </Button>
-          <FormFault words={fault} />
+          <FormError words={fault} />
         </form>
       </div>
     </Sheet>

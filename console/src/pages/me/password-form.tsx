@@ -1,11 +1,11 @@
 import { useTranslation } from 'react-i18next'
 import { ApiError } from '../../api/errors.ts'
-import { judge, useSavingForm } from '../../api/form.ts'
+import { useSavingForm, validateBody } from '../../api/form.ts'
 import { useAct } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
-import { FormFault } from '../../look/form-error.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { toast } from '../../look/toast.tsx'
 
 type Values = {
@@ -34,7 +34,7 @@ export function PasswordForm() {
       }
       if (password !== confirm_password) refuse('confirm_password', t('me.different'))
       const body = { original_password, password, revoke_access_tokens }
-      await judge('updateSelf', body)
+      await validateBody('updateSelf', body)
       await update.mutateAsync({ body }).catch(error => {
         if (error instanceof ApiError && error.code === 'wrong_password')
           refuse('original_password', t('fault.wrong_password'))
@@ -62,7 +62,7 @@ export function PasswordForm() {
           ))}
         </div>
         <Checkbox {...form.register('revoke_access_tokens')} label={t('me.revoke_access_tokens')} />
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" className="self-start" isBusy={isBusy}>
           {t('me.change_password')}
         </Button>

@@ -1,7 +1,7 @@
 import { useId } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Alias } from '../../api/contract.ts'
-import { judge, useSavingForm } from '../../api/form.ts'
+import { useSavingForm, validateBody } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Field, Switch, TextInput } from '../../look/field.tsx'
 import { FormDialog } from '../../look/form-dialog.tsx'
@@ -41,7 +41,7 @@ export function AliasDialog({
         channel_ids: idsOf(channel_ids),
         status: isOn ? (1 as const) : (2 as const),
       }
-      await judge('createAlias', body)
+      await validateBody('createAlias', body)
       await (alias ? update.mutateAsync({ body: { id: alias.id, ...body } }) : create.mutateAsync({ body }))
       toast(t('editor.saved', { name }))
       onClose()

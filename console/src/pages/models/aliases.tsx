@@ -10,7 +10,7 @@ import { FilterBar, Sheet } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
-import { Gate } from '../../look/status-badge.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
 import { type Column, DataTable } from '../../look/table.tsx'
 import { toast } from '../../look/toast.tsx'
 import { AliasDialog } from './alias-dialog.tsx'
@@ -44,7 +44,7 @@ export function Aliases() {
         id: 'state',
         header: t('channels.state'),
         place: 'state',
-        cell: ({ status }) => <Gate state={status === 1 ? 'enabled' : 'disabled'} />,
+        cell: ({ status }) => <StatusBadge state={status === 1 ? 'enabled' : 'disabled'} />,
       },
       {
         id: 'channels',

@@ -17,8 +17,8 @@ export function ModelChoice({ chosen, onChange, error }: ModelChoiceProps) {
   const list = useId()
   const usable = useCall('listUsableModels', {})
   const [text, setText] = useState('')
-  const add = (written: string) => {
-    const names = written.split(/[,\n\r]+/).map(name => name.trim())
+  const add = (typedText: string) => {
+    const names = typedText.split(/[,\n\r]+/).map(name => name.trim())
     onChange([...new Set([...chosen, ...names.filter(name => name !== '')])])
     setText('')
   }

@@ -131,10 +131,10 @@ export function ModelTable() {
     () => columnsFor(t, isAdmin, new Map(overview?.map(model => [model.name, model]))),
     [t, isAdmin, overview],
   )
-  const found = (result.data?.data ?? []).filter(({ model_name }) =>
+  const matches = (result.data?.data ?? []).filter(({ model_name }) =>
     model_name.toLowerCase().includes(q.toLowerCase()),
   )
-  const rows = found.slice((p - 1) * pageSize, p * pageSize)
+  const rows = matches.slice((p - 1) * pageSize, p * pageSize)
   return (
     <>
       <FilterBar>
@@ -151,7 +151,7 @@ export function ModelTable() {
               idOf={row => row.model_name}
               nameOf={row => row.model_name}
             />
-            <Pager page={p} total={found.length} onPage={page => setFilters({ p: page })} />
+            <Pager page={p} total={matches.length} onPage={page => setFilters({ p: page })} />
           </>
         ) : q ? (
           <Empty title={t('common.nothing_matches')} />

@@ -4,19 +4,19 @@ import { useId, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { callQuery, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
-import { useWhy } from '../../look/exclusion-reason.ts'
+import { useExclusionReason } from '../../look/exclusion-reason.ts'
 import { TextInput } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { span } from '../../look/format.ts'
 import { FilterBar, Sheet } from '../../look/page.tsx'
 import { Empty, Part } from '../../look/states.tsx'
-import { GateGlyph } from '../../look/status-badge.tsx'
+import { StatusIcon } from '../../look/status-badge.tsx'
 import type { ModelFilters } from './models.tsx'
 
 /** How a request for a model would go, step by step, without sending it. */
 function Cascade({ model }: { readonly model: string }) {
   const { t } = useTranslation()
-  const why = useWhy()
+  const why = useExclusionReason()
   const result = useQuery(callQuery('explainRoute', { body: { model } }))
   const plan = result.data
   const tiers = [...Map.groupBy(plan?.steps ?? [], ({ priority }) => priority)]
@@ -42,7 +42,7 @@ function Cascade({ model }: { readonly model: string }) {
                 <ul className="flex flex-col rounded-control border border-line divide-y divide-line">
                   {steps.map(step => (
                     <li key={step.channel_id} className="flex flex-wrap items-center gap-3 px-3 py-2">
-                      <GateGlyph state={step.is_trial ? 'cooling_down' : 'enabled'} />
+                      <StatusIcon state={step.is_trial ? 'cooling_down' : 'enabled'} />
                       <Link to="/channels/$id" params={{ id: String(step.channel_id) }}>
                         {step.channel_name}
                       </Link>

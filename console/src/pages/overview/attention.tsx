@@ -8,9 +8,9 @@ import { Button } from '../../look/button.tsx'
 import { Sheet } from '../../look/page.tsx'
 import { Part } from '../../look/states.tsx'
 
-import { Said } from '../../texts/gateway-text.tsx'
+import { GatewayText } from '../../texts/gateway-text.tsx'
 
-const MOST = 8
+const MAX_ROWS = 8
 const REFRESH_MS = 15_000
 
 const ICONS = {
@@ -39,10 +39,10 @@ function linkOf({ kind, target, name }: Attention): LinkProps | undefined {
   return { to: '/ledger' }
 }
 
-export function NeedsYou() {
+export function AttentionList() {
   const { t } = useTranslation()
   const [isWhole, showWhole] = useState(false)
-  const result = useCall('attention', {}, { everyMs: REFRESH_MS })
+  const result = useCall('attention', {}, { refetchMs: REFRESH_MS })
   const needs = result.data
   if (!needs)
     return result.isError ? (
@@ -59,7 +59,7 @@ export function NeedsYou() {
   return (
     <Sheet title={t('attention.title')}>
       <ul className="divide-y divide-line">
-        {needs.slice(0, isWhole ? needs.length : MOST).map(need => {
+        {needs.slice(0, isWhole ? needs.length : MAX_ROWS).map(need => {
           const link = linkOf(need)
           return (
             <li
@@ -72,7 +72,7 @@ export function NeedsYou() {
                 {need.detail && !SAID.has(need.kind) ? (
                   <span className="text-label text-ink-3">
                     {' '}
-                    <Said text={need.detail} />
+                    <GatewayText text={need.detail} />
                   </span>
                 ) : null}
               </span>
@@ -85,9 +85,9 @@ export function NeedsYou() {
           )
         })}
       </ul>
-      {needs.length > MOST && !isWhole ? (
+      {needs.length > MAX_ROWS && !isWhole ? (
         <Button kind="quiet" className="m-2" onClick={() => showWhole(true)}>
-          {t('attention.more', { count: needs.length - MOST })}
+          {t('attention.more', { count: needs.length - MAX_ROWS })}
         </Button>
       ) : null}
     </Sheet>

@@ -19,7 +19,7 @@ export type BarsProps = {
   readonly onPick?: (firstStart: number, lastStart: number) => void
 }
 
-type Told = { activeLabel?: string | number | undefined }
+type ChartEvent = { activeLabel?: string | number | undefined }
 
 /** Counts and money by equal pieces of time, from zero, stacked; a bar leads to the requests behind it. */
 export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, onPick }: BarsProps) {
@@ -59,9 +59,9 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
           accessibilityLayer={false}
           margin={{ top: 4, right: 0, bottom: 0, left: 0 }}
           {...(onPick && {
-            onMouseDown: ({ activeLabel }: Told) =>
+            onMouseDown: ({ activeLabel }: ChartEvent) =>
               activeLabel !== undefined && setDrag({ from: Number(activeLabel), to: Number(activeLabel) }),
-            onMouseMove: ({ activeLabel }: Told) =>
+            onMouseMove: ({ activeLabel }: ChartEvent) =>
               drag && activeLabel !== undefined && setDrag({ ...drag, to: Number(activeLabel) }),
             onMouseUp: endDrag,
             onMouseLeave: () => setDrag(undefined),

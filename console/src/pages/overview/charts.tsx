@@ -8,7 +8,7 @@ import { Lines } from './lines.tsx'
 import {
   type Comparison,
   type GroupBy,
-  type Sight,
+  type OverviewFilter,
   usageSearch,
   useBefore,
   useLatencies,
@@ -19,20 +19,20 @@ import {
 const colour = (index: number) => `var(--series-${(index % 6) + 1})`
 
 type ChartProps = {
-  readonly sight: Sight
+  readonly filter: OverviewFilter
   readonly comparison: Comparison
   readonly onZoom: (from: number, to: number) => void
 }
 
 /** Figures as bars, beside those before. A bar leads to its requests; a drag over several makes them the whole range. */
-function useBars({ sight, comparison, onZoom }: ChartProps, groupBy?: GroupBy) {
+function useBars({ filter, comparison, onZoom }: ChartProps, groupBy?: GroupBy) {
   const navigate = useNavigate()
-  const { result, step } = useSeries(sight, groupBy)
+  const { result, step } = useSeries(filter, groupBy)
   const { starts = [], series = [], totals } = result.data ?? {}
-  const before = useBefore(sight, comparison)?.series[0]
+  const before = useBefore(filter, comparison)?.series[0]
   const onPick = (first: number, last: number) => {
     if (last > first) return onZoom(first, last + step)
-    const search = { ...usageSearch(sight), range: undefined, from: first, to: first + step - 1 }
+    const search = { ...usageSearch(filter), range: undefined, from: first, to: first + step - 1 }
     void navigate({ to: '/usage', search })
   }
   return { result, series, totals, before, bars: { starts, stepS: step, onPick } }
@@ -121,11 +121,11 @@ function Tokens(props: ChartProps) {
 }
 
 /** First byte and whole answer, each in one hue: half of the requests along the line, 95 % along the broken one. */
-function Latency({ sight }: { readonly sight: Sight }) {
+function Latency({ filter }: { readonly filter: OverviewFilter }) {
   const { t } = useTranslation()
-  const { result, step } = useLatencies(sight)
+  const { result, step } = useLatencies(filter)
   const { starts = [], first_ms: first, total_ms: total, is_all: isAll = true, most = 0 } = result.data ?? {}
-  const times = useTimes(sight).data
+  const times = useTimes(filter).data
   return (
     <Sheet title={t('overview.latency')}>
       <Part result={result}>
@@ -168,7 +168,7 @@ export const Charts = (props: ChartProps) => (
   <>
     <Requests {...props} />
     <Spend {...props} />
-    <Latency sight={props.sight} />
+    <Latency filter={props.filter} />
     <Tokens {...props} />
   </>
 )

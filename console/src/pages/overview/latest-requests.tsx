@@ -18,7 +18,7 @@ export function LatestRequests({ scope }: { readonly scope: Scope }) {
   const isAdmin = useIsAdmin()
   const { model, channel_id, token_id, user_id } = scope
   const query = { status: 'any', limit: SHOWN, model_name: model, channel: channel_id, token_id, user_id }
-  const result = useCall('walkLogs', { query }, { everyMs: REFRESH_MS })
+  const result = useCall('walkLogs', { query }, { refetchMs: REFRESH_MS })
   const rows = result.data?.rows ?? []
   const columns = useMemo(() => usageColumns(t, isAdmin).filter(({ isExtra }) => !isExtra), [t, isAdmin])
   return (

@@ -16,17 +16,17 @@ import { Empty, Loading } from '../../look/states.tsx'
 import { zone } from '../../look/zone.ts'
 import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { RangeChoice } from '../usage/range-choice.tsx'
-import { NeedsYou } from './attention.tsx'
+import { AttentionList } from './attention.tsx'
 import { LatestRequests } from './latest-requests.tsx'
 import { Rankings } from './rankings.tsx'
 import {
   COMPARISONS,
   type Comparison,
-  moved,
+  type OverviewFilter,
   type Scope,
-  type Sight,
-  stretch,
+  shifted,
   thisQuarter,
+  timeRange,
   usageSearch,
   useBefore,
   useRunway,
@@ -61,17 +61,18 @@ function Tile({ label, value, notes }: { label: string; value: string; notes: re
 
 const MANY = 10
 
-type Figured = Pick<Series['totals'], 'requests' | 'failures'>
-const successOf = (of: Figured | undefined) => (of ? share(of.requests - of.failures, of.requests) : '–')
+type RequestCounts = Pick<Series['totals'], 'requests' | 'failures'>
+const successOf = (of: RequestCounts | undefined) =>
+  of ? share(of.requests - of.failures, of.requests) : '–'
 const tokensOf = (of: Series['totals']) => of.prompt_tokens + of.completion_tokens
 
 /** The range in five figures, most with what they were in the time that they are compared with. */
-function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparison: Comparison }) {
+function Tiles({ filter, comparison }: { readonly filter: OverviewFilter; readonly comparison: Comparison }) {
   const { t } = useTranslation()
   const self = useSelf()
-  const { totals } = useSeries(sight).result.data ?? {}
-  const then = useBefore(sight, comparison)?.totals
-  const times = useTimes(sight).data
+  const { totals } = useSeries(filter).result.data ?? {}
+  const then = useBefore(filter, comparison)?.totals
+  const times = useTimes(filter).data
   const runway = useRunway()
   /** What it was, and by how much it rose or fell: in a word, because an arrow alone is not read out. */
   const before = (value: (of: Series['totals']) => number, words: (of: Series['totals']) => string) => {
@@ -155,14 +156,20 @@ const WHOLE: Required<{ [Name in keyof Scope]: undefined }> = {
 }
 
 /** What the figures are narrowed to, each dropped by itself. */
-function ScopeChips({ sight, onScope }: { readonly sight: Sight; readonly onScope: (scope: Scope) => void }) {
+function ScopeChips({
+  filter,
+  onScope,
+}: {
+  readonly filter: OverviewFilter
+  readonly onScope: (scope: Scope) => void
+}) {
   const { t } = useTranslation()
-  const narrowed = (Object.keys(SCOPES) as (keyof Scope)[]).filter(name => sight.scope[name] !== undefined)
+  const narrowed = (Object.keys(SCOPES) as (keyof Scope)[]).filter(name => filter.scope[name] !== undefined)
   if (narrowed.length === 0) return null
   return (
     <div className="flex flex-wrap gap-2">
       {narrowed.map(name => (
-        <ScopeChip key={name} sight={sight} name={name} onDrop={() => onScope({ [name]: undefined })} />
+        <ScopeChip key={name} filter={filter} name={name} onDrop={() => onScope({ [name]: undefined })} />
       ))}
       <Button kind="quiet" onClick={() => onScope(WHOLE)}>
         {t('common.clear_filters')}
@@ -172,22 +179,22 @@ function ScopeChips({ sight, onScope }: { readonly sight: Sight; readonly onScop
 }
 
 function ScopeChip({
-  sight,
+  filter,
   name,
   onDrop,
 }: {
-  readonly sight: Sight
+  readonly filter: OverviewFilter
   readonly name: keyof Scope
   readonly onDrop: () => void
 }) {
   const { t } = useTranslation()
   const by = SCOPES[name]
-  const key = String(sight.scope[name])
+  const key = String(filter.scope[name])
   // Narrowed to one there is one row, and it has the name.
-  const found = useTop(sight, by).data?.rows.find(row => row.key === key)
+  const row = useTop(filter, by).data?.rows.find(row => row.key === key)
   return (
     <Button onClick={onDrop}>
-      {t(`usage.by.${by}`)}: {found?.name ?? key}
+      {t(`usage.by.${by}`)}: {row?.name ?? key}
       <X size={14} aria-hidden />
     </Button>
   )
@@ -196,11 +203,11 @@ function ScopeChip({
 export function Overview() {
   const { t } = useTranslation()
   const [filters, setFilters] = useFilters<Filters>()
-  const { range: asked, until, from, compare, model, token_id, channel_id, user_id } = filters
-  const range = rangeOf(asked === 'all' ? undefined : asked)
+  const { range: rangeParam, until, from, compare, model, token_id, channel_id, user_id } = filters
+  const range = rangeOf(rangeParam === 'all' ? undefined : rangeParam)
   const comparison = COMPARISONS.find(name => name === compare) ?? 'previous'
-  const sight: Sight = { range, until, from, scope: { model, token_id, channel_id, user_id } }
-  const move = (direction: -1 | 1) => setFilters(moved(sight, direction))
+  const filter: OverviewFilter = { range, until, from, scope: { model, token_id, channel_id, user_id } }
+  const move = (direction: -1 | 1) => setFilters(shifted(filter, direction))
   const wider = from === undefined ? SPANS[SPANS.indexOf(range) + 1] : range
   const widen = () => {
     if (wider) setFilters({ range: wider, from: undefined })
@@ -236,9 +243,9 @@ export function Overview() {
           <RangeChoice
             names={SPANS}
             range={from === undefined ? range : undefined}
-            stretch={stretch(sight)}
+            timeRange={timeRange(filter)}
             onRange={name => setFilters({ range: name, from: undefined })}
-            onStretch={chosen => look(chosen.from, chosen.to)}
+            onTimeRange={chosen => look(chosen.from, chosen.to)}
           />
           <Choice
             aria-label={t('overview.compare')}
@@ -258,12 +265,12 @@ export function Overview() {
     >
       {isFresh ? <FirstSteps /> : null}
       <NoBalance />
-      <NeedsYou />
-      <ScopeChips sight={sight} onScope={setFilters} />
+      <AttentionList />
+      <ScopeChips filter={filter} onScope={setFilters} />
       {first.isPending ? <Loading /> : null}
       {first.isPending || isFresh ? null : (
         <Figures
-          sight={sight}
+          filter={filter}
           comparison={comparison}
           onZoom={look}
           onScope={setFilters}
@@ -275,7 +282,7 @@ export function Overview() {
 }
 
 type FiguresProps = {
-  readonly sight: Sight
+  readonly filter: OverviewFilter
   readonly comparison: Comparison
   readonly onZoom: (from: number, to: number) => void
   readonly onScope: (scope: Scope) => void
@@ -283,9 +290,9 @@ type FiguresProps = {
 }
 
 /** What there is to see once requests have come. */
-function Figures({ sight, comparison, onZoom, onScope, onWiden }: FiguresProps) {
+function Figures({ filter, comparison, onZoom, onScope, onWiden }: FiguresProps) {
   const { t } = useTranslation()
-  const { totals } = useSeries(sight).result.data ?? {}
+  const { totals } = useSeries(filter).result.data ?? {}
   return (
     <>
       {totals?.requests === 0 ? (
@@ -294,22 +301,22 @@ function Figures({ sight, comparison, onZoom, onScope, onWiden }: FiguresProps) 
           {onWiden ? <Button onClick={onWiden}>{t('usage.zoom_out')}</Button> : null}
         </p>
       ) : null}
-      <Tiles sight={sight} comparison={comparison} />
+      <Tiles filter={filter} comparison={comparison} />
       <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
         <Suspense fallback={<Loading lines={4} />}>
-          <Charts sight={sight} comparison={comparison} onZoom={onZoom} />
+          <Charts filter={filter} comparison={comparison} onZoom={onZoom} />
         </Suspense>
       </div>
-      <Rankings sight={sight} onScope={onScope} />
+      <Rankings filter={filter} onScope={onScope} />
       <Sheet
         title={t('overview.latest')}
         actions={
-          <Link to="/usage" search={usageSearch(sight)}>
+          <Link to="/usage" search={usageSearch(filter)}>
             {t('overview.all_requests')}
           </Link>
         }
       >
-        <LatestRequests scope={sight.scope} />
+        <LatestRequests scope={filter.scope} />
       </Sheet>
     </>
   )

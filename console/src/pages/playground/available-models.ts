@@ -3,7 +3,7 @@ import type { Pricing, Token } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 
 /** What a model is for, in the words of the price list. */
-export type Kind =
+export type ModelPurpose =
   | 'openai'
   | 'image-generation'
   | 'audio-speech'
@@ -13,8 +13,8 @@ export type Kind =
   | 'openai-video'
 
 /** The token that requests of this page run as; undefined for oneself. */
-export const RunsAs = createContext<Token | undefined>(undefined)
-export const useRunsAs = () => useContext(RunsAs)
+export const BillingToken = createContext<Token | undefined>(undefined)
+export const useBillingToken = () => useContext(BillingToken)
 
 const PRICES_STALE_MS = 60_000
 
@@ -22,8 +22,8 @@ const PRICES_STALE_MS = 60_000
 export const usePrices = () => useCall('pricing', {}, { staleMs: PRICES_STALE_MS })
 
 /** The models this person, or the chosen token, may ask for this. */
-export function useCallable(kind: Kind): readonly Pricing[] {
-  const token = useRunsAs()
+export function useAvailableModels(kind: ModelPurpose): readonly Pricing[] {
+  const token = useBillingToken()
   const { data } = usePrices()
   const allowed = token?.model_limits_enabled ? new Set(token.models) : undefined
   return (data?.data ?? []).filter(

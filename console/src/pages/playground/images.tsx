@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Choice, Field, TextArea, TextInput } from '../../look/field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
@@ -24,7 +24,7 @@ export function Images() {
   const [model, setModel] = useModel('image-generation')
   const [values, setValues] = useState({ prompt: '', n: '', size: '', quality: '', response_format: '' })
   const set = (changes: Partial<typeof values>) => setValues({ ...values, ...changes })
-  const body = given({ model, ...values, n: numeric(values.n) })
+  const body = filledFields({ model, ...values, n: numeric(values.n) })
   const choice = (name: 'size' | 'quality' | 'response_format', options: readonly string[]) => (
     <Field label={t(`playground.${name}`)}>
       {wiring => (

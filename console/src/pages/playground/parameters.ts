@@ -2,7 +2,7 @@
 export const numeric = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
 
 /** Without the fields that nobody has filled. */
-export const given = <Fields extends Readonly<Record<string, unknown>>>(fields: Fields) =>
+export const filledFields = <Fields extends Readonly<Record<string, unknown>>>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''))
 
 /** Fields written as JSON; undefined where it is none. */

@@ -7,7 +7,7 @@ import { useFilters } from '../../look/filters.tsx'
 import { Page } from '../../look/page.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Tab, TabList } from '../../look/snippets.tsx'
-import { RunsAs } from './available-models.ts'
+import { BillingToken } from './available-models.ts'
 import { Chat } from './chat.tsx'
 import { Images } from './images.tsx'
 import { Moderation } from './moderation.tsx'
@@ -44,10 +44,10 @@ export function Playground() {
   const [tokenId, setTokenId] = useState<number>()
   const working = tokens.data?.items.filter(({ status }) => status === ENABLED) ?? []
   const token = working.find(({ id }) => id === tokenId)
-  const shown = NAMES.find(name => name === tab) ?? 'chat'
+  const activeTab = NAMES.find(name => name === tab) ?? 'chat'
   // What was written in a tab is still there when one comes back to it.
   const visited = useRef(new Set<TabName>())
-  visited.current.add(shown)
+  visited.current.add(activeTab)
   return (
     <Page
       title={t('nav.playground')}
@@ -73,9 +73,9 @@ export function Playground() {
         </span>
       }
     >
-      <RunsAs value={token}>
+      <BillingToken value={token}>
         <Tabs.Root
-          value={shown}
+          value={activeTab}
           onValueChange={value => setFilters({ tab: value, model: undefined })}
           className="flex min-w-0 grow flex-col gap-4"
         >
@@ -91,7 +91,7 @@ export function Playground() {
               key={name}
               value={name}
               forceMount
-              hidden={name !== shown}
+              hidden={name !== activeTab}
               tabIndex={-1}
               className="min-w-0"
             >
@@ -99,7 +99,7 @@ export function Playground() {
             </Tabs.Content>
           ))}
         </Tabs.Root>
-      </RunsAs>
+      </BillingToken>
     </Page>
   )
 }

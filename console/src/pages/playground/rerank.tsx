@@ -2,11 +2,13 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Raw, Workbench } from './workbench.tsx'
 
-type Ranked = { readonly results?: readonly { readonly index: number; readonly relevance_score: number }[] }
+type RerankResult = {
+  readonly results?: readonly { readonly index: number; readonly relevance_score: number }[]
+}
 
 /** Documents as a list of JSON, or a line each. */
 function documentsOf(text: string): readonly unknown[] {
@@ -21,7 +23,13 @@ function documentsOf(text: string): readonly unknown[] {
 }
 const wordsOf = (document: unknown) => (typeof document === 'string' ? document : JSON.stringify(document))
 
-function Ranking({ ranked, documents }: { readonly ranked: Ranked; readonly documents: readonly unknown[] }) {
+function Ranking({
+  ranked,
+  documents,
+}: {
+  readonly ranked: RerankResult
+  readonly documents: readonly unknown[]
+}) {
   const { t } = useTranslation()
   const { results = [] } = ranked
   const most = Math.max(...results.map(({ relevance_score }) => relevance_score), Number.EPSILON)
@@ -56,12 +64,12 @@ export function Rerank() {
   return (
     <Workbench
       path="/v1/rerank"
-      body={given({ model, query: values.query, documents, top_n: numeric(values.top_n) })}
+      body={filledFields({ model, query: values.query, documents, top_n: numeric(values.top_n) })}
       isReady={model !== '' && values.query.trim() !== '' && documents.length > 0}
-      read={async response => ({ ranked: (await response.json()) as Ranked, documents })}
-      show={({ ranked, documents: asked }) => (
+      read={async response => ({ ranked: (await response.json()) as RerankResult, documents })}
+      show={({ ranked, documents: inputs }) => (
         <>
-          <Ranking ranked={ranked} documents={asked} />
+          <Ranking ranked={ranked} documents={inputs} />
           <Raw value={ranked} />
         </>
       )}

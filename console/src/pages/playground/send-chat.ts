@@ -1,18 +1,18 @@
 import { ApiError } from '../../api/errors.ts'
-import { askRelay } from './send-request.ts'
+import { sendRequest } from './send-request.ts'
 
-export type Part =
+export type MessagePart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
-export type Message = {
+export type ChatMessage = {
   readonly role: 'system' | 'user' | 'assistant'
-  readonly content: string | readonly Part[]
+  readonly content: string | readonly MessagePart[]
 }
-export type ChatBody = { readonly model: string; readonly messages: readonly Message[] } & Readonly<
+export type ChatBody = { readonly model: string; readonly messages: readonly ChatMessage[] } & Readonly<
   Record<string, unknown>
 >
 
-type Asking = {
+type ChatRequest = {
   readonly tokenId: number | undefined
   readonly body: ChatBody
   readonly signal?: AbortSignal
@@ -29,7 +29,7 @@ export const streamed = (body: ChatBody) => ({
   stream_options: { include_usage: true },
 })
 
-export type Asked = {
+export type ChatResult = {
   readonly requestId: string
   readonly firstMs: number | undefined
   readonly totalMs: number
@@ -76,9 +76,9 @@ const toolText = (calls: NonNullable<Delta['tool_calls']>) =>
     .join('')
 
 /** Asks and reads the stream, whichever way the provider speaks. */
-export async function askChat({ tokenId, body, signal, onText }: Asking): Promise<Asked> {
+export async function sendChat({ tokenId, body, signal, onText }: ChatRequest): Promise<ChatResult> {
   const startedMs = performance.now()
-  const response = await askRelay({ path: CHAT_PATH, body: streamed(body), tokenId, signal })
+  const response = await sendRequest({ path: CHAT_PATH, body: streamed(body), tokenId, signal })
   if (!response.body) throw new ApiError({ status: 502, code: 'upstream_error', message: '' })
   const requestId = response.headers.get('x-request-id') ?? ''
   let firstMs: number | undefined

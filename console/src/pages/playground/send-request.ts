@@ -2,7 +2,7 @@ import { addressOf } from '../../api/client.ts'
 import { ApiError, errorOf, OFFLINE } from '../../api/errors.ts'
 import { waitForSignIn } from '../../api/session.ts'
 
-export type Asking = {
+export type PlaygroundCall = {
   /** Where on the relay, such as `/v1/rerank`. */
   readonly path: string
   readonly body: Readonly<Record<string, unknown>>
@@ -13,7 +13,7 @@ export type Asking = {
   readonly signal?: AbortSignal | undefined
 }
 
-function formOf(body: Asking['body'], file: File): FormData {
+function formOf(body: PlaygroundCall['body'], file: File): FormData {
   const form = new FormData()
   for (const [name, value] of Object.entries(body))
     for (const each of [value].flat()) form.append(Array.isArray(value) ? `${name}[]` : name, String(each))
@@ -22,7 +22,7 @@ function formOf(body: Asking['body'], file: File): FormData {
 }
 
 /** Asks the relay as the person who is signed in: no key ever reaches the browser. */
-export async function askRelay({ path, body, file, tokenId, signal }: Asking): Promise<Response> {
+export async function sendRequest({ path, body, file, tokenId, signal }: PlaygroundCall): Promise<Response> {
   const address = addressOf('playground', { query: { token_id: tokenId } }).replace('/v1/*', path)
   for (;;) {
     const response = await fetch(address, {

@@ -6,7 +6,7 @@ import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { count } from '../../look/format.ts'
 import { FormatField } from './format-field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
@@ -21,9 +21,9 @@ function Player({ sound: { blob, format } }: { readonly sound: Sound }) {
   const { t } = useTranslation()
   const [address, setAddress] = useState('')
   useEffect(() => {
-    const made = URL.createObjectURL(blob)
-    setAddress(made)
-    return () => URL.revokeObjectURL(made)
+    const objectUrl = URL.createObjectURL(blob)
+    setAddress(objectUrl)
+    return () => URL.revokeObjectURL(objectUrl)
   }, [blob])
   if (address === '') return null
   return (
@@ -52,7 +52,7 @@ export function Speech() {
   return (
     <Workbench
       path="/v1/audio/speech"
-      body={given({ model, ...values, speed: numeric(values.speed) })}
+      body={filledFields({ model, ...values, speed: numeric(values.speed) })}
       saves={`speech.${format}`}
       isReady={model !== '' && values.input.trim() !== '' && values.input.length <= MOST_CHARACTERS}
       read={async response => ({ blob: await response.blob(), format })}

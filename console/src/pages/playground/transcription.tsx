@@ -5,7 +5,7 @@ import { Checkbox, Choice, Field, TextInput } from '../../look/field.tsx'
 import { span } from '../../look/format.ts'
 import { FormatField } from './format-field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
@@ -28,7 +28,11 @@ async function readTranscript(response: Response): Promise<Transcript> {
   return isJson ? ((await response.json()) as Transcript) : { text: await response.text() }
 }
 
-function Told({ transcript: { text, language, segments = [] } }: { readonly transcript: Transcript }) {
+function TranscriptView({
+  transcript: { text, language, segments = [] },
+}: {
+  readonly transcript: Transcript
+}) {
   const { t } = useTranslation()
   return (
     <>
@@ -67,7 +71,7 @@ export function Transcription() {
   const [granularities, setGranularities] = useState<readonly string[]>([])
   const set = (changes: Partial<typeof values>) => setValues({ ...values, ...changes })
   const isVerbose = values.response_format === 'verbose_json'
-  const body = given({
+  const body = filledFields({
     model,
     response_format: values.response_format,
     temperature: numeric(values.temperature),
@@ -81,7 +85,7 @@ export function Transcription() {
       file={file}
       isReady={model !== '' && file !== undefined}
       read={readTranscript}
-      show={transcript => <Told transcript={transcript} />}
+      show={transcript => <TranscriptView transcript={transcript} />}
       empty={t('playground.transcription_empty')}
     >
       <Field label={t('playground.task')}>

@@ -4,10 +4,10 @@ import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { Part } from '../../look/states.tsx'
-import { Films } from '../videos/video-player.tsx'
+import { VideoResults } from '../videos/video-player.tsx'
 import { hasEnded, Progress, VideoFault, VideoState } from '../videos/video-state.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
@@ -20,7 +20,7 @@ function Job({ id }: { readonly id: string }) {
   const result = useCall(
     'getVideo',
     { params: { id } },
-    { everyMs: video => (hasEnded(video) ? false : LOOK_MS) },
+    { refetchMs: video => (hasEnded(video) ? false : LOOK_MS) },
   )
   const video = result.data
   return (
@@ -32,7 +32,7 @@ function Job({ id }: { readonly id: string }) {
             {hasEnded(video) ? null : <Progress video={video} />}
           </p>
           <VideoFault video={video} />
-          {video.status === 'completed' ? <Films video={video} /> : null}
+          {video.status === 'completed' ? <VideoResults video={video} /> : null}
         </>
       ) : null}
       <Link to="/videos/$id" params={{ id }}>
@@ -60,7 +60,7 @@ export function VideoTab() {
   return (
     <Workbench
       path="/v1/videos"
-      body={given({
+      body={filledFields({
         model,
         prompt,
         image,

@@ -6,28 +6,28 @@ import { CodeBlock } from '../../look/code-block.tsx'
 import { Sheet } from '../../look/page.tsx'
 import { CallSnippets } from '../../look/snippets.tsx'
 import { Empty, ErrorCard } from '../../look/states.tsx'
-import { useRunsAs } from './available-models.ts'
-import { Receipt, type Receipted } from './receipt.tsx'
-import { type Asking, askRelay } from './send-request.ts'
+import { useBillingToken } from './available-models.ts'
+import { type CompletedRequest, Receipt } from './receipt.tsx'
+import { type PlaygroundCall, sendRequest } from './send-request.ts'
 
 type State<Result> = {
   readonly isRunning: boolean
   readonly isStopped?: boolean
   readonly fault?: unknown
-  readonly done?: Receipted & { readonly result: Result }
+  readonly done?: CompletedRequest & { readonly result: Result }
 }
 
 /** One question at a time, that can be stopped. */
 function useRun<Result>(read: (response: Response) => Promise<Result>) {
   const [state, setState] = useState<State<Result>>({ isRunning: false })
   const abort = useRef<AbortController>(undefined)
-  const run = async (asking: Omit<Asking, 'signal'>) => {
+  const run = async (asking: Omit<PlaygroundCall, 'signal'>) => {
     const controller = new AbortController()
     abort.current = controller
     setState({ isRunning: true })
     const startedMs = performance.now()
     try {
-      const response = await askRelay({ ...asking, signal: controller.signal })
+      const response = await sendRequest({ ...asking, signal: controller.signal })
       const result = await read(response)
       const requestId = response.headers.get('x-request-id') ?? ''
       setState({ isRunning: false, done: { result, requestId, totalMs: performance.now() - startedMs } })
@@ -42,7 +42,7 @@ function useRun<Result>(read: (response: Response) => Promise<Result>) {
   return { ...state, run, stop: () => abort.current?.abort() }
 }
 
-type WorkbenchProps<Result> = Pick<Asking, 'path' | 'body' | 'file'> & {
+type WorkbenchProps<Result> = Pick<PlaygroundCall, 'path' | 'body' | 'file'> & {
   readonly isReady: boolean
   /** The answer is a file of this name. */
   readonly saves?: string
@@ -69,7 +69,7 @@ export function Workbench<Result>({
   children,
 }: WorkbenchProps<Result>) {
   const { t } = useTranslation()
-  const tokenId = useRunsAs()?.id
+  const tokenId = useBillingToken()?.id
   const { run, stop, isRunning, isStopped, fault, done } = useRun(read)
   const results = useRef<HTMLDivElement>(null)
   const start = () => {
@@ -116,7 +116,7 @@ export function Workbench<Result>({
             {done ? (
               <>
                 {show(done.result)}
-                <Receipt asked={done} />
+                <Receipt request={done} />
               </>
             ) : null}
             {isRunning || isStopped || fault || done ? null : (
@@ -143,7 +143,7 @@ const fileName = (path: string) => (/transcriptions|translations/.test(path) ? '
 
 type AsCodeProps = {
   readonly path: string
-  readonly body: Asking['body']
+  readonly body: PlaygroundCall['body']
   readonly file?: string | undefined
   readonly saves?: string | undefined
 }

@@ -4,7 +4,7 @@ import { RATES, TOOLS_ALONE } from '../../../../src/manage/contract/constants.ts
 import type { AnswerOf } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
 import { price } from '../../look/format.ts'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 
 export type PriceResult = AnswerOf<'changePrices'>[number]
 
@@ -25,7 +25,7 @@ function differences(t: TFunction, { before, after }: PriceResult): readonly str
 /** What would be so, before it is: those that change with their differences, and those that are refused with the reason. */
 export function PriceChanges({ results }: { readonly results: readonly PriceResult[] }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const same = results.filter(({ is_changed, code }) => !is_changed && code === '')
   return (
     <>

@@ -1,10 +1,14 @@
 import type { TFunction } from 'i18next'
-import type { Price } from '../../api/contract.ts'
+import type { PriceItem } from '../../api/contract.ts'
 import { price } from '../../look/format.ts'
 import { unitRates } from '../../look/rates.ts'
 import type { Column } from '../../look/table.tsx'
 
-const perMillion = (t: TFunction, id: 'input' | 'output' | 'cached_input', fromPx = 0): Column<Price> => ({
+const perMillion = (
+  t: TFunction,
+  id: 'input' | 'output' | 'cached_input',
+  fromPx = 0,
+): Column<PriceItem> => ({
   id,
   header: t(`rate.${id}`),
   isRight: true,
@@ -12,7 +16,7 @@ const perMillion = (t: TFunction, id: 'input' | 'output' | 'cached_input', fromP
   cell: row => price(row[id]),
 })
 
-export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
+export const priceColumns = (t: TFunction): readonly Column<PriceItem>[] => [
   {
     id: 'model',
     header: t('prices.model'),

@@ -1,6 +1,6 @@
 import { RATES } from '../../../../src/manage/contract/constants.ts'
 import type { Input } from '../../api/client.ts'
-import type { Price } from '../../api/contract.ts'
+import type { PriceItem } from '../../api/contract.ts'
 import { csvText, fileOf, readCsv } from '../../look/csv.ts'
 
 const OBJECTS = ['tools', 'tiers', 'variants'] as const
@@ -11,14 +11,14 @@ const isObject = (name: Column): name is (typeof OBJECTS)[number] =>
   (OBJECTS as readonly string[]).includes(name)
 
 /** A web search has a column of its own, `per_search`: two cells for one price could contradict each other. */
-function objectText(name: (typeof OBJECTS)[number], price: Price): string | undefined {
+function objectText(name: (typeof OBJECTS)[number], price: PriceItem): string | undefined {
   if (name !== 'tools') return price[name] && JSON.stringify(price[name])
   const { web_search: _, ...tools } = price.tools ?? {}
   return Object.keys(tools).length > 0 ? JSON.stringify(tools) : undefined
 }
 
 /** Prices as a table, as it is read again. */
-export const priceFile = (prices: readonly Price[]) =>
+export const priceFile = (prices: readonly PriceItem[]) =>
   fileOf(
     csvText([
       COLUMNS,

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import { PriceChanges } from './price-changes.tsx'
-import type { usePriceTrial } from './use-price-preview.ts'
+import type { usePricePreview } from './use-price-preview.ts'
 
-type PriceTrialDialogProps = {
+type PricePreviewDialogProps = {
   readonly title: string
-  readonly trial: ReturnType<typeof usePriceTrial>
+  readonly trial: ReturnType<typeof usePricePreview>
   /** Whether there is enough to ask with. */
   readonly isReady: boolean
   readonly isBusy: boolean
@@ -14,14 +14,14 @@ type PriceTrialDialogProps = {
 }
 
 /** What is to be changed, and below it what that comes to once it was asked. */
-export const PriceTrialDialog = ({
+export const PricePreviewDialog = ({
   title,
   trial,
   isReady,
   isBusy,
   onClose,
   children,
-}: PriceTrialDialogProps) => (
+}: PricePreviewDialogProps) => (
   <FormDialog
     title={title}
     verb={trial.verb}

@@ -57,7 +57,7 @@ export function Prices() {
   const readPage = (paging: { p: number; page_size: number }) =>
     call('listPrices', { query: { ...paging, keyword: q, source } })
   const selection = useSelection({
-    inSight: list.data?.items ?? [],
+    visible: list.data?.items ?? [],
     idOf: ({ model }) => model,
     total: list.data?.total,
     read: readPage,
@@ -100,7 +100,7 @@ export function Prices() {
         page={p}
         onPage={page => setFilters({ p: page })}
         // The shipped table is always there, so an empty list is a filtered one.
-        onDrop={() => setFilters({ q: undefined, source: undefined })}
+        onClear={() => setFilters({ q: undefined, source: undefined })}
         none={null}
         filters={
           <>

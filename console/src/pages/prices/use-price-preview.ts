@@ -9,15 +9,15 @@ const countChanged = (results: readonly PriceResult[]) =>
   results.filter(({ is_changed }) => is_changed).length
 
 /** Several prices at once are asked for twice: what would change, and then that it does. */
-export function usePriceTrial(ask: Ask, onClose: () => void) {
+export function usePricePreview(ask: Ask, onClose: () => void) {
   const { t } = useTranslation()
   const [results, setResults] = useState<readonly PriceResult[]>()
   const submit = async () => {
     const isDry = results === undefined
-    const told = await ask(isDry)
-    if (!told) return
-    if (isDry) return setResults(told)
-    toast(t('prices.set_several', { count: countChanged(told) }))
+    const response = await ask(isDry)
+    if (!response) return
+    if (isDry) return setResults(response)
+    toast(t('prices.set_several', { count: countChanged(response) }))
     onClose()
   }
   const changed = countChanged(results ?? [])

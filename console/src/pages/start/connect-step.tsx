@@ -6,9 +6,9 @@ import { ApiError } from '../../api/errors.ts'
 import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
-import { ErrorCard, useFaultWords } from '../../look/states.tsx'
-import { useSaid } from '../../texts/gateway-text.tsx'
-import { type Tested, TestWords, useTest } from '../channels/channel-test.tsx'
+import { ErrorCard, useErrorText } from '../../look/states.tsx'
+import { useGatewayText } from '../../texts/gateway-text.tsx'
+import { type TestOutcome, TestWords, useTest } from '../channels/channel-test.tsx'
 import { ModelPicker } from '../channels/model-picker.tsx'
 import { TypePicker } from '../channels/type-picker.tsx'
 import { useIsPriced } from '../channels/use-priced.ts'
@@ -26,8 +26,8 @@ const settingOf = (own: Readonly<Record<string, string>>) =>
  */
 export function ConnectStep({ onTested }: { readonly onTested: (model: string) => void }) {
   const { t } = useTranslation()
-  const said = useSaid()
-  const words = useFaultWords()
+  const gatewayText = useGatewayText()
+  const words = useErrorText()
   const isPriced = useIsPriced()
   const create = useAct('createChannel')
   const update = useAct('updateChannel')
@@ -39,8 +39,8 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
   const [own, setOwn] = useState<Readonly<Record<string, string>>>({})
   const [offered, setOffered] = useState<readonly string[]>()
   const [models, setModels] = useState<readonly string[]>([])
-  const [made, setMade] = useState<Channel>()
-  const [tested, setTested] = useState<Tested>()
+  const [saved, setMade] = useState<Channel>()
+  const [tested, setTested] = useState<TestOutcome>()
   const [fault, setFault] = useState<unknown>()
   const [busy, setBusy] = useState<'fetch' | 'test'>()
 
@@ -64,9 +64,10 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
     setBusy('fetch')
     setFault(undefined)
     try {
-      const found = await call('fetchModels', { body: { type: type.type, ...connection } })
-      setOffered(found)
-      if (models.length === 0) setModels(found.filter(model => isPriced?.(model)).slice(0, TICKED_AT_FIRST))
+      const listedModels = await call('fetchModels', { body: { type: type.type, ...connection } })
+      setOffered(listedModels)
+      if (models.length === 0)
+        setModels(listedModels.filter(model => isPriced?.(model)).slice(0, TICKED_AT_FIRST))
     } catch (error) {
       setFault(error)
       setOffered(undefined)
@@ -76,8 +77,8 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
   }
   const save = () => {
     const fields = { ...connection, models: [...models] }
-    return made
-      ? update.mutateAsync({ body: { id: made.id, ...fields } })
+    return saved
+      ? update.mutateAsync({ body: { id: saved.id, ...fields } })
       : create.mutateAsync({
           body: { mode: 'single', channel: { type: type.type, name: type.name, status: 2, ...fields } },
         })
@@ -155,7 +156,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       <Field
         label={t('editor.key')}
         error={faultAt('key')}
-        help={type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : undefined}
+        help={type.key_hint ? t('editor.key_hint', { hint: gatewayText(type.key_hint) }) : undefined}
       >
         {wiring => (
           <TextInput

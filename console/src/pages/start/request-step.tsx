@@ -8,7 +8,7 @@ import { Button } from '../../look/button.tsx'
 import { span, tokens } from '../../look/format.ts'
 import { Money } from '../../look/money.tsx'
 import { ErrorCard } from '../../look/states.tsx'
-import { askChat } from '../playground/send-chat.ts'
+import { sendChat } from '../playground/send-chat.ts'
 import { otherOf, ROW } from '../usage/log-row.ts'
 
 const LOOK_MS = 1_500
@@ -24,15 +24,15 @@ export function RequestStep({
   const { t } = useTranslation()
   const [fault, setFault] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
-  const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { everyMs: LOOK_MS })
-  const found = rows.data?.items ?? []
-  const send = async (tokenId: number, asked: string) => {
+  const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { refetchMs: LOOK_MS })
+  const requests = rows.data?.items ?? []
+  const send = async (tokenId: number, requestedModel: string) => {
     setBusy(true)
     setFault(undefined)
     try {
-      await askChat({
+      await sendChat({
         tokenId,
-        body: { model: asked, messages: [{ role: 'user', content: 'Hello!' }] },
+        body: { model: requestedModel, messages: [{ role: 'user', content: 'Hello!' }] },
         onText: () => {},
       })
       await rows.refetch()
@@ -50,13 +50,13 @@ export function RequestStep({
         </Button>
       ) : null}
       {fault ? <ErrorCard error={fault} /> : null}
-      {found.length === 0 ? (
+      {requests.length === 0 ? (
         <p role="status" className="text-ink-2">
           {t('start.waiting')}
         </p>
       ) : (
         <ul className="flex flex-col gap-2" aria-live="polite">
-          {found.map(row => (
+          {requests.map(row => (
             <li
               key={row.id}
               className="flex flex-wrap items-center gap-x-4 gap-y-1 rounded-control bg-ok-soft px-3 py-2"

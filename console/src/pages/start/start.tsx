@@ -16,7 +16,11 @@ export function Start() {
   const isAdmin = useIsAdmin()
   const models = useCall('listUsableModels', {})
   const tokens = useCall('listTokens', { query: { page_size: 1 } })
-  const requests = useCall('listOwnLogs', { query: { page_size: 1, type: ROW.request } }, { everyMs: 2_000 })
+  const requests = useCall(
+    'listOwnLogs',
+    { query: { page_size: 1, type: ROW.request } },
+    { refetchMs: 2_000 },
+  )
   const [token, setToken] = useState<Token>()
   const [tested, setTested] = useState<string>()
   const hasModels = (models.data?.length ?? 0) > 0

@@ -4,7 +4,7 @@ import { useContractForm } from '../../api/form.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { AmountInput, Field, Radios, TextInput } from '../../look/field.tsx'
-import { FormFault } from '../../look/form-error.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { unitsOfUsd } from '../../look/format.ts'
 import { NoBalance } from '../../look/no-balance.tsx'
 import { Secret } from '../../look/secret.tsx'
@@ -61,7 +61,7 @@ export function TokenStep({ token, model, onMade }: TokenStepProps) {
           {wiring => <AmountInput {...wiring} {...form.register('amount')} />}
         </Field>
       ) : null}
-      <FormFault words={fault} />
+      <FormError words={fault} />
       <Button type="submit" kind="primary" className="self-start" isBusy={isBusy}>
         {t('tokens.create')}
       </Button>

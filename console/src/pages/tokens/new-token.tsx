@@ -14,7 +14,7 @@ import { TokenFields } from './token-fields.tsx'
 import { bodyOf, newValues, type TokenValues } from './token-values.ts'
 
 /** The key, whole, once; then never again without being recorded. */
-function Made({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
+function CreatedToken({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const usable = useCall('listUsableModels', {})
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
@@ -35,7 +35,7 @@ export function NewToken() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const self = useSelf()
-  const [made, setMade] = useState<Token>()
+  const [created, setMade] = useState<Token>()
   const close = () => void navigate({ to: '/tokens', search: true })
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createToken', TokenValues>({
     route: 'createToken',
@@ -44,7 +44,7 @@ export function NewToken() {
     onDone: setMade,
     names: { remain_quota: 'amount', expired_time: 'date', model_limits: 'models', limits: 'rpm' },
   })
-  if (made) return <Made token={made} onClose={close} />
+  if (created) return <CreatedToken token={created} onClose={close} />
   return (
     <FormDialog
       title={t('tokens.create')}

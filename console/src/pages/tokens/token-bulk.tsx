@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Token } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
-import { Refusals, useEach } from '../../look/bulk-change.tsx'
+import { BulkErrors, useBulkChange } from '../../look/bulk-change.tsx'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { csvFile } from '../../look/csv.ts'
@@ -67,7 +67,7 @@ function Raise({ count, onRaise, onClose }: RaiseProps) {
 export function TokenBulk({ selection }: { readonly selection: RowSelection<Token> }) {
   const { t } = useTranslation()
   const { rows: tokens, onChange: select } = selection
-  const { change, isBusy, faults } = useEach(selection, {
+  const { change, isBusy, faults } = useBulkChange(selection, {
     idOf: ({ id }) => String(id),
     nameOf: ({ name }) => name,
   })
@@ -118,7 +118,7 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
       <Button icon={Trash2} onClick={() => setDeleting(true)}>
         {t('common.delete')}
       </Button>
-      <Refusals faults={faults} />
+      <BulkErrors faults={faults} />
       {isRaising ? <Raise count={capped.length} onRaise={raise} onClose={() => setRaising(false)} /> : null}
       {isDeleting ? (
         <Confirm

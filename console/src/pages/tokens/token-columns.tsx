@@ -3,12 +3,12 @@ import type { Token } from '../../api/contract.ts'
 import { CopyIcon } from '../../look/copy.tsx'
 import { fromNow, moneyOfSpan } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
-import { Level } from '../../look/quota-bar.tsx'
+import { QuotaBar } from '../../look/quota-bar.tsx'
 import { firstCall } from '../../look/snippets.tsx'
-import { Gate } from '../../look/status-badge.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
 import type { Column } from '../../look/table.tsx'
 import { TokenMenu } from './token-menu.tsx'
-import { gateOf } from './token-state.ts'
+import { statusOf } from './token-state.ts'
 
 export const tokenColumns = (t: TFunction, model: string): readonly Column<Token>[] => [
   {
@@ -21,7 +21,7 @@ export const tokenColumns = (t: TFunction, model: string): readonly Column<Token
     id: 'state',
     header: t('tokens.state'),
     place: 'state',
-    cell: token => <Gate state={gateOf(token)} />,
+    cell: token => <StatusBadge state={statusOf(token)} />,
   },
   {
     id: 'key',
@@ -36,7 +36,7 @@ export const tokenColumns = (t: TFunction, model: string): readonly Column<Token
       unlimited_quota ? (
         <span className="text-ink-2">{t('tokens.no_limit')}</span>
       ) : (
-        <Level left={remain_quota} total={remain_quota + used_quota} />
+        <QuotaBar remaining={remain_quota} total={remain_quota + used_quota} />
       ),
   },
   {

@@ -7,27 +7,27 @@ import { useContractForm } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { FormFault } from '../../look/form-error.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { moneyOfSpan } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Snippets } from '../../look/snippets.tsx'
-import { Part, useFaultWords } from '../../look/states.tsx'
-import { Gate } from '../../look/status-badge.tsx'
+import { Part, useErrorText } from '../../look/states.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
-import { useRevealed } from '../../look/use-revealed-secret.ts'
+import { useRevealedSecret } from '../../look/use-revealed-secret.ts'
 import { TokenFields } from './token-fields.tsx'
 import { TokenMenu } from './token-menu.tsx'
-import { gateOf } from './token-state.ts'
+import { statusOf } from './token-state.ts'
 import { changesOf, type TokenValues, valuesOf } from './token-values.ts'
 
 /** The whole value on request: recorded, and hidden again by itself. */
-function Revealed({ token }: { readonly token: Token }) {
+function RevealKey({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const reveal = useAct('revealToken')
   const usable = useCall('listUsableModels', {})
-  const [key, setKey] = useRevealed()
+  const [key, setKey] = useRevealedSecret()
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
   return (
     <Section title={t('tokens.key')}>
@@ -69,7 +69,7 @@ function Editor({ token }: { readonly token: Token }) {
     <Section title={t('common.edit')}>
       <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
         <TokenFields form={form} errorOf={errorOf} expires={token.expired_time} />
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy}>
           {t('common.save')}
         </Button>
@@ -97,7 +97,7 @@ export function TokenPanel() {
           <>
             <Section title={t('channels.summary')}>
               <div className="flex items-center justify-between">
-                <Gate state={gateOf(token)} />
+                <StatusBadge state={statusOf(token)} />
                 <TokenMenu token={token} />
               </div>
               <Facts
@@ -122,7 +122,7 @@ export function TokenPanel() {
                 </Link>
               </p>
             </Section>
-            <Revealed token={token} />
+            <RevealKey token={token} />
             <Editor key={token.id} token={token} />
           </>
         ) : null}

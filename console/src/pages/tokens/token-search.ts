@@ -9,8 +9,8 @@ export const withoutMiddle = (text: string) =>
   /^sk-\S+$/.test(text) && text.length > PART ? `${text.slice(0, HEAD)}…${text.slice(-TAIL)}` : text
 
 /** Tokens are looked for by a part of their name, or by what is told of their value. */
-export function tokenQuestion(text: string | undefined) {
+export function tokenQuery(text: string | undefined) {
   if (text === undefined || !/^sk-\S*$/.test(text)) return { keyword: text }
-  const told = withoutMiddle(text)
-  return { token: told.includes('…') ? told : `${told}…` }
+  const shortened = withoutMiddle(text)
+  return { token: shortened.includes('…') ? shortened : `${shortened}…` }
 }

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { Button } from '../../look/button.tsx'
 import { PageSize } from '../../look/pager.tsx'
 
-type WalkPagerProps = {
+type CursorPagerProps = {
   readonly cursor: string | undefined
   readonly next: string | undefined
   readonly onStep: (to: string | undefined) => void
@@ -11,7 +11,7 @@ type WalkPagerProps = {
 }
 
 /** A log is walked from its newest row on: nobody counts its pages. */
-export function WalkPager({ cursor, next, onStep, onSize }: WalkPagerProps) {
+export function CursorPager({ cursor, next, onStep, onSize }: CursorPagerProps) {
   const { t } = useTranslation()
   return (
     <nav

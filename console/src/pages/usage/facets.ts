@@ -17,13 +17,13 @@ export const FACETS = {
     readonly name: keyof UsageFilters | undefined
   }
 >
-export type Facet = keyof typeof FACETS
+export type UsageFacet = keyof typeof FACETS
 
-export type Chosen = { readonly values: readonly string[]; readonly isNot: boolean }
+export type FacetChoice = { readonly values: readonly string[]; readonly isNot: boolean }
 
 const split = (text: string | undefined) => text?.split(',') ?? []
 
-export function chosenOf(filters: UsageFilters, facet: Facet): Chosen {
+export function chosenOf(filters: UsageFilters, facet: UsageFacet): FacetChoice {
   const { one, several, none } = FACETS[facet]
   if (none && filters[none]) return { values: split(filters[none]), isNot: true }
   const single = one && filters[one]
@@ -31,7 +31,7 @@ export function chosenOf(filters: UsageFilters, facet: Facet): Chosen {
 }
 
 /** One is asked for by its own name, which an index answers; more than one by a list. */
-export function choosing(facet: Facet, { values, isNot }: Chosen): Partial<UsageFilters> {
+export function choosing(facet: UsageFacet, { values, isNot }: FacetChoice): Partial<UsageFilters> {
   const { one, several, none, name } = FACETS[facet]
   const [first] = values
   const list = values.length === 0 ? undefined : values.join(',')

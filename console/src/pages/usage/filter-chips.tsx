@@ -1,29 +1,29 @@
 import { X } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
-import type { LogRow } from '../../api/contract.ts'
+import type { UsageItem } from '../../api/contract.ts'
 import { Button } from '../../look/button.tsx'
 import { span } from '../../look/format.ts'
 import { useFacet } from './facet-menu.tsx'
-import { FACETS, type Facet } from './facets.ts'
-import { NARROWING, type Narrowing, type Question, type UsageFilters } from './usage-filters.ts'
+import { FACETS, type UsageFacet } from './facets.ts'
+import { type LogQuery, NARROWING, type Narrowing, type UsageFilters } from './usage-filters.ts'
 
 type ChipsProps = {
   readonly filters: UsageFilters
-  readonly question: Question
+  readonly logQuery: LogQuery
   /** One of the rows that they leave: it knows the names behind the numbers. */
-  readonly row: LogRow | undefined
+  readonly row: UsageItem | undefined
   readonly onDrop: (changes: Partial<UsageFilters>) => void
 }
 
 /** The facet that a list belongs to, and whether it names what is left out. */
-function listOf(name: Narrowing): { facet: Facet; isNot: boolean } | undefined {
+function listOf(name: Narrowing): { facet: UsageFacet; isNot: boolean } | undefined {
   const entry = Object.entries(FACETS).find(([, { several, none }]) => several === name || none === name)
-  return entry && { facet: entry[0] as Facet, isNot: entry[1].none === name }
+  return entry && { facet: entry[0] as UsageFacet, isNot: entry[1].none === name }
 }
 
 /** Numbers of a list by their names, which the facet knows. */
-function ListedNames({ facet, list, question }: { facet: Facet; list: string; question: Question }) {
-  const { data } = useFacet(facet, question, facet !== 'model' && facet !== 'error')
+function ListedNames({ facet, list, logQuery }: { facet: UsageFacet; list: string; logQuery: LogQuery }) {
+  const { data } = useFacet(facet, logQuery, facet !== 'model' && facet !== 'error')
   const nameOf = (key: string) => data?.values.find(value => value.key === key)?.name
   const isNamed = facet === 'model' || facet === 'error'
   return list
@@ -33,7 +33,7 @@ function ListedNames({ facet, list, question }: { facet: Facet; list: string; qu
 }
 
 /** Filters that are set, each to be dropped by itself. */
-export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
+export function FilterChips({ filters, logQuery, row, onDrop }: ChipsProps) {
   const { t } = useTranslation()
   const yesNo = (text: string | undefined) => (text === 'true' ? t('common.yes') : t('common.no'))
   const words: Partial<Record<Narrowing, readonly [name: string, value: string]>> = {
@@ -66,7 +66,7 @@ export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
       >
         <span className="min-w-0 truncate">
           {label}: {list?.isNot ? `${t('usage.is_not')} ` : null}
-          {list ? <ListedNames facet={list.facet} list={String(filters[name])} question={question} /> : value}
+          {list ? <ListedNames facet={list.facet} list={String(filters[name])} logQuery={logQuery} /> : value}
         </span>
       </Button>
     )

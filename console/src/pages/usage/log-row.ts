@@ -1,4 +1,4 @@
-import type { LogRow } from '../../api/contract.ts'
+import type { UsageItem } from '../../api/contract.ts'
 
 /** The kinds of rows, by the API's numbers. */
 export const ROW = { topUp: 1, request: 2, management: 3, system: 4, error: 5, refund: 6, signIn: 7 } as const
@@ -22,7 +22,7 @@ export type Other = {
   readonly trace?: { readonly attempts?: readonly Attempt[]; readonly passed_over?: readonly PassedOver[] }
 }
 
-export function otherOf({ other }: Pick<LogRow, 'other'>): Other {
+export function otherOf({ other }: Pick<UsageItem, 'other'>): Other {
   try {
     return JSON.parse(other)
   } catch {
@@ -31,6 +31,6 @@ export function otherOf({ other }: Pick<LogRow, 'other'>): Other {
 }
 
 /** A failure that cost something is a row of type 2, like every other that was paid. */
-export const isFailed = (row: LogRow) =>
+export const isFailed = (row: UsageItem) =>
   row.type === ROW.error || (row.type === ROW.request && otherOf(row).error_code !== undefined)
-export const isRequest = ({ type }: LogRow) => type === ROW.request || type === ROW.error
+export const isRequest = ({ type }: UsageItem) => type === ROW.request || type === ROW.error

@@ -22,9 +22,9 @@ export function MoreFilters({
   const [isOpen, open] = useState(false)
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const given = Object.fromEntries(new FormData(event.currentTarget))
-    const asked = readUsageFilters(given)
-    onChoose({ ...Object.fromEntries(NAMES.map(name => [name, asked[name]])), cursor: undefined })
+    const fields = Object.fromEntries(new FormData(event.currentTarget))
+    const parsed = readUsageFilters(fields)
+    onChoose({ ...Object.fromEntries(NAMES.map(name => [name, parsed[name]])), cursor: undefined })
     open(false)
   }
   return (

@@ -4,7 +4,7 @@ import { Button } from '../../look/button.tsx'
 import { CallSnippets, questionTo } from '../../look/snippets.tsx'
 import { Empty } from '../../look/states.tsx'
 import { FilterChips } from './filter-chips.tsx'
-import { isNarrowed, NO_FILTERS, type Question, type UsageFilters } from './usage-filters.ts'
+import { isNarrowed, type LogQuery, NO_FILTERS, type UsageFilters } from './usage-filters.ts'
 
 /** For whoever has not called anything yet: how it is done. */
 function FirstCall() {
@@ -19,7 +19,7 @@ function FirstCall() {
 
 type NoRowsProps = {
   readonly filters: UsageFilters
-  readonly question: Question
+  readonly logQuery: LogQuery
   /** Where the walk may go on. */
   readonly next: string | undefined
   readonly onChoose: (changes: Partial<UsageFilters>) => void
@@ -27,7 +27,7 @@ type NoRowsProps = {
 }
 
 /** Why nothing is shown, and what can be done about it. */
-export function NoRows({ filters, question, next, onChoose, onStep }: NoRowsProps) {
+export function NoRows({ filters, logQuery, next, onChoose, onStep }: NoRowsProps) {
   const { t } = useTranslation()
   const allTime =
     filters.range === 'all' ? null : (
@@ -46,7 +46,7 @@ export function NoRows({ filters, question, next, onChoose, onStep }: NoRowsProp
     return (
       <Empty title={t('common.nothing_matches')}>
         <div className="flex flex-wrap justify-center gap-2">
-          <FilterChips filters={filters} question={question} row={undefined} onDrop={onChoose} />
+          <FilterChips filters={filters} logQuery={logQuery} row={undefined} onDrop={onChoose} />
           <Button onClick={() => onChoose(NO_FILTERS)}>{t('common.clear_filters')}</Button>
           {allTime}
         </div>

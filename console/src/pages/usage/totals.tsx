@@ -1,21 +1,21 @@
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { count, moneyOfSum, share, span, tokens } from '../../look/format.ts'
-import type { Question } from './usage-filters.ts'
+import type { LogQuery } from './usage-filters.ts'
 
 /** What the filters leave, in figures: exact, or absent. Fails and recovers by itself. */
 export function Totals({
-  question,
-  everyMs,
+  logQuery,
+  refetchMs,
 }: {
-  readonly question: Question
-  readonly everyMs: number | false
+  readonly logQuery: LogQuery
+  readonly refetchMs: number | false
 }) {
   const { t } = useTranslation()
-  const { data, isPlaceholderData } = useCall('logTotals', { query: question }, { everyMs })
+  const { data, isPlaceholderData } = useCall('logTotals', { query: logQuery }, { refetchMs })
   const failures = data?.failures ?? undefined
   const [input, output] = [data?.prompt_tokens, data?.completion_tokens]
-  const times = useCall('logTimes', { query: question }, { everyMs })
+  const times = useCall('logTimes', { query: logQuery }, { refetchMs })
   const first = times.data?.first_ms
   const figures = [
     [t('usage.requests'), data ? `${count(data.count)}${data.is_more ? '+' : ''}` : '–'],

@@ -1,6 +1,6 @@
 import type { TFunction } from 'i18next'
-import type { LogRow } from '../../api/contract.ts'
-import type { ChosenColumn } from '../../look/column-choice.tsx'
+import type { UsageItem } from '../../api/contract.ts'
+import type { OptionalColumn } from '../../look/column-choice.tsx'
 import { span, tokens } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Money } from '../../look/money.tsx'
@@ -12,7 +12,7 @@ const code = (text: string | undefined) =>
   text ? <span className="block truncate font-mono text-code">{text}</span> : '–'
 
 /** Words of the answer a second, once the first had come. */
-function speedOf(row: LogRow): string {
+function speedOf(row: UsageItem): string {
   const ms = row.use_time_ms - (otherOf(row).frt ?? 0)
   return row.completion_tokens > 0 && ms > 0
     ? `${(row.completion_tokens / (ms / 1000)).toFixed(1)}\u00a0tok/s`
@@ -50,7 +50,7 @@ export const exportedBy = (columns: readonly { readonly id: string }[]): string 
   [...new Set(columns.flatMap(({ id }) => EXPORTED[id] ?? []))].join(',')
 
 /** Those that show by themselves, and those that are there to be chosen. */
-export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenColumn<LogRow>[] => [
+export const usageColumns = (t: TFunction, isAdmin: boolean): readonly OptionalColumn<UsageItem>[] => [
   { id: 'state', header: t('usage.state'), place: 'state', cell: row => <RowState row={row} /> },
   {
     id: 'time',
@@ -80,7 +80,7 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenCol
           id: 'channel',
           header: t('usage.channel'),
           fromPx: 1100,
-          cell: (row: LogRow) => {
+          cell: (row: UsageItem) => {
             const attempts = otherOf(row).trace?.attempts?.length ?? 1
             return (
               <span className="block truncate">

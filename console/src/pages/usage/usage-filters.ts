@@ -3,7 +3,7 @@ import { ROW } from './log-row.ts'
 import { beginOf, rangeOf } from './range.ts'
 
 export const STATUSES = ['any', 'ok', 'failed'] as const
-export type Status = (typeof STATUSES)[number]
+export type RequestStatus = (typeof STATUSES)[number]
 export const SOURCES = ['provider', 'counted', 'input_only', 'zero'] as const
 
 /** Everything the usage page shows is in its address. */
@@ -15,7 +15,7 @@ export type UsageFilters = {
   from?: number | undefined
   to?: number | undefined
   type?: number | undefined
-  status?: Status | undefined
+  status?: RequestStatus | undefined
   model?: string | undefined
   /** By name, as other pages link here. */
   token?: string | undefined
@@ -123,7 +123,7 @@ export const isNarrowed = (filters: UsageFilters) =>
 const REQUEST_ID = /^req_\w+$/
 
 /** What the filters ask the gateway. A pasted request id is looked for over all time. */
-export function questionOf(filters: UsageFilters, isAdmin: boolean) {
+export function logQueryOf(filters: UsageFilters, isAdmin: boolean) {
   const { q, type, status = 'any', user, user_id, channel } = filters
   if (q && REQUEST_ID.test(q)) return { request_id: q }
   const isRequests = type === undefined || type === ROW.request || type === ROW.error
@@ -148,12 +148,12 @@ export function questionOf(filters: UsageFilters, isAdmin: boolean) {
     ...(isAdmin ? { username: user, user_id, channel } : {}),
   }
 }
-export type Question = ReturnType<typeof questionOf>
+export type LogQuery = ReturnType<typeof logQueryOf>
 
 const IN_SUMS = ['model', 'channel', 'token_id', 'user_id'] as const satisfies readonly Narrowing[]
 
 /** Narrows a picture over time; undefined where the sums by quarter hour do not know what is asked by. */
-export function picturedBy(filters: UsageFilters) {
+export function seriesFilters(filters: UsageFilters) {
   if (filters.q || filters.type) return undefined
   if (NARROWING.some(name => filters[name] !== undefined && !(IN_SUMS as readonly string[]).includes(name)))
     return undefined

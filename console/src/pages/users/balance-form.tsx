@@ -5,7 +5,7 @@ import type { User } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
 import { Button } from '../../look/button.tsx'
 import { AmountInput, Choice, Field, TextInput } from '../../look/field.tsx'
-import { FormFault } from '../../look/form-error.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import { Section } from '../../look/panel.tsx'
 import { toast } from '../../look/toast.tsx'
@@ -64,7 +64,7 @@ export function BalanceForm({ user }: { readonly user: User }) {
             })}
           </p>
         )}
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy} disabled={!isReady}>
           {t('users.change_balance')}
         </Button>

@@ -31,7 +31,7 @@ export function NewUser() {
   const navigate = useNavigate()
   const isRoot = useIsRoot()
   const [password, setPassword] = useState<string>()
-  const [made, setMade] = useState<{ username: string; password: string }>()
+  const [created, setMade] = useState<{ username: string; password: string }>()
   const close = () => void navigate({ to: '/users', search: true })
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createUser', Values>({
     route: 'createUser',
@@ -52,10 +52,10 @@ export function NewUser() {
     },
     names: { quota: 'balance' },
   })
-  if (made)
+  if (created)
     return (
-      <Dialog title={t('users.created', { name: made.username })} isOpen isHeld onClose={close}>
-        <Secret label={t('sign_in.password')} value={made.password} />
+      <Dialog title={t('users.created', { name: created.username })} isOpen isHeld onClose={close}>
+        <Secret label={t('sign_in.password')} value={created.password} />
         <Button kind="primary" className="self-end" onClick={close}>
           {t('tokens.done')}
         </Button>
@@ -88,9 +88,9 @@ export function NewUser() {
             />
             <Button
               onClick={() => {
-                const made = newPassword()
-                setPassword(made)
-                form.setValue('password', made)
+                const generated = newPassword()
+                setPassword(generated)
+                form.setValue('password', generated)
               }}
             >
               {t('users.generate')}

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { User } from '../../api/contract.ts'
-import { Refusals, useEach } from '../../look/bulk-change.tsx'
+import { BulkErrors, useBulkChange } from '../../look/bulk-change.tsx'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { csvFile } from '../../look/csv.ts'
 import { AmountInput, Checkbox, Field, TextInput } from '../../look/field.tsx'
@@ -62,15 +62,19 @@ type Limits = Partial<Record<Limit, number | null>>
 function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (limits: Limits) => void }) {
   const { t } = useTranslation()
   const [limits, setLimits] = useState<Partial<Record<Limit, string>>>({})
-  const given = Object.entries(limits).filter(([, text]) => text !== undefined)
+  const checkedLimits = Object.entries(limits).filter(([, text]) => text !== undefined)
   return (
     <FormDialog
       title={t('users.limits_title', { count })}
       verb={t('common.save')}
-      isReady={given.length > 0}
+      isReady={checkedLimits.length > 0}
       onSubmit={sending(
         () =>
-          onSet(Object.fromEntries(given.map(([name, text]) => [name, text === '' ? null : Number(text)]))),
+          onSet(
+            Object.fromEntries(
+              checkedLimits.map(([name, text]) => [name, text === '' ? null : Number(text)]),
+            ),
+          ),
         onClose,
       )}
       onClose={onClose}
@@ -106,7 +110,7 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
   const { t } = useTranslation()
   const { rows: users } = selection
   const [layer, setLayer] = useState<'balance' | 'limits'>()
-  const { change, isBusy, faults } = useEach(selection, {
+  const { change, isBusy, faults } = useBulkChange(selection, {
     idOf: ({ id }) => String(id),
     nameOf: ({ username }) => username,
   })
@@ -127,7 +131,7 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
     const run = crypto.getRandomValues(new Uint32Array(4)).join('-')
     void change(users, async user => {
       const body = { id: user.id, action: 'add_quota', mode: 'add', value: units, reason } as const
-      return (await call('manageUser', { body }, { once: `${run}-${user.id}` })) ?? user
+      return (await call('manageUser', { body }, { idempotencyKey: `${run}-${user.id}` })) ?? user
     })
   }
   const limit = (limits: Limits) =>
@@ -154,7 +158,7 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
         <Download size={16} aria-hidden />
         {t('usage.export.csv')}
       </a>
-      <Refusals faults={faults} />
+      <BulkErrors faults={faults} />
       {layer === 'balance' ? <AddBalance count={users.length} onAdd={add} onClose={close} /> : null}
       {layer === 'limits' ? <SetLimits count={users.length} onSet={limit} onClose={close} /> : null}
     </SelectionBar>

@@ -3,7 +3,7 @@ import type { User } from '../../api/contract.ts'
 import { ROLE } from '../../api/self.ts'
 import { count, moneyOfSpan } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
-import { Gate } from '../../look/status-badge.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
 import type { Column } from '../../look/table.tsx'
 
 export const roleWords = (t: TFunction, role: number) =>
@@ -28,7 +28,7 @@ export const userColumns = (t: TFunction): readonly Column<User>[] => [
     id: 'state',
     header: t('users.state'),
     place: 'state',
-    cell: ({ status }) => <Gate state={status === 1 ? 'enabled' : 'disabled'} />,
+    cell: ({ status }) => <StatusBadge state={status === 1 ? 'enabled' : 'disabled'} />,
   },
   {
     id: 'balance',

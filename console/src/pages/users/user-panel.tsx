@@ -9,21 +9,21 @@ import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { Entries } from '../../look/entries.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
-import { FormFault } from '../../look/form-error.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { count, moneyOfSpan } from '../../look/format.ts'
 import { LimitFields } from '../../look/limit-fields.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
-import { Part, useFaultWords } from '../../look/states.tsx'
-import { Gate } from '../../look/status-badge.tsx'
+import { Part, useErrorText } from '../../look/states.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
 import { BalanceForm } from './balance-form.tsx'
 import { roleWords } from './user-columns.tsx'
 
-function Acts({ user }: { readonly user: User }) {
+function UserActions({ user }: { readonly user: User }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const words = useFaultWords()
+  const words = useErrorText()
   const isRoot = useIsRoot()
   const manage = useAct('manageUser')
   const remove = useAct('deleteUser')
@@ -160,7 +160,7 @@ function Editor({ user }: { readonly user: User }) {
           <Checkbox {...form.register('revoke_access_tokens')} label={t('users.revoke_access_tokens')} />
         )}
         <LimitFields register={form.register} errorOf={errorOf} />
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy}>
           {t('common.save')}
         </Button>
@@ -188,7 +188,10 @@ export function UserPanel() {
             <Section title={t('channels.summary')}>
               <Facts
                 facts={[
-                  [t('users.state'), <Gate key="gate" state={user.status === 1 ? 'enabled' : 'disabled'} />],
+                  [
+                    t('users.state'),
+                    <StatusBadge key="gate" state={user.status === 1 ? 'enabled' : 'disabled'} />,
+                  ],
                   [t('users.role'), roleWords(t, user.role)],
                   [t('users.balance'), user.unlimited_quota ? t('balance.none') : moneyOfSpan(user.quota)],
                   [t('tokens.on_hold'), moneyOfSpan(user.held_quota)],
@@ -209,7 +212,11 @@ export function UserPanel() {
                   {t('channels.history')}
                 </Link>
               </p>
-              {isBelow ? <Acts user={user} /> : <p className="text-ink-3">{t('users.role_too_high')}</p>}
+              {isBelow ? (
+                <UserActions user={user} />
+              ) : (
+                <p className="text-ink-3">{t('users.role_too_high')}</p>
+              )}
             </Section>
             {isBelow && !user.unlimited_quota ? <BalanceForm user={user} /> : null}
             <UserEntries id={user.id} />

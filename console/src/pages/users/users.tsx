@@ -42,7 +42,7 @@ export function Users() {
   }
   const list = useCall('searchUsers', { query: { p, page_size: pageSize, ...filter } })
   const selection = useSelection({
-    inSight: list.data?.items ?? [],
+    visible: list.data?.items ?? [],
     idOf: ({ id }) => String(id),
     total: list.data?.total,
     read: paging => call('searchUsers', { query: { ...paging, ...filter } }),
@@ -84,7 +84,7 @@ export function Users() {
         page={p}
         onPage={page => setFilters({ p: page })}
         // Whoever looks is a user, so an empty list is a filtered one.
-        onDrop={() => setFilters({ q: undefined, role: undefined, status: undefined, below: undefined })}
+        onClear={() => setFilters({ q: undefined, role: undefined, status: undefined, below: undefined })}
         none={null}
         filters={
           <>

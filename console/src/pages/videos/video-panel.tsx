@@ -8,7 +8,7 @@ import { useAct, useCall } from '../../api/query.ts'
 import { useIsAdmin, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
-import { CopiedId } from '../../look/copy.tsx'
+import { CopyableId } from '../../look/copy.tsx'
 import { Entries } from '../../look/entries.tsx'
 import { moneyOfOne } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
@@ -18,7 +18,7 @@ import { Empty, Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 import { Refund } from './refund.tsx'
 import { shapeOf } from './video-columns.tsx'
-import { Films } from './video-player.tsx'
+import { VideoResults } from './video-player.tsx'
 import { hasEnded, Progress, VideoFault, VideoState } from './video-state.tsx'
 
 const LOOK_MS = 2_000
@@ -43,16 +43,16 @@ function Timeline({ states }: { readonly states: VideoDetail['states'] }) {
 }
 
 /** What was asked, as it was asked: the words first, then whatever else was given. */
-function Asked({ parameters }: { readonly parameters: VideoDetail['parameters'] }) {
+function RequestSection({ parameters }: { readonly parameters: VideoDetail['parameters'] }) {
   const { t } = useTranslation()
   const { prompt, model: _model, ...rest } = parameters
-  const given = Object.entries(rest).filter(([, value]) => Boolean(value))
+  const fields = Object.entries(rest).filter(([, value]) => Boolean(value))
   return (
     <Section title={t('videos.request')}>
       <p className="break-words whitespace-pre-wrap">{prompt ? String(prompt) : '–'}</p>
-      {given.length > 0 ? (
+      {fields.length > 0 ? (
         <Facts
-          facts={given.map(([name, value]) => [
+          facts={fields.map(([name, value]) => [
             name,
             <span key={name} className="font-mono text-code">
               {typeof value === 'object' ? JSON.stringify(value) : String(value)}
@@ -64,7 +64,7 @@ function Asked({ parameters }: { readonly parameters: VideoDetail['parameters'] 
   )
 }
 
-function Paid({ video }: { readonly video: VideoDetail }) {
+function CostSection({ video }: { readonly video: VideoDetail }) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
   const [isRefunding, setRefunding] = useState(false)
@@ -139,11 +139,11 @@ function Detail({ video }: { readonly video: VideoDetail }) {
       <VideoFault video={video} className="mb-4" />
       {video.status === 'completed' ? (
         <Section title={t('videos.preview')}>
-          <Films video={video} />
+          <VideoResults video={video} />
         </Section>
       ) : null}
-      <Asked parameters={video.parameters} />
-      <Paid video={video} />
+      <RequestSection parameters={video.parameters} />
+      <CostSection video={video} />
       <Section title={t('videos.timeline')}>
         <Timeline states={video.states} />
         {video.poll_error ? (
@@ -153,7 +153,7 @@ function Detail({ video }: { readonly video: VideoDetail }) {
       <Section title={t('videos.job')}>
         <Facts
           facts={[
-            [t('videos.id'), <CopiedId key="id" id={video.id} />],
+            [t('videos.id'), <CopyableId key="id" id={video.id} />],
             [
               t('videos.model'),
               video.upstream_model && video.upstream_model !== video.model
@@ -209,7 +209,7 @@ export function VideoPanel() {
   const result = useCall(
     'getVideo',
     { params: { id } },
-    { everyMs: video => (hasEnded(video) ? false : LOOK_MS) },
+    { refetchMs: video => (hasEnded(video) ? false : LOOK_MS) },
   )
   const { error } = result
   const isUnknown = error instanceof ApiError && (error.status === 404 || error.status === 400)

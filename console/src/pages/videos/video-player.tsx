@@ -10,7 +10,7 @@ const fileOf = (id: string, index: number) =>
   addressOf('videoContent', { params: { id }, query: index === 0 ? {} : { index } })
 
 /** One film of a job. Nothing is fetched from its provider before somebody asks to see it. */
-function Film({ video, index }: { readonly video: Video; readonly index: number }) {
+function VideoPlayer({ video, index }: { readonly video: Video; readonly index: number }) {
   const { t } = useTranslation()
   const [isWanted, want] = useState(false)
   const [isBroken, setBroken] = useState(false)
@@ -48,7 +48,7 @@ function Film({ video, index }: { readonly video: Video; readonly index: number 
 }
 
 /** What a completed job has made, as long as its provider keeps it. */
-export function Films({ video }: { readonly video: Video }) {
+export function VideoResults({ video }: { readonly video: Video }) {
   const { t } = useTranslation()
   if (video.expires_at <= Date.now() / 1000) return <p className="text-ink-2">{t('videos.expired')}</p>
   return (
@@ -56,7 +56,7 @@ export function Films({ video }: { readonly video: Video }) {
       <p className="text-label text-ink-3">{t('videos.expires_help', { when: fromNow(video.expires_at) })}</p>
       {Array.from({ length: video.results }, (_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: films are known by their number
-        <Film key={index} video={video} index={index} />
+        <VideoPlayer key={index} video={video} index={index} />
       ))}
     </>
   )

@@ -60,7 +60,7 @@ export function Videos() {
   const list = useCall(
     'listVideos',
     { query },
-    { everyMs: ({ items }) => (items.every(hasEnded) ? false : LOOK_MS) },
+    { refetchMs: ({ items }) => (items.every(hasEnded) ? false : LOOK_MS) },
   )
   const columns = useMemo(() => videoColumns(t, isAdmin), [t, isAdmin])
   const isFiltered = Boolean(q || range || status || user || channel || unrefunded)
@@ -77,7 +77,7 @@ export function Videos() {
         onOpen={row => open(row.id)}
         page={p}
         onPage={page => setFilters({ p: page })}
-        onDrop={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
+        onClear={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
         filters={
           <>
             <SearchBox
