@@ -1,5 +1,5 @@
 import { classes } from './classes.ts'
-import { type Column, isForRow, type TableProps } from './table.tsx'
+import { type Column, isForRow, type TableProps } from './table-props.ts'
 
 /** A list on a phone: two lines a row, the thumb's width high. */
 export function RowCards<Row>({

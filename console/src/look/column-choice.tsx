@@ -4,7 +4,7 @@ import { Button } from './button.tsx'
 import { Checkbox } from './field.tsx'
 import { Popup } from './popup.tsx'
 import { setPreferences, usePreferences } from './preferences.ts'
-import type { Column } from './table.tsx'
+import type { Column } from './table-props.ts'
 
 /** A column that is there to be chosen, and shown by itself or not. */
 export type OptionalColumn<Row> = Column<Row> & { readonly isExtra?: boolean }

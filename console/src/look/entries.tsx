@@ -4,7 +4,8 @@ import { useTranslation } from 'react-i18next'
 import type { EntryItem } from '../api/contract.ts'
 import { moneyOfLedger } from './format.ts'
 import { Moment } from './moment.tsx'
-import { type Column, DataTable } from './table.tsx'
+import { DataTable } from './table.tsx'
+import type { Column } from './table-props.ts'
 
 /** Entries of the ledger as they stand in it: to the nanodollar, with who and why. */
 export function Entries({

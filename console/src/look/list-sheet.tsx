@@ -5,7 +5,8 @@ import { Button } from './button.tsx'
 import { FilterBar, Sheet } from './page.tsx'
 import { Pager } from './pager.tsx'
 import { Empty, Part } from './states.tsx'
-import { DataTable, type TableProps } from './table.tsx'
+import { DataTable } from './table.tsx'
+import type { TableProps } from './table-props.ts'
 
 type ListResult<Row> = {
   readonly data: { readonly items: readonly Row[]; readonly total: number } | undefined

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { allPages } from '../api/all-pages.ts'
-import type { Selection } from './table.tsx'
+import type { Selection } from './table-props.ts'
 
 /** As many as one call takes. */
 const MAX_SELECTED = 1_000

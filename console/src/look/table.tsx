@@ -6,48 +6,12 @@ import {
   tableFeatures,
   useTable,
 } from '@tanstack/react-table'
-import {
-  type KeyboardEvent,
-  type MouseEvent,
-  type ReactNode,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-  useState,
-} from 'react'
+import { type KeyboardEvent, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { RowCards } from './cards.tsx'
 import { classes } from './classes.ts'
+import { isForRow, type TableProps } from './table-props.ts'
 import { useIsNarrow } from './use-media.ts'
-
-/** A column of a list. On phones a row is two lines, made of the columns that have a place there. */
-export type Column<Row> = {
-  readonly id: string
-  readonly header: string
-  readonly cell: (row: Row) => ReactNode
-  readonly isRight?: boolean
-  /** Left out on screens narrower than this, in pixels, or where as much room is taken by a panel: low-value columns go first. */
-  readonly fromPx?: number
-  readonly place?: 'title' | 'figure' | 'state' | 'note' | 'action'
-}
-
-export type Selection = {
-  readonly ids: ReadonlySet<string>
-  readonly onChange: (ids: ReadonlySet<string>) => void
-}
-
-export type TableProps<Row> = {
-  readonly label: string
-  readonly columns: readonly Column<Row>[]
-  readonly rows: readonly Row[]
-  readonly idOf: (row: Row) => string
-  readonly nameOf: (row: Row) => string
-  readonly onOpen?: ((row: Row) => void) | undefined
-  readonly openId?: string | undefined
-  readonly selection?: Selection
-  /** The rows in sight belong to the question before: they stay, paler, until the answer is there. */
-  readonly isStale?: boolean
-}
 
 const PINNED = 'sticky right-0 bg-inherit'
 /** No part of a line of text, whose baseline would lift it off the middle of its row. */
@@ -74,11 +38,6 @@ function useWidthStep() {
   }, [])
   return { box, width: WIDTHS.findLast(each => each <= width) ?? 0 }
 }
-
-const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"], [role="switch"]'
-/** A click on a control inside a row is meant for the control. */
-export const isForRow = ({ target }: MouseEvent | KeyboardEvent) =>
-  !(target as HTMLElement).closest(INTERACTIVE)
 
 type RowActs = { open(): void; select(): void; selectRange(): void; selectAll(): void }
 

@@ -15,7 +15,8 @@ import { FormDialog } from '../../look/form-dialog.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Secret } from '../../look/secret.tsx'
 import { Part } from '../../look/states.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
 
 const DAY_S = 86_400

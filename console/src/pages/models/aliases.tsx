@@ -11,10 +11,11 @@ import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
 import { AliasDialog } from './alias-dialog.tsx'
-import type { ModelFilters } from './models.tsx'
+import type { ModelFilters } from './model-filters.ts'
 
 /** Names of one's own for any model on any channel. */
 export function Aliases() {

@@ -15,8 +15,9 @@ import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { unitRates } from '../../look/rates.ts'
 import { Empty, Part } from '../../look/states.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
-import type { ModelFilters } from './models.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
+import type { ModelFilters } from './model-filters.ts'
 
 const columnsFor = (
   t: TFunction,

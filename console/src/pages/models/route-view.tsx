@@ -11,7 +11,7 @@ import { span } from '../../look/format.ts'
 import { FilterBar, Sheet } from '../../look/page.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { StatusIcon } from '../../look/status-badge.tsx'
-import type { ModelFilters } from './models.tsx'
+import type { ModelFilters } from './model-filters.ts'
 
 /** How a request for a model would go, step by step, without sending it. */
 function Cascade({ model }: { readonly model: string }) {

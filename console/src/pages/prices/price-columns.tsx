@@ -2,7 +2,7 @@ import type { TFunction } from 'i18next'
 import type { PriceItem } from '../../api/contract.ts'
 import { price } from '../../look/format.ts'
 import { unitRates } from '../../look/rates.ts'
-import type { Column } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 
 const perMillion = (
   t: TFunction,

@@ -6,7 +6,7 @@ import { Moment } from '../../look/moment.tsx'
 import { QuotaBar } from '../../look/quota-bar.tsx'
 import { firstCall } from '../../look/snippets.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
-import type { Column } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { TokenMenu } from './token-menu.tsx'
 import { statusOf } from './token-state.ts'
 

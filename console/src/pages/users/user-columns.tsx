@@ -4,7 +4,7 @@ import { ROLE } from '../../api/self.ts'
 import { count, moneyOfSpan } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
-import type { Column } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 
 export const roleWords = (t: TFunction, role: number) =>
   role >= ROLE.root ? t('role.root') : role >= ROLE.admin ? t('role.admin') : t('role.user')

@@ -3,7 +3,7 @@ import type { Video } from '../../api/contract.ts'
 import { cutMiddle, fromNow } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Money } from '../../look/money.tsx'
-import type { Column } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { Progress, VideoState } from './video-state.tsx'
 
 /** What is asked for, in one line: length and picture size, where they are known. */
