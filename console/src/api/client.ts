@@ -17,20 +17,20 @@ type ParamsOf<Name extends RouteName> = ApiContract[Name] extends { params: infe
   ? { readonly params: Record<FieldsOf<P>, string | number> }
   : { readonly params?: never }
 
-/** What a call has to be given, read off its route. */
+/** Query, body and path parameters of a route, derived from the contract. */
 export type Input<Name extends RouteName> = QueryOf<Name> & BodyOf<Name> & ParamsOf<Name>
 
 export type CallOptions = {
   readonly signal?: AbortSignal | undefined
-  /** False: a missing session is an answer like any other, and nobody is asked to sign in. */
+  /** When false, a 401 response is thrown instead of opening the sign-in dialog. */
   readonly askSignIn?: boolean
-  /** A name for this write: asked again under the same one, it is answered again and not done again. */
+  /** The gateway runs a write with the same key once, and repeats the first response for a retry. */
   readonly idempotencyKey?: string
 }
 
 type RouteInput = { readonly query?: object; readonly params?: object; readonly body?: unknown }
 
-/** Where a route is asked, for links to files as well. */
+/** The URL of a route. Download links use it too. */
 export function addressOf(name: RouteName, { query = {}, params = {} }: RouteInput): string {
   const path = routes[name].path.replace(/:(\w+)/g, (_whole, field: string) =>
     encodeURIComponent(String((params as Record<string, string>)[field])),
@@ -61,7 +61,10 @@ async function send(
   }
 }
 
-/** Calls a route of the contract. A session that has ended is renewed in a dialog, and the call repeated after it. */
+/**
+ * Calls a route of the contract. When the session has expired, waits for the sign-in dialog and repeats the
+ * call.
+ */
 export async function call<Name extends RouteName>(
   name: Name,
   input: Input<Name>,

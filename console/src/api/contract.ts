@@ -1,7 +1,7 @@
 import type { contract } from '../../../src/manage/contract/index.ts'
 import type { Answer } from '../../../src/manage/contract/route.ts'
 
-/** Every call the console may make: the management API's own contract, and nothing beside it. */
+/** The console calls only routes of the management API's contract. */
 export type ApiContract = typeof contract
 export type RouteName = keyof ApiContract
 

@@ -5,7 +5,9 @@ import type { AnswerOf, RouteName } from './contract.ts'
 import { ApiError } from './errors.ts'
 import { useAct } from './query.ts'
 
-/** Judges a body by the schema the gateway uses, so that a fault shows before anything is sent. */
+/**
+ * Validates a body with the gateway's schema before it is sent, so that field errors show without a round trip.
+ */
 export async function validateBody(route: RouteName, body: unknown): Promise<void> {
   const { contract } = await import('../../../src/manage/contract/index.ts')
   const { body: schema } = contract[route] as { body?: z.ZodType }
@@ -19,11 +21,13 @@ export async function validateBody(route: RouteName, body: unknown): Promise<voi
 type SavingOptions<Values extends FieldValues> = {
   readonly defaults: DefaultValues<Values>
   readonly save: (values: Values) => Promise<void>
-  /** Where a field of the body has another name in the form. */
+  /** Maps a field of the body to the form field with another name. */
   readonly names?: Readonly<Record<string, Path<Values>>>
 }
 
-/** A form whose faults, found here or by the gateway, land on their fields; the focus goes to the first. */
+/**
+ * A form that shows validation errors, local or from the gateway, at their fields and focuses the first one.
+ */
 export function useSavingForm<Values extends FieldValues>({
   defaults,
   save,
@@ -64,7 +68,7 @@ type ContractFormOptions<Name extends RouteName, Values extends FieldValues> = O
   readonly onDone: (answer: AnswerOf<Name>, values: Values) => void
 }
 
-/** A form over one route of the contract. */
+/** A form that submits to one route of the contract. */
 export function useContractForm<Name extends RouteName, Values extends FieldValues>({
   route,
   toInput,

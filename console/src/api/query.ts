@@ -13,7 +13,7 @@ import { ApiError, OFFLINE } from './errors.ts'
 const LIST_STALE_MS = 10_000
 const MAX_RETRIES = 2
 
-/** Only what may pass by itself is tried again: no answer, or a gateway that says it cannot answer now. */
+/** Retries only transient failures: no response, 502 and 503. */
 const isTransient = (error: Error) =>
   error instanceof ApiError && (error.code === OFFLINE || error.status === 502 || error.status === 503)
 
@@ -41,7 +41,7 @@ type Interval = number | false
 type Reading<Name extends RouteName> = {
   readonly enabled?: boolean
   readonly staleMs?: number
-  /** Asks again this often while the page is in sight; it may depend on what was last told. */
+  /** Polling interval while the page is visible. It may depend on the last response. */
   readonly refetchMs?: Interval | ((last: AnswerOf<Name>) => Interval)
 }
 
@@ -51,7 +51,7 @@ const intervalOf = <Name extends RouteName>(refetchMs: NonNullable<Reading<Name>
         state.data === undefined ? false : refetchMs(state.data)
     : refetchMs
 
-/** Reads a route. Old rows stay in sight until the new ones are there. */
+/** Reads a route. The previous data stays visible until new data arrives. */
 export const useCall = <Name extends RouteName>(
   name: Name,
   input: Input<Name>,
@@ -65,7 +65,10 @@ export const useCall = <Name extends RouteName>(
     ...(reading.refetchMs === undefined ? {} : { refetchInterval: intervalOf(reading.refetchMs) }),
   })
 
-/** Writes through a route, then reads again whatever the page shows: a change is in effect when the call answers. */
+/**
+ * Writes through a route, then refetches all data of the page. The gateway responds after the change took
+ * effect.
+ */
 export function useAct<Name extends RouteName>(name: Name) {
   const client = useQueryClient()
   return useMutation<AnswerOf<Name>, Error, Input<Name>>({

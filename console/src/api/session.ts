@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** Calls that met an ended session wait here until somebody has signed in again. */
+/** Calls that got 401 wait here until the user has signed in again. */
 let waiting: (() => void)[] = []
 const listeners = new Set<() => void>()
 

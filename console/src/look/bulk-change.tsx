@@ -8,7 +8,7 @@ import { toast } from './toast.tsx'
 
 type RowIdentity<Row> = { readonly idOf: (row: Row) => string; readonly nameOf: (row: Row) => string }
 
-/** Changes each of the selected rows, a few at a time. Those that are refused stay selected, with the reasons. */
+/** Changes the selected rows, a few at a time. Rows that fail stay selected, with their errors. */
 export function useBulkChange<Row>({ put, onChange }: RowSelection<Row>, { idOf, nameOf }: RowIdentity<Row>) {
   const { t } = useTranslation()
   const words = useErrorText()
@@ -37,7 +37,7 @@ export function useBulkChange<Row>({ put, onChange }: RowSelection<Row>, { idOf,
   return { change, isBusy, faults }
 }
 
-/** Below the acts of a selection: what was refused, and why. */
+/** Errors of a bulk change, below its buttons. */
 export function BulkErrors({ faults }: { readonly faults: readonly string[] }) {
   if (faults.length === 0) return null
   return (

@@ -1,14 +1,14 @@
 import { COMMON_SDK } from '../../../src/manage/contract/constants.ts'
 import { publicAddress } from '../api/base-path.ts'
 
-/** A call of the relay, as it would be made from elsewhere. */
+/** A request to `/v1`, to be shown as code. */
 export type ApiCall = {
   readonly path: string
   readonly apiKey: string
   readonly body: Readonly<Record<string, unknown>>
-  /** The name of a file that goes along: the call is a form then. */
+  /** Name of an uploaded file. The request is multipart then. */
   readonly file?: string | undefined
-  /** The answer is a file of this name, and no JSON. */
+  /** The response is a binary file, saved under this name. */
   readonly saves?: string | undefined
 }
 
@@ -19,10 +19,10 @@ const fieldsOf = ({ body }: ApiCall) =>
       ([key, each]) => [String(key), String(each)] as const,
     ),
   )
-/** Nothing in it ends the quotes of a shell. */
+/** Escapes single quotes for a shell. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** JSON in the words of Python. */
+/** A JSON value as a Python literal. */
 function python(value: unknown): string {
   if (value === null || value === undefined) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'

@@ -6,10 +6,10 @@ import { Popup } from './popup.tsx'
 import { setPreferences, usePreferences } from './preferences.ts'
 import type { Column } from './table-props.ts'
 
-/** A column that is there to be chosen, and shown by itself or not. */
+/** A column that can be shown or hidden; `isExtra` hides it by default. */
 export type OptionalColumn<Row> = Column<Row> & { readonly isExtra?: boolean }
 
-/** The columns of a table as somebody wants them; what was chosen shows on a screen of any width. */
+/** The visible columns of a table. A chosen column shows at every screen width. */
 export function useColumns<Row>(table: string, all: readonly OptionalColumn<Row>[]): readonly Column<Row>[] {
   const chosen = usePreferences().columns[table]
   if (!chosen) return all.filter(({ isExtra }) => !isExtra)

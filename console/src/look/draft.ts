@@ -10,7 +10,7 @@ function read(place: string): Fields {
     const stored: unknown = JSON.parse(sessionStorage.getItem(place) ?? '{}')
     return typeof stored === 'object' && stored !== null ? (stored as Fields) : {}
   } catch {
-    // Storage may be closed to us, or hold something else under our name.
+    // Storage may be blocked, or hold invalid data under this key.
     return {}
   }
 }
@@ -20,20 +20,20 @@ function write(place: string, fields: Fields): void {
     if (Object.keys(fields).length === 0) sessionStorage.removeItem(place)
     else sessionStorage.setItem(place, JSON.stringify(fields))
   } catch {
-    // Then it is as it would be without drafts.
+    // Without storage there are no drafts.
   }
 }
 
 type Draft = {
-  /** Of which form: one draft each, for each person. */
+  /** Name of the form. Each user has one draft per form. */
   readonly name: string
-  /** What was typed so far; never a secret. */
+  /** The values to keep; never a secret. */
   readonly typed: Fields
-  /** Puts back what was typed before. */
+  /** Fills the form with stored values. */
   readonly restore: (typed: Fields) => void
 }
 
-/** A page that is loaded anew shows a long form as it was. Whoever leaves the form, or saves it, leaves no draft behind. */
+/** Restores a long form after a page reload. Saving or leaving the form deletes the draft. */
 export function useDraft({ name, typed, restore }: Draft): void {
   const { t } = useTranslation()
   const place = `sluice.draft.${useSelf().id}.${name}`

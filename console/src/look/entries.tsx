@@ -7,7 +7,7 @@ import { Moment } from './moment.tsx'
 import { DataTable } from './table.tsx'
 import type { Column } from './table-props.ts'
 
-/** Entries of the ledger as they stand in it: to the nanodollar, with who and why. */
+/** Ledger entries to the nanodollar, with actor and reason. */
 export function Entries({
   entries,
   isShort = false,

@@ -3,7 +3,7 @@ import { useGatewayText } from '../texts/gateway-text.tsx'
 
 const REASONS = ['resting', 'trying', 'full', 'no_key', 'disabled'] as const
 
-/** Why a channel is left out of a route, in words. */
+/** The text for a reason why routing excluded a channel. */
 export function useExclusionReason(): (reason: string) => string {
   const { t } = useTranslation()
   const textOf = useGatewayText()

@@ -6,20 +6,20 @@ import { FormError } from './form-error.tsx'
 
 type FormDialogProps = {
   readonly title: string
-  /** What sending it does. */
+  /** Label of the submit button. */
   readonly verb: string
   readonly isWide?: boolean
-  /** False while there is nothing to send yet. */
+  /** Enables the submit button. */
   readonly isReady?: boolean
   readonly isBusy?: boolean
-  /** What is wrong with the whole of it. */
+  /** An error that belongs to no field. */
   readonly fault?: string | undefined
   readonly onSubmit: (event: FormEvent) => unknown
   readonly onClose: () => void
   readonly children: ReactNode
 }
 
-/** A form in a layer of its own: its fields, and below them the two ways out. */
+/** A form in a dialog, with Cancel and submit buttons. */
 export function FormDialog({
   title,
   verb,

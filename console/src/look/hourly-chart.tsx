@@ -3,10 +3,10 @@ type HourlyChartProps = {
   readonly words: string
 }
 
-/** A day in which nothing was asked. */
+/** A day without requests. */
 const IDLE = Array.from({ length: 24 }, () => ({ requests: 0, failures: 0 }))
 
-/** A day by the hour: how tall says how much, the lower part says how much of it failed. */
+/** A bar chart of 24 hours: requests, with failures in the lower part. */
 export function HourlyChart({ hours: counts, words }: HourlyChartProps) {
   const hours = counts.length > 0 ? counts : IDLE
   const most = Math.max(1, ...hours.map(({ requests }) => requests))

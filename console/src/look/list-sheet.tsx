@@ -21,15 +21,15 @@ type ListSheetProps<Row> = Omit<TableProps<Row>, 'rows' | 'isStale'> & {
   readonly filters: ReactNode
   readonly page: number
   readonly onPage: (page: number) => void
-  /** Drops every filter; undefined where none is set. */
+  /** Clears all filters; undefined when none is set. */
   readonly onClear: (() => void) | undefined
-  /** In place of one table, where the rows are shown in another way. */
+  /** Replaces the table, for example with grouped tables. */
   readonly body?: ReactNode
-  /** What is said before there is anything to list. */
+  /** The empty state. */
   readonly none: ReactNode
 }
 
-/** A list with its filters above it and its pages below; where it is empty, the reason and the way on. */
+/** A list with filters above and pages below. An empty list explains why and offers the next step. */
 export function ListSheet<Row extends RowData>({
   list,
   filters,

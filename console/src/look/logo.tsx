@@ -1,6 +1,6 @@
 import { classes } from './classes.ts'
 
-/** A gate between two posts: the product's sign. */
+/** The product's logo: a sluice gate between two posts. */
 export const Logo = ({ size, className }: { readonly size: number; readonly className?: string }) => (
   <svg
     width={size}

@@ -1,6 +1,6 @@
 import { moneyOfOne } from './format.ts'
 
-/** Money of one thing; trailing zeros paler, not dropped, so that columns align. */
+/** The cost of one item. Trailing zeros are dimmed instead of removed, so that columns align. */
 export function Money({ usd }: { readonly usd: string }) {
   const text = moneyOfOne(usd)
   const zeros = /0+$/.exec(text)?.[0] ?? ''

@@ -4,7 +4,7 @@ import { moneyOfSpan } from './format.ts'
 
 const LOW = 0.2
 
-/** A quota as a water level with ticks at the quarters. */
+/** A remaining quota as a bar with ticks at the quarters. */
 export function QuotaBar({ remaining, total }: { readonly remaining: number; readonly total: number }) {
   const { t } = useTranslation()
   const part = total > 0 ? Math.min(1, Math.max(0, remaining / total)) : 0

@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next'
 import { CopyButton } from './copy.tsx'
 
-/** A value that is shown once: whole, selectable, to be copied now. */
+/** A secret in full, with a copy button and a note whether it can be revealed later. */
 export function Secret({ label, value }: { readonly label: string; readonly value: string }) {
   const { t } = useTranslation()
   return (

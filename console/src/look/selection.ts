@@ -2,26 +2,26 @@ import { useState } from 'react'
 import { allPages } from '../api/all-pages.ts'
 import type { Selection } from './table-props.ts'
 
-/** As many as one call takes. */
+/** The API's limit for one call. */
 const MAX_SELECTED = 1_000
 
 type Source<Row> = {
   readonly visible: readonly Row[]
   readonly idOf: (row: Row) => string
-  /** How many rows match the filters, on all pages together; undefined where that is not known. */
+  /** Number of matching rows on all pages; undefined when unknown. */
   readonly total?: number | undefined
   readonly read?: Parameters<typeof allPages<Row>>[0]
 }
 
 export type RowSelection<Row> = Selection & {
   readonly rows: readonly Row[]
-  /** Rows as they are now: those that are selected and not in sight are known only as they were. */
+  /** Updates selected rows. The list does not refresh rows that are selected on another page. */
   put(rows: readonly Row[]): void
-  /** What else could be selected with one click; undefined where all that match are. */
+  /** The matching rows that can be selected with one click; undefined when all are selected. */
   readonly rest: { readonly total: number; readonly isBusy: boolean; take(): Promise<void> } | undefined
 }
 
-/** The rows that are selected. Another page or filter does not forget them. */
+/** The selected rows. The selection survives a change of page or filter. */
 export function useSelection<Row>({ visible, idOf, total, read }: Source<Row>): RowSelection<Row> {
   const [selected, setSelected] = useState<ReadonlyMap<string, Row>>(new Map())
   const [isBusy, setBusy] = useState(false)

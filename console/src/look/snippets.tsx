@@ -6,12 +6,12 @@ import { type ApiCall, SNIPPETS, type SnippetName } from './code.ts'
 import { CodeBlock } from './code-block.tsx'
 import { CopyButton } from './copy.tsx'
 
-/** In place of a key that is not shown. */
+/** Placeholder for an API key. */
 const SOME_KEY = 'sk-…'
 
 type CallSnippetsProps = Omit<ApiCall, 'apiKey'> & { readonly apiKey?: string }
 
-/** A call as code, in several ways: address, key and body as they would be sent. */
+/** Code examples of a request in several languages. */
 export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) {
   const { t } = useTranslation()
   const [chosen, choose] = useState<SnippetName>('curl')
@@ -47,7 +47,7 @@ export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) 
   )
 }
 
-/** A first question in a shell, with a place for the key. */
+/** A curl command with a placeholder for the key. */
 export const firstCall = (model: string) => SNIPPETS.curl({ apiKey: SOME_KEY, ...questionTo(model) }) ?? ''
 
 export const questionTo = (model: string) => ({
@@ -55,12 +55,12 @@ export const questionTo = (model: string) => ({
   body: { model, messages: [{ role: 'user', content: 'Hello!' }] },
 })
 
-/** A first question with this token to this model. */
+/** Code examples of a chat request with this key and model. */
 export const Snippets = ({ apiKey, model }: { readonly apiKey: string; readonly model: string }) => (
   <CallSnippets apiKey={apiKey} {...questionTo(model)} />
 )
 
-/** Tabs in a row that scrolls sideways where it is too long; the chosen one is in sight from the start. */
+/** A row of tabs that scrolls when it is too long. The active tab is scrolled into view. */
 export function TabList({ label, children }: { label: string; children: ReactNode }) {
   const list = useRef<HTMLDivElement>(null)
   useEffect(() => {

@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next'
 import { classes } from './classes.ts'
 
-/** A gate between two posts: shape first, colour second. */
+/** A sluice gate between two posts. States differ in shape, not only in colour. */
 const SHAPES = {
   enabled: { board: 'M3 2.5h6', extra: '', tone: 'text-ok' },
   disabled: { board: 'M3 8h6', extra: 'M3 6h6', tone: 'text-ink-3' },

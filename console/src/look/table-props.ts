@@ -1,12 +1,12 @@
 import type { KeyboardEvent, MouseEvent, ReactNode } from 'react'
 
-/** A column of a list. On phones a row is two lines, made of the columns that have a place there. */
+/** A column of a list. On phones a row is a card made of the columns that have a `place`. */
 export type Column<Row> = {
   readonly id: string
   readonly header: string
   readonly cell: (row: Row) => ReactNode
   readonly isRight?: boolean
-  /** Left out on screens narrower than this, in pixels, or where as much room is taken by a panel: low-value columns go first. */
+  /** Hides the column when the table has less room than it has on a screen of this width. */
   readonly fromPx?: number
   readonly place?: 'title' | 'figure' | 'state' | 'note' | 'action'
 }
@@ -25,11 +25,11 @@ export type TableProps<Row> = {
   readonly onOpen?: ((row: Row) => void) | undefined
   readonly openId?: string | undefined
   readonly selection?: Selection
-  /** The rows in sight belong to the question before: they stay, paler, until the answer is there. */
+  /** The rows belong to the previous query. They are dimmed until the new ones arrive. */
   readonly isStale?: boolean
 }
 
 const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"], [role="switch"]'
-/** A click on a control inside a row is meant for the control. */
+/** False for events of a control inside the row. */
 export const isForRow = ({ target }: MouseEvent | KeyboardEvent) =>
   !(target as HTMLElement).closest(INTERACTIVE)

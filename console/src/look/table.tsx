@@ -14,16 +14,16 @@ import { isForRow, type TableProps } from './table-props.ts'
 import { useIsNarrow } from './use-media.ts'
 
 const PINNED = 'sticky right-0 bg-inherit'
-/** No part of a line of text, whose baseline would lift it off the middle of its row. */
+/** Block layout, because the baseline of inline layout would shift the checkbox. */
 const BOX = 'block size-4 accent-accent'
 
 const features = tableFeatures({ columnVisibilityFeature, rowSelectionFeature })
 const WIDTHS = [900, 1100, 1280, 1500] as const
 
-/** What stands beside a table on a wide screen: the menu, and the page's edges. */
+/** Width of the menu and the page margins on a wide screen. */
 const AROUND_PX = 260
 
-/** The widest step of `WIDTHS` that a screen would reach on which the table has the room that it has here. */
+/** The largest step of `WIDTHS` that the room of the table corresponds to. */
 function useWidthStep() {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(() => innerWidth)
@@ -41,7 +41,10 @@ function useWidthStep() {
 
 type RowActs = { open(): void; select(): void; selectRange(): void; selectAll(): void }
 
-/** Arrows and j, k walk the rows; Enter and Space open; x selects, with Shift as far as the last that was, with Ctrl a the whole page. */
+/**
+ * Arrow keys, j and k move between rows. Enter and Space open a row. x selects it, Shift x selects a range,
+ * Ctrl A selects the page.
+ */
 function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActs): void {
   if (!isForRow(event) || event.nativeEvent.isComposing) return
   if (event.metaKey || event.ctrlKey) {
@@ -118,7 +121,7 @@ function WideTable<Row extends RowData>({
     const between = visibleRows.slice(first, last + 1).map(({ id }) => id)
     selection?.onChange(new Set([...selection.ids, ...between]))
   }
-  // What can be done to a row stays in sight, however wide the table is.
+  // The actions of a row stay visible in a wide table.
   const pinned = columns.find(({ place }) => place === 'action')?.id
   const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
 

@@ -19,7 +19,9 @@ function change(next: readonly Toast[]): void {
 }
 const dismiss = (id: number) => change(toasts.filter(toast => toast.id !== id))
 
-/** For results away from the cursor, and for taking them back; faults stand where they happened. */
+/**
+ * Shows the result of an action, with an undo button where possible. Errors show next to their cause instead.
+ */
 export function toast(words: string, undo?: () => void): void {
   lastId += 1
   change([...toasts, { id: lastId, words, undo }].slice(-MAX_TOASTS))
@@ -62,7 +64,7 @@ export function Toasts() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.metaKey || event.ctrlKey) || event.shiftKey || event.key.toLowerCase() !== 'z') return
-      // Inside a field the key takes back what was typed.
+      // In a field, Ctrl Z undoes typing.
       if ((event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')) return
       const last = toasts.findLast(({ undo }) => undo)
       if (!last) return

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react'
 
 const VISIBLE_MS = 60_000
 
-/** A secret that was asked for: gone after a minute, or when the window loses sight. */
+/** A revealed secret. It is hidden after a minute, or when the window loses focus. */
 export function useRevealedSecret() {
   const [secret, setSecret] = useState<string>()
   useEffect(() => {

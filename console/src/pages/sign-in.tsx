@@ -7,7 +7,7 @@ import { usePreferences } from '../look/preferences.ts'
 import { SignInForm } from '../shell/sign-in-form.tsx'
 import { speak } from '../texts/index.ts'
 
-/** Only an address of our own is gone back to. */
+/** Redirects only to paths of this site. */
 const isOwn = (to: string | undefined): to is string => to !== undefined && /^\/(?!\/)/.test(to)
 
 export function SignIn() {

@@ -42,7 +42,7 @@ export type MenuEntry = {
     | 'audit'
     | 'ledger'
     | 'settings'
-  /** Typed after `g`. */
+  /** Shortcut: `g`, then this letter. */
   readonly letter: string
   readonly icon: LucideIcon
   readonly role: number
@@ -53,7 +53,7 @@ type Group = {
   readonly entries: readonly MenuEntry[]
 }
 
-/** Every page of the menu. A page that a role may not open is not in it. */
+/** The menu. Pages that the user's role may not open are hidden. */
 export const NAVIGATION: readonly Group[] = [
   {
     name: 'monitor',

@@ -21,16 +21,16 @@ type PaletteItem = {
   readonly group: string
   readonly words: string
   readonly hint?: string
-  /** What else it is known by. */
+  /** Additional text, such as a masked key. */
   readonly note?: string
-  /** Where it is something with a page of its own. */
+  /** The found item, to remember it as recent. */
   readonly item?: Recent
   act(): void
 }
 
 const MIN_LENGTH = 2
 const MAX_RESULTS = 5
-/** The page on which things of a kind are. */
+/** The page of each kind of item. */
 const GROUPS = {
   channel: 'channels',
   token: 'tokens',
@@ -45,11 +45,11 @@ type Reading<Item> = {
   readonly isPlaceholderData: boolean
 }
 
-/** Of this text alone: what the one before had found would be taken by an Enter that came first. */
+/** Results of the current text only. Enter must not pick a result of the previous text. */
 const itemsOf = <Item,>({ data, isPlaceholderData }: Reading<Item>): readonly Item[] =>
   isPlaceholderData ? [] : (data?.items ?? [])
 
-/** Pages, acts and models by a part of their name; channels, tokens and users by what the gateway finds. */
+/** Pages, actions and models are matched here; channels, tokens and users by the gateway. */
 function usePaletteItems(text: string): readonly PaletteItem[] {
   const { t } = useTranslation()
   const { id: selfId, role } = useSelf()
@@ -70,7 +70,7 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
     }
   }
   const isAsking = text.length >= MIN_LENGTH
-  // A key is nobody's name; it is asked for in one place, and without its middle.
+  // A key is not a name. It is searched only among tokens, and masked.
   const isName = isAsking && !text.startsWith('sk-')
   const query = { keyword: text, page_size: MAX_RESULTS }
   const channels = useCall('searchChannels', { query }, { enabled: isName && isAdmin })

@@ -6,7 +6,7 @@ import { groupsFor } from './navigation.ts'
 
 type RailProps = { readonly isFolded?: boolean; readonly onChoose?: () => void }
 
-/** The menu: one level, nothing folds. */
+/** The entries of the menu. */
 export function RailEntries({ isFolded = false, onChoose }: RailProps) {
   const { t } = useTranslation()
   const { role } = useSelf()

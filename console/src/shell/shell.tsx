@@ -34,7 +34,7 @@ function Brand({ isShort = false }: { readonly isShort?: boolean }) {
   )
 }
 
-/** Balance and version: the quiet foot of the menu. */
+/** Balance and version, below the menu. */
 function RailFoot() {
   const { t } = useTranslation()
   const self = useSelf()
@@ -51,7 +51,7 @@ function RailFoot() {
   )
 }
 
-/** Which role the page at this address needs. */
+/** The role that the current page requires. */
 function useNeededRole(): number {
   const path = useMatches().at(-1)?.fullPath ?? '/'
   const entry = NAVIGATION.flatMap(({ entries }) => entries).find(
@@ -60,7 +60,7 @@ function useNeededRole(): number {
   return entry?.role ?? 0
 }
 
-/** Everything around a page: the menu, the bars of a small screen, and the layers that open over all of it. */
+/** The frame of every page: menu, bars and dialogs. */
 export function Shell() {
   const { t } = useTranslation()
   const { role } = useSelf()

@@ -9,7 +9,7 @@ import { Field, TextInput } from '../look/field.tsx'
 import { FormError } from '../look/form-error.tsx'
 import { useErrorText } from '../look/states.tsx'
 
-/** Counts down from a moment that lies ahead. */
+/** Seconds until a time in the future. */
 function useCountdown(untilMs: number): number {
   const [secondsLeft, setLeft] = useState(0)
   useEffect(() => {
@@ -23,7 +23,7 @@ function useCountdown(untilMs: number): number {
 
 type SignInFormProps = { readonly username: string; readonly onDone: () => void }
 
-/** Name and password. It never says which of the two was wrong. */
+/** The sign-in form. An error never says which of the two fields was wrong. */
 export function SignInForm({ username: first, onDone }: SignInFormProps) {
   const { t } = useTranslation()
   const words = useErrorText()

@@ -6,7 +6,7 @@ import { GATEWAY_NAMESPACE } from './gateway-text.tsx'
 
 type Language = Preferences['language']
 
-/** The second language is loaded only by those who read it. */
+/** Loads a language on demand. */
 async function load(language: Language): Promise<void> {
   if (language === 'en' || i18next.hasResourceBundle(language, 'translation')) return
   const [{ zhCN }, { gatewayZhCN: saidZhCN }] = await Promise.all([

@@ -1,11 +1,11 @@
 export type Catalogue = Readonly<Record<string, string>>
 
-/** Inside a sentence another one may stand, as a reason; deeper none goes. */
+/** A message may contain another one as its reason. */
 const MAX_DEPTH = 2
 
 const patterns = new WeakMap<Catalogue, readonly (readonly [RegExp, string])[]>()
 
-/** Sentences with something filled in; those that say most themselves are tried first. */
+/** Messages with values, longest first, so that the most specific pattern matches. */
 function patternsOf(catalogue: Catalogue) {
   const cachedPatterns = patterns.get(catalogue)
   if (cachedPatterns) return cachedPatterns
@@ -20,7 +20,7 @@ function patternsOf(catalogue: Catalogue) {
   return compiledPatterns
 }
 
-/** A sentence of the gateway in the words of a catalogue; as it came where that has none for it. */
+/** Translates a message with a catalogue, or returns it unchanged. */
 export function translate(catalogue: Catalogue, text: string, depth = 0): string {
   const whole = catalogue[text]
   if (whole !== undefined) return whole

@@ -35,7 +35,7 @@ type Filters = {
   to?: number | undefined
 }
 
-/** What is audited, to be filtered by. */
+/** Actions to filter by. */
 const ACTIONS = [
   'user.login',
   'user.login_failed',
@@ -97,7 +97,7 @@ const EXPORTED = [
 ] as const
 const MOST_EXPORTED = 10_000
 
-/** Records as a file: moments as every program reads them, what changed as JSON. */
+/** Audit records as CSV, with ISO times and changes as JSON. */
 const auditFile = (records: readonly AuditItem[]) =>
   csvFile(
     EXPORTED,
@@ -111,7 +111,7 @@ const auditFile = (records: readonly AuditItem[]) =>
 
 const SOURCES = ['access_token', 'session', 'command', 'password', 'gateway'] as const
 
-/** How somebody came: by what, and which one of it. */
+/** The text for how the actor was authenticated, such as `access_token:7`. */
 function sourceText(t: TFunction, via: string): string {
   const [kind, which] = via.split(':')
   const source = SOURCES.find(name => name === kind)
@@ -121,7 +121,7 @@ function sourceText(t: TFunction, via: string): string {
     : t(`audit.sources.${source}`)
 }
 
-/** What was done, in words; an action that we have none for is told as the gateway names it. */
+/** The text for an action. Unknown actions show their code. */
 function useActionText(): (action: string) => string {
   const { t, i18n } = useTranslation()
   return action => {

@@ -13,7 +13,7 @@ const fieldsOf = (value: unknown): Record<string, unknown> => {
 const textOf = (value: unknown) =>
   value === undefined ? undefined : typeof value === 'string' ? value : JSON.stringify(value)
 
-/** What a record says was so before and is so after, field by field; what stayed is left out. */
+/** The changed fields of a record. */
 export function changesIn({ before, after }: Pick<AuditItem, 'before' | 'after'>): readonly FieldChange[] {
   const old = fieldsOf(before)
   const updated = fieldsOf(after)

@@ -12,7 +12,7 @@ import { BulkEdit } from './bulk-edit.tsx'
 import { useTest } from './channel-test.tsx'
 import { DeleteChannels } from './delete-channels.tsx'
 
-/** What can be done to all the selected rows at once. */
+/** Bulk actions on the selected channels. */
 export function BulkBar({ selection }: { readonly selection: RowSelection<Channel> }) {
   const { rows: channels, onChange: onSelect, put } = selection
   const { t } = useTranslation()

@@ -23,10 +23,10 @@ import { TypePicker } from './type-picker.tsx'
 
 type FormProps = { readonly type: ChannelType; readonly channel?: Channel; readonly onClose: () => void }
 
-/** Keys are typed again; so are headers, which often carry one. */
+/** Not kept in a draft: keys, and headers, which often contain one. */
 const SECRETS: ReadonlySet<string> = new Set(['key', 'header_override'])
 
-/** What was changed here and may be kept for a while. */
+/** The changed values, without secrets. */
 function draftOf(values: ChannelValues, before: ChannelValues, type: ChannelType): Partial<ChannelValues> {
   const hidden = new Set(type.fields.filter(({ secret }) => secret).map(({ name }) => name))
   const own = Object.fromEntries(
@@ -74,7 +74,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
   const { isDirty, dirtyFields } = form.formState
   const now = valuesOf(channel, type)
   const elsewhere = isSaved.current ? [] : changedFields(before, now)
-  /** What was changed here stays; everything else is shown as it is now. */
+  /** Loads the saved values into the fields that were not edited here. */
   const take = () => {
     for (const name of elsewhere)
       form.resetField(name, { defaultValue: now[name], keepDirty: name in dirtyFields })
@@ -167,7 +167,7 @@ export function EditChannel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const { id = '0' } = useParams({ strict: false })
-  // Somebody else may save it while this form is open.
+  // Polls, because another user may save the channel while this form is open.
   const result = useCall('getChannel', { params: { id } }, { refetchMs: 5_000 })
   const { byNumber } = useTypes()
   const channel = result.data

@@ -19,7 +19,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
   const { t, i18n } = useTranslation()
   const gatewayText = useGatewayText()
   const isRoot = useIsRoot()
-  /** Ours where we have a word for it, else the gateway's. */
+  /** The console's label, or the gateway's where there is none. */
   const nameOf = (name: string, label: string) => {
     const key = `types.field.${name}`
     return i18n.exists(key) ? t(key as 'types.field.region') : label

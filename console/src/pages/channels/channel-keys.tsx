@@ -22,7 +22,7 @@ import { type TestOutcome, TestWords } from './channel-test.tsx'
 
 const STATES: Readonly<Record<number, StatusName>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
 
-/** The whole key, for Root: recorded when it is asked for, gone after a minute or when the window loses sight. */
+/** The full key, for Root. Revealing it is audited. */
 function RevealedKey({ id }: { readonly id: number }) {
   const { t } = useTranslation()
   const words = useErrorText()
@@ -38,7 +38,7 @@ function RevealedKey({ id }: { readonly id: number }) {
             if (key !== undefined) return setKey(undefined)
             const answer = await reveal.mutateAsync({ params: { id } }).catch(() => undefined)
             setKey(answer?.key)
-            // Nothing of a secret stays behind in a cache.
+            // Remove the secret from the query cache.
             if (answer) reveal.reset()
           }}
         >
@@ -57,7 +57,7 @@ function RevealedKey({ id }: { readonly id: number }) {
   )
 }
 
-/** More keys for a channel, one to a line; those it has already are passed over by the gateway. */
+/** Adds keys to a channel, one per line. The gateway skips duplicates. */
 function MoreKeys({ id }: { readonly id: number }) {
   const { t } = useTranslation()
   const words = useErrorText()
@@ -102,7 +102,7 @@ function MoreKeys({ id }: { readonly id: number }) {
 
 type KeyTest = 'running' | TestOutcome
 
-/** Tests of single keys, off ones too; a verdict stays beside its key. */
+/** Tests of single keys, also disabled ones. The result shows next to the key. */
 function useKeyTests(id: number) {
   const words = useErrorText()
   const client = useQueryClient()
@@ -122,7 +122,7 @@ function useKeyTests(id: number) {
     isRunning: [...tests.values()].includes('running'),
     run: async (indexes: readonly number[]) => {
       await inTurns(indexes, test)
-      // A key that the gateway had stopped is taken up again when its test passes.
+      // A successful test enables an auto-disabled key again.
       await client.invalidateQueries()
     },
   }

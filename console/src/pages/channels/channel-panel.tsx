@@ -21,7 +21,7 @@ import { TestModels } from './test-models.tsx'
 import { useChannelSwitch } from './use-channel-switch.ts'
 import { stateOf, useHealth } from './use-health.ts'
 
-/** A test with a model of one's choice, whole or streamed. */
+/** Tests the channel with a chosen model, streamed or not. */
 function TestSection({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const { test, isRunning } = useTest()

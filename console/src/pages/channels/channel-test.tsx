@@ -8,7 +8,7 @@ import { Button } from '../../look/button.tsx'
 import { fromNow, span } from '../../look/format.ts'
 import { useErrorText } from '../../look/states.tsx'
 
-/** The last test of a channel in this visit; it stays in the row and in the panel. */
+/** The last test of a channel since the page was loaded, shared by list and panel. */
 export type TestOutcome =
   | ChannelTestResult
   | { readonly success: false; readonly message: string; readonly data?: undefined }
@@ -20,7 +20,7 @@ const useTested = (id: number) =>
 
 type TestOptions = { readonly model?: string | undefined; readonly stream?: boolean | undefined }
 
-/** Sends a test request through a channel. Nobody is charged. */
+/** Sends a test request through a channel. It is not billed. */
 export function useTest() {
   const client = useQueryClient()
   const words = useErrorText()
@@ -60,7 +60,7 @@ export function TestWords({ tested }: { readonly tested: TestOutcome }) {
   )
 }
 
-/** How the channel did when it was last tested, in this visit or before it. */
+/** The last test result, from this visit or an earlier one. */
 export function LastTest({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const tested = useTested(channel.id)

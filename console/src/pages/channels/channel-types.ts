@@ -4,7 +4,7 @@ import type { StatusName } from '../../look/status-badge.tsx'
 
 const TYPES_STALE_MS = 60_000
 
-/** The providers as the gateway tells them: the console itself knows no vendor. */
+/** The providers, from the gateway. The console knows no vendor itself. */
 export function useTypes() {
   const result = useCall('listTypes', {}, { staleMs: TYPES_STALE_MS })
   const byNumber = new Map<number, ChannelType>(result.data?.map(type => [type.type, type]))
@@ -22,7 +22,7 @@ export const monogram = (name: string) =>
 const STATES: Readonly<Record<number, StatusName>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
 export const statusOf = ({ status }: Pick<Channel, 'status'>): StatusName => STATES[status] ?? 'disabled'
 
-/** Keys as they were pasted: one, or several by line or comma. A JSON document is one key, commas and all. */
+/** Splits pasted keys at line breaks and commas. A JSON document is one key. */
 export function splitKeys(text: string): readonly string[] {
   const trimmed = text.trim()
   if (trimmed === '') return []

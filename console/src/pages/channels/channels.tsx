@@ -33,7 +33,7 @@ export type ChannelFilters = {
   grouped?: boolean | undefined
 }
 
-/** Beside the default: the highest priority first. */
+/** The default is the highest priority first. */
 const ORDERS = [
   { name: 'newest', by: 'id', direction: 'desc' },
   { name: 'name', by: 'name', direction: 'asc' },
@@ -85,7 +85,7 @@ export function Channels() {
   const selection = useSelection({
     visible: rows,
     idOf: ({ id }) => String(id),
-    // Groups are counted by tags.
+    // With groups, the total counts tags.
     total: grouped ? undefined : list.data?.total,
     read: async paging => {
       const { items, total } = await call('searchChannels', { query: { ...query, ...paging } })

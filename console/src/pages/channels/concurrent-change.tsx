@@ -8,13 +8,13 @@ import type { ChannelValues } from './channel-values.ts'
 
 type Name = keyof ChannelValues
 
-/** Fields of a form that are not as they were when it was opened. */
+/** The fields that differ from the given values. */
 export const changedFields = (before: ChannelValues, now: ChannelValues): readonly Name[] =>
   (Object.keys(before) as Name[]).filter(name => JSON.stringify(before[name]) !== JSON.stringify(now[name]))
 
 const LIMIT_NAMES: ReadonlySet<Name> = new Set(LIMITS)
 
-/** Somebody else has saved the channel meanwhile: what, who, and the way to see it. Saving never takes it back unsaid. */
+/** Reports that another user has saved the channel, and offers to load the changes. */
 export function ConcurrentChange({
   id,
   fields,

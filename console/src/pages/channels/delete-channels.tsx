@@ -8,7 +8,7 @@ import { toast } from '../../look/toast.tsx'
 
 const MOST_READ = 500
 
-/** Models that no other enabled channel serves; undefined while that is not known. */
+/** Models that no other enabled channel serves; undefined while unknown. */
 function useOrphans(channels: readonly Channel[]): readonly string[] | undefined {
   const others = useCall('listChannels', { query: { status: 'enabled', page_size: MOST_READ } })
   if (!others.data || others.data.total > MOST_READ) return undefined

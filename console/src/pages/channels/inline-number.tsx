@@ -7,11 +7,11 @@ type InlineNumberProps = {
   readonly label: string
   readonly value: number
   readonly save: (value: number) => Promise<unknown>
-  /** The key that leads here from the row. */
+  /** Keyboard shortcut that focuses this field. */
   readonly hint?: string
 }
 
-/** A figure edited where it stands: Enter saves, Escape restores, and what was saved can be taken back. */
+/** A number edited in place: Enter saves, Escape restores, and the toast offers undo. */
 export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
   const { t } = useTranslation()
   const words = useErrorText()

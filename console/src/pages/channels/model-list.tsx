@@ -12,11 +12,11 @@ type ModelListProps = {
   readonly models: readonly string[]
   readonly onChange: (models: readonly string[]) => void
   readonly error?: string | undefined
-  /** Asks the provider; absent where it has no list. */
+  /** Fetches the provider's models; absent when the provider has no list. */
   readonly fetchModels?: (() => Promise<readonly string[]>) | undefined
 }
 
-/** Names a channel serves: fetched and picked, typed, or pasted with commas or lines between. */
+/** The models of a channel: fetched, typed, or pasted with commas or line breaks. */
 export function ModelList({ models, onChange, error, fetchModels }: ModelListProps) {
   const { t } = useTranslation()
   const isPriced = useIsPriced()

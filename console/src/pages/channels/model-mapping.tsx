@@ -11,7 +11,7 @@ type ModelMappingProps = {
   readonly error?: string | undefined
 }
 
-/** What clients ask for, and what is sent to the provider instead. A name on the left is listed by itself. */
+/** Maps requested model names to the names that the provider knows. */
 export function ModelMapping({ rows, onChange, error }: ModelMappingProps) {
   const { t } = useTranslation()
   const set = (at: number, change: Partial<MappingRow>) =>

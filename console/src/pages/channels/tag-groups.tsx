@@ -9,7 +9,7 @@ import type { Column, Selection } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
 import { BulkEdit } from './bulk-edit.tsx'
 
-/** Channels of one tag, or of none; of a large group only the first are told. */
+/** The channels of one tag, or without one. Large groups contain only the first channels. */
 export type ChannelTagGroup = {
   readonly tag: string | null
   readonly count: number
@@ -25,7 +25,7 @@ type GroupsProps = {
   readonly onOpen: (channel: Channel) => void
 }
 
-/** What can be done to all the channels of a tag at once. */
+/** Actions on all channels of a tag. */
 function GroupActions({
   group,
   onSelect,
@@ -43,7 +43,7 @@ function GroupActions({
   const turn = async (isOn: boolean) => {
     const changed = channels.filter(({ status }) => (status === 1) !== isOn).map(({ id }) => id)
     await (isOn ? enable : disable).mutateAsync({ body: { tag } })
-    // Where all of them are in sight, it is known which ones to turn back.
+    // Undo needs to know which channels changed, so the whole group must be loaded.
     const undo =
       channels.length === count && changed.length > 0
         ? () => setStatuses.mutate({ body: { ids: changed, status: isOn ? 2 : 1 } })
@@ -68,7 +68,7 @@ function GroupActions({
   )
 }
 
-/** The list by tags: each a table of its own under its name. */
+/** A table per tag. */
 export function TagGroups({ groups, columns, selection, openId, isStale, onOpen }: GroupsProps) {
   const { t } = useTranslation()
   return groups.map(group => {

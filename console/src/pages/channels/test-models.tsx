@@ -26,7 +26,7 @@ function StateIcon({ state }: { readonly state: State | undefined }) {
   )
 }
 
-/** Tests of a channel, model by model, until it is stopped; what failed can be taken off its list. */
+/** Tests all models of a channel until the user stops it. Failed models can be removed. */
 export function TestModels({
   channel,
   onClose,
@@ -66,7 +66,7 @@ export function TestModels({
       { params: { id: channel.id }, query },
       { signal },
     )
-      // Whoever stops wants no verdict on what was under way.
+      // A stopped test has no result.
       .catch(error => (signal.aborted ? undefined : { success: false as const, message: words(error) }))
     set(model, result)
   }

@@ -9,7 +9,7 @@ const FIRST = 11
 
 type TypePickerProps = { readonly onPick: (type: ChannelType) => void; readonly isShort?: boolean }
 
-/** Providers as tiles, found by name. */
+/** Providers as searchable tiles. */
 export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
   const { t } = useTranslation()
   const { result, list } = useTypes()

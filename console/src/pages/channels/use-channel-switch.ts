@@ -3,7 +3,7 @@ import type { Channel } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { toast } from '../../look/toast.tsx'
 
-/** On and off, with the way back. */
+/** Enables or disables a channel, with undo. */
 export function useChannelSwitch() {
   const { t } = useTranslation()
   const set = useAct('setChannelStatus')

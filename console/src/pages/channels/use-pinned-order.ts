@@ -1,8 +1,8 @@
 import { useRef, useState } from 'react'
 
 /**
- * Rows never move under the cursor: while the same rows are in sight they keep the order they were first seen in, and
- * `isMoved` tells that the gateway would order them otherwise now.
+ * Keeps the order of the visible rows while their values change, so that a row does not move under the cursor.
+ * `isMoved` reports that the gateway would sort them differently now.
  */
 export function usePinnedOrder<Row extends { readonly id: number }>(rows: readonly Row[], query: string) {
   const pinned = useRef<{ query: string; ids: readonly number[] }>({ query: '', ids: [] })

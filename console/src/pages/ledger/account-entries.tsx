@@ -18,7 +18,7 @@ type Filters = {
   entries?: number | undefined
 }
 
-/** What stands in the ledger about one account: a user's, or one of a token. */
+/** The ledger entries of one user or token. */
 export function AccountEntries() {
   const { t } = useTranslation()
   const self = useSelf()

@@ -22,13 +22,13 @@ import { GatewayText } from '../../texts/gateway-text.tsx'
 import { AccountEntries } from './account-entries.tsx'
 import { ResolveCharge } from './resolve-charge.tsx'
 
-/** What was found, as the gateway says it, to be kept elsewhere. */
+/** The check's report as a text file. */
 function proofOf({ ok, lines }: { ok: boolean; lines: readonly string[] }, atMs: number): string {
   const text = [new Date(atMs).toISOString(), ok ? 'OK' : 'NOT OK', ...lines, ''].join('\n')
   return `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`
 }
 
-/** Whether the books hold, readable from a metre. */
+/** The result of the ledger check. */
 function Verdict() {
   const { t } = useTranslation()
   const check = useQuery({ ...callQuery('verifyLedger', {}), staleTime: 60_000 })
@@ -83,7 +83,7 @@ function Verdict() {
   )
 }
 
-/** Leases, doubts and journals: what is under way between the nodes and the store. */
+/** Leases, unresolved charges and journals: amounts that are not settled yet. */
 function OpenItems() {
   const { t } = useTranslation()
   const result = useCall('ledgerHealth', {}, { refetchMs: 10_000 })
@@ -119,7 +119,7 @@ function OpenItems() {
 
 type Filters = { p?: number | undefined; all?: boolean | undefined }
 
-/** What a provider may have billed for and nobody received. */
+/** Charges that the provider may have billed although the response was lost. */
 function UnresolvedCharges() {
   const { t } = useTranslation()
   const isRoot = useIsRoot()

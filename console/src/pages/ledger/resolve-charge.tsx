@@ -8,7 +8,7 @@ import { toast } from '../../look/toast.tsx'
 
 type Values = { action: 'write_off' | 'charge'; reason: string }
 
-/** A doubt is decided once, with a reason. */
+/** Resolves an unresolved charge once, with a reason. */
 export function ResolveCharge({
   doubt: charge,
   onClose,

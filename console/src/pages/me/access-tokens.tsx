@@ -24,7 +24,7 @@ const DAYS = [7, 30, 90, 365] as const
 
 type Values = { name: string; days: string }
 
-/** The value, once, with a call that shows how it is used. */
+/** Shows the new token once, with an example request. */
 function CreatedAccessToken({ value, onClose }: { readonly value: string; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const example = `curl ${publicAddress}/api/user/self -H 'Authorization: Bearer ${value}'`
@@ -83,7 +83,10 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   )
 }
 
-/** Credentials for the management API. `GET /api/user/token` is never called: it would rotate one that others use. */
+/**
+ * Access tokens of the management API. `GET /api/user/token` is never called, because it rotates a token that
+ * scripts use.
+ */
 export function AccessTokens() {
   const { t } = useTranslation()
   const list = useCall('listAccessTokens', { query: { page_size: 100 } })

@@ -21,7 +21,7 @@ const FIELDS = [
   ['confirm_password', 'new-password'],
 ] as const
 
-/** A new password ends every session: the next call asks to sign in again. */
+/** A new password ends every session, so the next call opens the sign-in dialog. */
 export function PasswordForm() {
   const { t } = useTranslation()
   const { username } = useSelf()

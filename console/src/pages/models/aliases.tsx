@@ -17,7 +17,7 @@ import { toast } from '../../look/toast.tsx'
 import { AliasDialog } from './alias-dialog.tsx'
 import type { ModelFilters } from './model-filters.ts'
 
-/** Names of one's own for any model on any channel. */
+/** Aliases of models. */
 export function Aliases() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()

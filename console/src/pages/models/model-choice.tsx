@@ -11,7 +11,7 @@ type ModelChoiceProps = {
   readonly error?: string | undefined
 }
 
-/** Some of the models one may call; any other name can be typed or pasted as well. */
+/** Selects models from the available ones, or by typed or pasted names. */
 export function ModelChoice({ chosen, onChange, error }: ModelChoiceProps) {
   const { t } = useTranslation()
   const list = useId()

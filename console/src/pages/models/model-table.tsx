@@ -116,7 +116,7 @@ const columnsFor = (
   },
 ]
 
-/** Every model one can call, with what it costs; prices per million tokens unless they name another unit. */
+/** The available models with their prices. */
 export function ModelTable() {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()

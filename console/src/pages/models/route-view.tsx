@@ -13,7 +13,7 @@ import { Empty, Part } from '../../look/states.tsx'
 import { StatusIcon } from '../../look/status-badge.tsx'
 import type { ModelFilters } from './model-filters.ts'
 
-/** How a request for a model would go, step by step, without sending it. */
+/** The route that a request for a model would take. No request is sent. */
 function Cascade({ model }: { readonly model: string }) {
   const { t } = useTranslation()
   const why = useExclusionReason()

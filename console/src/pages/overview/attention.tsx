@@ -19,7 +19,7 @@ const ICONS = {
   info: <Info size={16} className="shrink-0 text-ink-3" aria-hidden />,
 } as const
 
-/** Kinds whose sentence says everything. */
+/** Kinds without further detail. */
 const SAID: ReadonlySet<Attention['kind']> = new Set([
   'model_unpriced',
   'model_single_channel',
@@ -27,7 +27,7 @@ const SAID: ReadonlySet<Attention['kind']> = new Set([
   'video_unrefunded',
 ])
 
-/** The page where it can be dealt with; undefined for settings of the start. */
+/** The page to resolve it; undefined for settings that are read at startup. */
 function linkOf({ kind, target, name }: Attention): LinkProps | undefined {
   const [what, id = ''] = target.split(':')
   if (what === 'setting') return undefined

@@ -24,7 +24,7 @@ type ChartProps = {
   readonly onZoom: (from: number, to: number) => void
 }
 
-/** Figures as bars, beside those before. A bar leads to its requests; a drag over several makes them the whole range. */
+/** Data of a bar chart, with the compared period. A click opens the requests of a bar; a drag zooms in. */
 function useBars({ filter, comparison, onZoom }: ChartProps, groupBy?: GroupBy) {
   const navigate = useNavigate()
   const { result, step } = useSeries(filter, groupBy)
@@ -120,7 +120,7 @@ function Tokens(props: ChartProps) {
   )
 }
 
-/** First byte and whole answer, each in one hue: half of the requests along the line, 95 % along the broken one. */
+/** Time to first token and latency, each in one colour: p50 as a solid line, p95 as a dashed one. */
 function Latency({ filter }: { readonly filter: OverviewFilter }) {
   const { t } = useTranslation()
   const { result, step } = useLatencies(filter)

@@ -11,7 +11,7 @@ import type { Scope } from './use-series.ts'
 const SHOWN = 8
 const REFRESH_MS = 10_000
 
-/** The newest of what the page is narrowed to, whatever the range. */
+/** The latest requests that match the page's filter, regardless of the time range. */
 export function LatestRequests({ scope }: { readonly scope: Scope }) {
   const { t } = useTranslation()
   const navigate = useNavigate()

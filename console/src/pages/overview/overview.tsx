@@ -66,7 +66,7 @@ const successOf = (of: RequestCounts | undefined) =>
   of ? share(of.requests - of.failures, of.requests) : '–'
 const tokensOf = (of: Series['totals']) => of.prompt_tokens + of.completion_tokens
 
-/** The range in five figures, most with what they were in the time that they are compared with. */
+/** The key figures of the time range, with those of the compared period. */
 function Tiles({ filter, comparison }: { readonly filter: OverviewFilter; readonly comparison: Comparison }) {
   const { t } = useTranslation()
   const self = useSelf()
@@ -74,13 +74,13 @@ function Tiles({ filter, comparison }: { readonly filter: OverviewFilter; readon
   const then = useBefore(filter, comparison)?.totals
   const times = useTimes(filter).data
   const runway = useRunway()
-  /** What it was, and by how much it rose or fell: in a word, because an arrow alone is not read out. */
+  /** The previous value and the change. */
   const before = (value: (of: Series['totals']) => number, words: (of: Series['totals']) => string) => {
     if (!then || !totals) return []
     const figure = t('overview.previous', { figure: words(then) })
     const [now, was] = [value(totals), value(then)]
     if (was === 0 || now === was) return [figure]
-    // A share of many hundreds says nothing at a glance.
+    // Large increases are shown as a factor.
     if (now >= was * MANY) return [`${t('overview.times', { by: count(Math.floor(now / was)) })} · ${figure}`]
     const by = change(now, was)
     return [`${now > was ? t('overview.up', { by }) : t('overview.down', { by })} · ${figure}`]
@@ -129,10 +129,10 @@ function Tiles({ filter, comparison }: { readonly filter: OverviewFilter; readon
   )
 }
 
-/** All time has no beginning that figures could be compared with. */
+/** "All time" is excluded, because it has no previous period. */
 const SPANS: readonly RangeName[] = (Object.keys(RANGES) as RangeName[]).filter(name => name !== 'all')
 
-/** Before the first request there is one thing to do. */
+/** Shown before the first request. */
 function FirstSteps() {
   const { t } = useTranslation()
   return (
@@ -155,7 +155,7 @@ const WHOLE: Required<{ [Name in keyof Scope]: undefined }> = {
   user_id: undefined,
 }
 
-/** What the figures are narrowed to, each dropped by itself. */
+/** Active scope filters, each with a remove button. */
 function ScopeChips({
   filter,
   onScope,
@@ -190,7 +190,7 @@ function ScopeChip({
   const { t } = useTranslation()
   const by = SCOPES[name]
   const key = String(filter.scope[name])
-  // Narrowed to one there is one row, and it has the name.
+  // A filtered ranking has one row, which contains the name.
   const row = useTop(filter, by).data?.rows.find(row => row.key === key)
   return (
     <Button onClick={onDrop}>
@@ -289,7 +289,7 @@ type FiguresProps = {
   readonly onWiden: (() => void) | undefined
 }
 
-/** What there is to see once requests have come. */
+/** Key figures, charts and rankings. */
 function Figures({ filter, comparison, onZoom, onScope, onWiden }: FiguresProps) {
   const { t } = useTranslation()
   const { totals } = useSeries(filter).result.data ?? {}

@@ -12,10 +12,10 @@ import { Tab, TabList } from '../../look/snippets.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { type GroupBy, logQuery, type OverviewFilter, type Scope, usageSearch, useTop } from './use-series.ts'
 
-/** No thing of ours has an empty name. */
+/** Names are never empty, so this key cannot clash. */
 const OTHER = ''
 
-/** One of a kind, as the figures are narrowed to it. */
+/** The scope filter of a row. */
 const scopeOf = (by: GroupBy, key: string): Scope =>
   by === 'model' ? { model: key } : { [`${by}_id`]: Number(key) }
 
@@ -96,7 +96,7 @@ function Ranking({ filter, by, onScope }: RankingsProps & { readonly by: GroupBy
   )
 }
 
-/** How requests failed, the most frequent first. */
+/** Error codes by frequency. */
 function Failures({ filter }: { readonly filter: OverviewFilter }) {
   const { t } = useTranslation()
   const query = { ...logQuery(filter), by: 'error', limit: 8 }
@@ -123,7 +123,7 @@ function Failures({ filter }: { readonly filter: OverviewFilter }) {
   )
 }
 
-/** Who and what it was, the dearest first. */
+/** Rankings by spend, and errors. */
 export function Rankings({ filter, onScope }: RankingsProps) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()

@@ -9,7 +9,7 @@ import type { ChatResult } from './send-chat.ts'
 
 const MS_PER_S = 1_000
 
-/** Tokens a second once they began to come. */
+/** Output tokens per second after the first token. */
 function speedOf({ completionTokens = 0, firstMs, totalMs }: ChatResult): string | undefined {
   const spentMs = totalMs - (firstMs ?? totalMs)
   if (spentMs <= 0 || completionTokens < 2) return undefined
@@ -36,7 +36,7 @@ function Figures({ result }: { readonly result: ChatResult }) {
   )
 }
 
-/** An answer as it grows, and under it what it took. */
+/** A response while it streams, with its usage below. */
 export function Answer({ turn }: { readonly turn: ChatTurn }) {
   const { t } = useTranslation()
   const { result } = turn

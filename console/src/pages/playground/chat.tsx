@@ -28,7 +28,7 @@ const NUMBERS = [
 type Values = Record<(typeof NUMBERS)[number]['name'] | 'system' | 'more', string>
 const UNSET: Values = { system: '', more: '', temperature: '', top_p: '', max_tokens: '' }
 
-/** A conversation as a document one can keep. */
+/** The conversation as Markdown. */
 const asMarkdown = (columns: readonly (readonly ChatTurn[])[]) =>
   columns
     .flatMap(turns =>
@@ -82,7 +82,7 @@ function Column({ turns, label, onEdit }: ColumnProps) {
   )
 }
 
-/** The models that are compared: two at least, four at most. */
+/** The compared models, two to four. */
 function useCompared(first: string) {
   const callable = useAvailableModels('openai').map(({ model_name }) => model_name)
   const [chosen, choose] = useState<readonly (string | undefined)[]>([undefined, undefined])
@@ -92,7 +92,7 @@ function useCompared(first: string) {
   return { models, choose }
 }
 
-/** Words with one model, or the same words with several beside each other. */
+/** Chat with one model, or with several side by side. */
 export function Chat({ isComparing = false }: { readonly isComparing?: boolean }) {
   const { t } = useTranslation()
   const tokenId = useBillingToken()?.id
@@ -103,7 +103,7 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
   const { columns, isBusy, ask, stop, cutAt, clear } = useConversations()
   const leave = useRef(stop)
   leave.current = stop
-  // Whoever leaves the page wants no more of it, and should not pay for it.
+  // Leaving the page stops the requests, so that no further tokens are billed.
   useEffect(() => () => leave.current(), [])
 
   const models = isComparing ? compared : [single]

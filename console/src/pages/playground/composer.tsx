@@ -21,11 +21,11 @@ type ComposerProps = {
   readonly onRun: (prompt: Prompt) => void
   readonly onStop: () => void
   readonly isBusy: boolean
-  /** False until it is known who can be asked, and while a setting cannot be read. */
+  /** False until the models are loaded, or while a setting is invalid. */
   readonly canAsk: boolean
 }
 
-/** Where a question is written: Enter asks, Shift and Enter begins a line, Escape stops what runs. */
+/** The message box: Enter sends, Shift Enter adds a line, Escape stops. */
 export function Composer({ prompt, onChange, onRun, onStop, isBusy, canAsk }: ComposerProps) {
   const { t } = useTranslation()
   const picker = useRef<HTMLInputElement>(null)

@@ -3,11 +3,11 @@ import { type ChatMessage, type ChatResult, sendChat } from './send-chat.ts'
 
 export type Prompt = {
   readonly text: string
-  /** Pictures that go along, as data addresses. */
+  /** Attached images, as data URLs. */
   readonly pictures: readonly string[]
 }
 
-/** A question and what came of it. */
+/** A prompt and its response. */
 export type ChatTurn = {
   readonly prompt: Prompt
   readonly model: string
@@ -23,7 +23,7 @@ export type ChatTurn = {
 export type ChatSettings = {
   readonly tokenId: number | undefined
   readonly system: string
-  /** Only what is given is sent. */
+  /** Only set parameters are sent. */
   readonly parameters: Readonly<Record<string, unknown>>
 }
 
@@ -55,7 +55,7 @@ const fresh = (prompt: Prompt, model: string): ChatTurn => ({
 
 const FIELD = { content: 'answer', reasoning: 'reasoning', tools: 'tools' } as const
 
-/** Conversations side by side, each with one model; they live as long as the page. */
+/** Conversations side by side, one per model. They exist until the page is closed. */
 export function useConversations() {
   const [columns, setColumns] = useState<readonly (readonly ChatTurn[])[]>([])
   const abort = useRef(new Set<AbortController>())
@@ -99,14 +99,14 @@ export function useConversations() {
   return {
     columns,
     isBusy: columns.some(turns => turns.at(-1)?.isRunning ?? false),
-    /** Asks each model the same, each with what was said in its own column. */
+    /** Sends the prompt to each model, with the history of its own column. */
     ask(prompt: Prompt, models: readonly string[], settings: ChatSettings): void {
       setColumns(models.map((model, at) => [...(columns[at] ?? []), fresh(prompt, model)]))
       for (const [at, model] of models.entries())
         void askOne(at, model, messagesOf(columns[at] ?? [], settings.system, prompt), settings)
     },
     stop,
-    /** Forgets everything from this turn on. */
+    /** Deletes this turn and all later ones. */
     cutAt: (index: number) => setColumns(before => before.map(turns => turns.slice(0, index))),
     clear: () => {
       stop()

@@ -3,12 +3,12 @@ import { Choice, Field } from '../../look/field.tsx'
 
 type FormatFieldProps = {
   readonly formats: readonly string[]
-  /** Empty: whatever the provider takes for usual. */
+  /** Empty means the provider's default. */
   readonly value: string
   readonly onChange: (format: string) => void
 }
 
-/** The form in which an answer is wanted. */
+/** The response format. */
 export function FormatField({ formats, value, onChange }: FormatFieldProps) {
   const { t } = useTranslation()
   return (

@@ -18,7 +18,7 @@ const SIZES = ['1024x1024', '1536x1024', '1024x1536', '1792x1024', '1024x1792', 
 const QUALITIES = ['low', 'medium', 'high', 'standard', 'hd']
 const ANSWERS = ['b64_json', 'url']
 
-/** Pictures from words. */
+/** Image generation. */
 export function Images() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('image-generation')

@@ -12,7 +12,7 @@ type ModelFieldProps = {
   readonly onChange: (model: string) => void
 }
 
-/** The models that can be asked for this, with their price; any other name can be typed. */
+/** Model name with suggestions and the model's price. Other names can be typed. */
 export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
   const { t } = useTranslation()
   const list = useId()
@@ -21,7 +21,7 @@ export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
   const words = useErrorText()
   const chosen = models.find(({ model_name }) => model_name === value)
   const price = chosen && (chosen.unpriced ? t('prices.not_priced') : ratesInWords(t, chosen))
-  // Before it is known what there is, nothing is said to be missing.
+  // While models are loading, none is reported missing.
   const help = price ?? (models.length > 0 || isPending || error ? undefined : t('playground.no_model'))
   return (
     <>

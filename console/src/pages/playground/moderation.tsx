@@ -76,7 +76,7 @@ function Verdicts({
   )
 }
 
-/** Whether a text is fit to be shown. */
+/** Moderation. */
 export function Moderation() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('moderation')

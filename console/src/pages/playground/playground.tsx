@@ -34,7 +34,7 @@ type Filters = { p?: number | undefined; tab?: string | undefined; model?: strin
 const ENABLED = 1
 const MOST_TOKENS = 100
 
-/** Everything that can be asked, tried without code: as oneself, or as one of one's tokens. */
+/** Tries every endpoint without code, billed to the user's account or to one of the user's tokens. */
 export function Playground() {
   const { t } = useTranslation()
   const asId = useId()
@@ -45,7 +45,7 @@ export function Playground() {
   const working = tokens.data?.items.filter(({ status }) => status === ENABLED) ?? []
   const token = working.find(({ id }) => id === tokenId)
   const activeTab = NAMES.find(name => name === tab) ?? 'chat'
-  // What was written in a tab is still there when one comes back to it.
+  // Visited tabs stay mounted, so that their input is kept.
   const visited = useRef(new Set<TabName>())
   visited.current.add(activeTab)
   return (

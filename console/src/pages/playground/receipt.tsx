@@ -12,7 +12,7 @@ export type CompletedRequest = {
   readonly totalMs: number
 }
 
-/** What an answer took and, as soon as the ledger has it, what it cost. */
+/** The duration and, once the ledger has it, the cost of a request. */
 export function Receipt({
   request: { requestId, totalMs },
   children,

@@ -10,14 +10,14 @@ type RerankResult = {
   readonly results?: readonly { readonly index: number; readonly relevance_score: number }[]
 }
 
-/** Documents as a list of JSON, or a line each. */
+/** Documents as a JSON array, or one per line. */
 function documentsOf(text: string): readonly unknown[] {
   if (text.trim().startsWith('['))
     try {
       const read: unknown = JSON.parse(text)
       if (Array.isArray(read)) return read
     } catch {
-      // Not JSON after all: lines then.
+      // Not JSON: read lines instead.
     }
   return text.split('\n').filter(line => line.trim() !== '')
 }
@@ -54,7 +54,7 @@ function Ranking({
   )
 }
 
-/** Documents in the order in which they answer a question. */
+/** Reranking of documents. */
 export function Rerank() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('jina-rerank')

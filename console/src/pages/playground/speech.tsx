@@ -16,7 +16,7 @@ const MOST_CHARACTERS = 4_096
 
 type Sound = { readonly blob: Blob; readonly format: string }
 
-/** Sound that was just made: it stays in this page and is forgotten with it. */
+/** Plays generated audio. It exists only in this page. */
 function Player({ sound: { blob, format } }: { readonly sound: Sound }) {
   const { t } = useTranslation()
   const [address, setAddress] = useState('')
@@ -41,7 +41,7 @@ function Player({ sound: { blob, format } }: { readonly sound: Sound }) {
   )
 }
 
-/** Words spoken. */
+/** Text to speech. */
 export function Speech() {
   const { t } = useTranslation()
   const voices = useId()

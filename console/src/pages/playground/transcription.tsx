@@ -22,7 +22,7 @@ const FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json']
 const GRANULARITIES = ['segment', 'word'] as const
 const MS_PER_S = 1_000
 
-/** Whatever form it was asked in, the words are what is shown. */
+/** Reads the text of every response format. */
 async function readTranscript(response: Response): Promise<Transcript> {
   const isJson = response.headers.get('content-type')?.includes('json')
   return isJson ? ((await response.json()) as Transcript) : { text: await response.text() }
@@ -61,7 +61,7 @@ function TranscriptView({
   )
 }
 
-/** What was said, in writing. */
+/** Speech to text. */
 export function Transcription() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('audio-transcription')

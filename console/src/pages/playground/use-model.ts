@@ -2,7 +2,7 @@ import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { type ModelPurpose, useAvailableModels } from './available-models.ts'
 
-/** The model of a form: the one the address names if it is of this kind, else the first that can be asked. */
+/** The selected model: from the URL if it supports this purpose, otherwise the first available. */
 export function useModel(kind: ModelPurpose) {
   const { model: modelParam } = useSearch({ strict: false }) as { model?: string }
   const models = useAvailableModels(kind)

@@ -14,7 +14,7 @@ import { Workbench } from './workbench.tsx'
 const LOOK_MS = 2_000
 const FIELDS = ['seconds', 'size', 'fps', 'seed', 'n'] as const
 
-/** A job from its beginning to its film, without leaving the page. */
+/** A video job from submission to playback, without leaving the page. */
 function Job({ id }: { readonly id: string }) {
   const { t } = useTranslation()
   const result = useCall(
@@ -42,7 +42,7 @@ function Job({ id }: { readonly id: string }) {
   )
 }
 
-/** A film from words, and if there is one from a picture. */
+/** Video generation from a prompt and an optional first frame. */
 export function VideoTab() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('openai-video')

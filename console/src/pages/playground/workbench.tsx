@@ -17,7 +17,7 @@ type State<Result> = {
   readonly done?: CompletedRequest & { readonly result: Result }
 }
 
-/** One question at a time, that can be stopped. */
+/** Runs one request at a time, which can be stopped. */
 function useRun<Result>(read: (response: Response) => Promise<Result>) {
   const [state, setState] = useState<State<Result>>({ isRunning: false })
   const abort = useRef<AbortController>(undefined)
@@ -37,25 +37,25 @@ function useRun<Result>(read: (response: Response) => Promise<Result>) {
       )
     }
   }
-  // Whoever leaves the page wants no more of it.
+  // Leaving the page stops the request.
   useEffect(() => () => abort.current?.abort(), [])
   return { ...state, run, stop: () => abort.current?.abort() }
 }
 
 type WorkbenchProps<Result> = Pick<PlaygroundCall, 'path' | 'body' | 'file'> & {
   readonly isReady: boolean
-  /** The answer is a file of this name. */
+  /** The response is a binary file, saved under this name. */
   readonly saves?: string
   readonly read: (response: Response) => Promise<Result>
   readonly show: (result: Result) => ReactNode
-  /** What is said before anything was asked. */
+  /** Title of the empty state. */
   readonly empty: string
-  /** A button that fills the form with something that works. */
+  /** Buttons that fill the form with an example. */
   readonly examples?: readonly { readonly words: string; readonly onTake: () => void }[]
   readonly children: ReactNode
 }
 
-/** A form on the left, what came of it on the right, and the same as code below. */
+/** A form on the left, its result on the right, and the code below. */
 export function Workbench<Result>({
   path,
   body,
@@ -138,7 +138,7 @@ export function Workbench<Result>({
   )
 }
 
-/** What stands for a file that nobody has chosen yet. */
+/** Placeholder name until a file is chosen. */
 const fileName = (path: string) => (/transcriptions|translations/.test(path) ? 'speech.mp3' : undefined)
 
 type AsCodeProps = {
@@ -148,7 +148,7 @@ type AsCodeProps = {
   readonly saves?: string | undefined
 }
 
-/** The same call for a program, with a placeholder where the key goes. */
+/** The request as code, with a placeholder for the key. */
 export function AsCode({ path, body, file, saves }: AsCodeProps) {
   const { t } = useTranslation()
   return (
@@ -161,7 +161,7 @@ export function AsCode({ path, body, file, saves }: AsCodeProps) {
   )
 }
 
-/** The answer as it came. */
+/** The raw response. */
 export function Raw({ value }: { readonly value: unknown }) {
   const { t } = useTranslation()
   return (

@@ -12,10 +12,10 @@ import { priceFile } from './price-file.ts'
 import { PricePreviewDialog } from './price-preview-dialog.tsx'
 import { usePricePreview } from './use-price-preview.ts'
 
-/** As many as one call takes. */
+/** The API's limit for one call. */
 const MAX_PRICES = 500
 
-/** Times a factor: asked first what that comes to, because the gateway alone computes prices. */
+/** Multiplies prices. A dry run shows the result first, because only the gateway computes prices. */
 function Multiply({ models, onClose }: { readonly models: readonly string[]; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const words = useErrorText()
@@ -57,7 +57,7 @@ function Multiply({ models, onClose }: { readonly models: readonly string[]; rea
   )
 }
 
-/** What can be done to the selected prices. */
+/** Bulk actions on the selected prices. */
 export function PriceBulk({ selection }: { readonly selection: RowSelection<PriceItem> }) {
   const { t } = useTranslation()
   const { rows } = selection

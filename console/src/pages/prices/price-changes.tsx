@@ -8,7 +8,7 @@ import { useErrorText } from '../../look/states.tsx'
 
 export type PriceResult = AnswerOf<'changePrices'>[number]
 
-/** What differs between two prices, rate by rate. */
+/** The differences between two prices, rate by rate. */
 function differences(t: TFunction, { before, after }: PriceResult): readonly string[] {
   const rates = RATES.filter(rate => before?.[rate] !== after?.[rate]).map(
     rate => `${t(`rate.${rate}`)} ${price(before?.[rate])} → ${price(after?.[rate])}`,
@@ -22,7 +22,7 @@ function differences(t: TFunction, { before, after }: PriceResult): readonly str
   return [...rates, ...tools, ...others]
 }
 
-/** What would be so, before it is: those that change with their differences, and those that are refused with the reason. */
+/** Preview of price changes: differences, and errors of prices that cannot be set. */
 export function PriceChanges({ results }: { readonly results: readonly PriceResult[] }) {
   const { t } = useTranslation()
   const words = useErrorText()

@@ -8,7 +8,7 @@ import { count, moneyOfOne } from '../../look/format.ts'
 const INPUT = 1_000
 const OUTPUT = 500
 
-/** What a request of a usual size would be charged, by the gateway's own arithmetic. */
+/** The cost of a typical request, computed with the gateway's own code. */
 export function PriceExample({ price }: { readonly price: PriceInput }) {
   const { t } = useTranslation()
   const reading = readPrice(price)

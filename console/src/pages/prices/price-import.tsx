@@ -8,7 +8,7 @@ import { readPriceFile } from './price-file.ts'
 import { PricePreviewDialog } from './price-preview-dialog.tsx'
 import { usePricePreview } from './use-price-preview.ts'
 
-/** A table of prices, pasted or chosen as a file; what differs is shown before anything is set. */
+/** Imports prices from pasted text or a file. The changes are shown before they are saved. */
 export function PriceImport({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
   const words = useErrorText()

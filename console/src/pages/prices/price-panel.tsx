@@ -17,7 +17,7 @@ import { PriceExample } from './price-example.tsx'
 
 type Tool = (typeof TOOLS_ALONE)[number]
 type Rate = (typeof RATES)[number] | Tool
-/** What is in force: rates and a bound to be changed, and what only goes along. */
+/** The current price: rates and limit, which the form edits, and parts that it only keeps. */
 type CurrentPrice = Pick<
   Partial<PriceItem>,
   (typeof RATES)[number] | 'tools' | 'max_output_tokens' | 'tiers' | 'variants' | 'unit_note'
@@ -38,10 +38,10 @@ const valuesOf = (model: string, current: CurrentPrice | undefined): Values => (
 const ratesOf = (rates: readonly Rate[], values: Values) =>
   Object.fromEntries(rates.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])]))
 
-/** Faults of a tool's price stand under its field. */
+/** Maps errors of tool prices to their fields. */
 const TOOL_FIELDS = Object.fromEntries(TOOLS_ALONE.map(tool => [`tools.${tool}`, tool]))
 
-/** A new version is a whole one: what the form does not show is in it as it was. */
+/** A new version replaces the whole price, so it includes the parts that the form does not show. */
 const versionOf = (values: Values, current: CurrentPrice | undefined) => ({
   ...ratesOf(RATES, values),
   tools: ratesOf(TOOLS_ALONE, values),

@@ -6,14 +6,14 @@ import type { usePricePreview } from './use-price-preview.ts'
 type PricePreviewDialogProps = {
   readonly title: string
   readonly trial: ReturnType<typeof usePricePreview>
-  /** Whether there is enough to ask with. */
+  /** Whether the input is complete. */
   readonly isReady: boolean
   readonly isBusy: boolean
   readonly onClose: () => void
   readonly children: ReactNode
 }
 
-/** What is to be changed, and below it what that comes to once it was asked. */
+/** The form of a bulk price change, with the preview below it. */
 export const PricePreviewDialog = ({
   title,
   trial,

@@ -25,7 +25,7 @@ type Filters = {
   edit?: string | undefined
 }
 
-/** Models that are served and have no price: they are refused until they get one. */
+/** Models that are served but have no price. Requests for them are rejected. */
 function Unpriced({ onSet }: { readonly onSet: (model: string) => void }) {
   const { t } = useTranslation()
   const pricing = useCall('pricing', {})
@@ -99,7 +99,7 @@ export function Prices() {
         onOpen={row => open(row.model)}
         page={p}
         onPage={page => setFilters({ p: page })}
-        // The shipped table is always there, so an empty list is a filtered one.
+        // Built-in prices always exist, so an empty list means that a filter is set.
         onClear={() => setFilters({ q: undefined, source: undefined })}
         none={null}
         filters={

@@ -12,7 +12,7 @@ import { toast } from '../../look/toast.tsx'
 
 type Value = SettingItem['value']
 
-/** Ours where we have a translation, else what the gateway says of itself. */
+/** The console's text, or the gateway's where there is none. */
 function useSettingWords() {
   const { t, i18n } = useTranslation()
   return (key: string, part: 'name' | 'help' | 'unit', fallback: string) => {

@@ -15,14 +15,15 @@ import { useIsPriced } from '../channels/use-priced.ts'
 
 const TICKED_AT_FIRST = 40
 
-/** Fields of the provider that stand beside the others in the API. */
+/** Provider-specific fields, except the one that the API has at the top level. */
 const settingOf = (own: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     Object.entries(own).filter(([name, value]) => name !== 'openai_organization' && value !== ''),
   )
 
 /**
- * Saves the channel switched off, tests it, and switches it on only if the test passed: nothing half-made serves.
+ * Saves the channel as disabled, tests it, and enables it only if the test passes, so that a broken channel
+ * never serves requests.
  */
 export function ConnectStep({ onTested }: { readonly onTested: (model: string) => void }) {
   const { t } = useTranslation()

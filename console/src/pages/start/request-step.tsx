@@ -13,7 +13,7 @@ import { otherOf, ROW } from '../usage/log-row.ts'
 
 const LOOK_MS = 1_500
 
-/** Waits for the first request, wherever it comes from. */
+/** Shows the first requests, from here or from any client. */
 export function RequestStep({
   token,
   model,

@@ -10,7 +10,10 @@ import { RequestStep } from './request-step.tsx'
 import { Step } from './step.tsx'
 import { TokenStep } from './token-step.tsx'
 
-/** From nothing to a first answer, on one page. Progress is what is so on the gateway, not what was clicked. */
+/**
+ * Guides to the first response on one page. A step is done when the gateway says so, not when a button was
+ * clicked.
+ */
 export function Start() {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
@@ -26,7 +29,7 @@ export function Start() {
   const hasModels = (models.data?.length ?? 0) > 0
   const hasToken = (tokens.data?.total ?? 0) > 0
   const hasRequest = (requests.data?.total ?? 0) > 0
-  // A step that was opened to be done stays open when it is done: what it found out is to be read.
+  // A step stays open after it is done, so that its result can be read.
   const wasEmpty = useRef(false)
   if (models.data?.length === 0) wasEmpty.current = true
   const model = tested ?? models.data?.[0]

@@ -13,7 +13,7 @@ import { Snippets } from '../../look/snippets.tsx'
 import { TokenFields } from './token-fields.tsx'
 import { bodyOf, newValues, type TokenValues } from './token-values.ts'
 
-/** The key, whole, once; then never again without being recorded. */
+/** Shows the key of a new token. */
 function CreatedToken({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const usable = useCall('listUsableModels', {})

@@ -19,7 +19,7 @@ const OFF = 2
 const NEVER = -1
 const MONTH_S = 30 * 86_400
 
-/** Everything but the key. */
+/** All fields except the key. */
 const EXPORTED = [
   'id',
   'name',
@@ -38,7 +38,7 @@ type RaiseProps = {
   readonly onClose: () => void
 }
 
-/** As much more for each of them. */
+/** Raises the limit of each token by the same amount. */
 function Raise({ count, onRaise, onClose }: RaiseProps) {
   const { t } = useTranslation()
   const [amount, setAmount] = useState('')
@@ -63,7 +63,7 @@ function Raise({ count, onRaise, onClose }: RaiseProps) {
   )
 }
 
-/** What can be done to the selected tokens. */
+/** Bulk actions on the selected tokens. */
 export function TokenBulk({ selection }: { readonly selection: RowSelection<Token> }) {
   const { t } = useTranslation()
   const { rows: tokens, onChange: select } = selection
@@ -91,7 +91,7 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
     void change(limited, later, back)
   }
   const capped = tokens.filter(({ unlimited_quota }) => !unlimited_quota)
-  /** What is left goes on falling meanwhile, so it is read again before it is raised. */
+  /** The remaining quota changes with usage, so it is read again before it is raised. */
   const raise = (units: number) =>
     void change(capped, async token => {
       const { remain_quota } = await call('getToken', { params: { id: token.id } })

@@ -11,7 +11,7 @@ import type { TokenValues } from './token-values.ts'
 type TokenFieldsProps = {
   readonly form: UseFormReturn<TokenValues>
   readonly errorOf: (name: Path<TokenValues>) => string | undefined
-  /** The moment at which a token that is being changed ends. */
+  /** Current expiry of the token. */
   readonly expires?: number
 }
 

@@ -21,7 +21,7 @@ import { TokenMenu } from './token-menu.tsx'
 import { statusOf } from './token-state.ts'
 import { changesOf, type TokenValues, valuesOf } from './token-values.ts'
 
-/** The whole value on request: recorded, and hidden again by itself. */
+/** The full key on request. Revealing it is audited. */
 function RevealKey({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
   const words = useErrorText()
@@ -39,7 +39,7 @@ function RevealKey({ token }: { readonly token: Token }) {
           if (key !== undefined) return setKey(undefined)
           const answer = await reveal.mutateAsync({ params: { id: token.id } }).catch(() => undefined)
           setKey(answer?.key)
-          // Nothing of a secret stays behind in a cache.
+          // Remove the secret from the query cache.
           if (answer) reveal.reset()
         }}
       >

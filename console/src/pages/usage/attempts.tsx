@@ -10,7 +10,7 @@ import { otherOf } from './log-row.ts'
 
 const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400
 
-/** One bar for each attempt on a common axis of time, in the order they were made. */
+/** A bar per attempt on a common time axis. */
 export function Attempts({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
   const why = useExclusionReason()

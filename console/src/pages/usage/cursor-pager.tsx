@@ -10,7 +10,7 @@ type CursorPagerProps = {
   readonly onSize: () => void
 }
 
-/** A log is walked from its newest row on: nobody counts its pages. */
+/** Pages of the log by cursor, from the latest row; the total is not counted. */
 export function CursorPager({ cursor, next, onStep, onSize }: CursorPagerProps) {
   const { t } = useTranslation()
   return (

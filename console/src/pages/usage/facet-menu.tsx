@@ -20,11 +20,11 @@ type FacetMenuProps = {
 
 const MAX_VALUES = 200
 
-/** The same question for whoever wants to know what there is of a facet, so that it is asked once. */
+/** Values of a facet. Menus and chips share the query. */
 export const useFacet = (facet: UsageFacet, logQuery: LogQuery, enabled: boolean) =>
   useCall('logFacets', { query: { ...logQuery, by: facet, limit: MAX_VALUES } }, { enabled })
 
-/** What there is in the range, with how many requests each has; asked for when it is opened. */
+/** The values of a facet in the time range with their request counts, loaded when the menu opens. */
 export function FacetMenu({ facet, logQuery, filters, onChoose, isFirst }: FacetMenuProps) {
   const { t } = useTranslation()
   const [isOpen, open] = useState(false)

@@ -10,18 +10,18 @@ import { type LogQuery, NARROWING, type Narrowing, type UsageFilters } from './u
 type ChipsProps = {
   readonly filters: UsageFilters
   readonly logQuery: LogQuery
-  /** One of the rows that they leave: it knows the names behind the numbers. */
+  /** A matching row, which contains names for ids. */
   readonly row: UsageItem | undefined
   readonly onDrop: (changes: Partial<UsageFilters>) => void
 }
 
-/** The facet that a list belongs to, and whether it names what is left out. */
+/** The facet of a list filter, and whether it excludes. */
 function listOf(name: Narrowing): { facet: UsageFacet; isNot: boolean } | undefined {
   const entry = Object.entries(FACETS).find(([, { several, none }]) => several === name || none === name)
   return entry && { facet: entry[0] as UsageFacet, isNot: entry[1].none === name }
 }
 
-/** Numbers of a list by their names, which the facet knows. */
+/** The ids of a list filter as names. */
 function ListedNames({ facet, list, logQuery }: { facet: UsageFacet; list: string; logQuery: LogQuery }) {
   const { data } = useFacet(facet, logQuery, facet !== 'model' && facet !== 'error')
   const nameOf = (key: string) => data?.values.find(value => value.key === key)?.name
@@ -32,7 +32,7 @@ function ListedNames({ facet, list, logQuery }: { facet: UsageFacet; list: strin
     .join(', ')
 }
 
-/** Filters that are set, each to be dropped by itself. */
+/** Active filters, each with a remove button. */
 export function FilterChips({ filters, logQuery, row, onDrop }: ChipsProps) {
   const { t } = useTranslation()
   const yesNo = (text: string | undefined) => (text === 'true' ? t('common.yes') : t('common.no'))

@@ -12,13 +12,13 @@ import type { seriesFilters, UsageFilters } from './usage-filters.ts'
 const QUARTER_S = 900
 const now = () => Math.ceil(Date.now() / 1000 / QUARTER_S) * QUARTER_S
 
-/** The timeRange that is in sight; undefined for all time, of which there is no picture. */
+/** The visible time range; undefined for "All time", which has no chart. */
 function timeRangeOf({ from, to, range }: UsageFilters) {
   const begin = from ?? beginOf(rangeOf(range))
   return begin === undefined ? undefined : { from: begin, to: to === undefined ? now() : to + 1 }
 }
 
-/** Requests over the range, answered and failed; a bar, or a drag over several, narrows the rows below to its time. */
+/** Successful and failed requests over time. A click or drag restricts the rows to its time. */
 export function Histogram({
   filters,
   narrowed,

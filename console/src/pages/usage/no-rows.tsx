@@ -6,7 +6,7 @@ import { Empty } from '../../look/states.tsx'
 import { FilterChips } from './filter-chips.tsx'
 import { isNarrowed, type LogQuery, NO_FILTERS, type UsageFilters } from './usage-filters.ts'
 
-/** For whoever has not called anything yet: how it is done. */
+/** An example request for new users. */
 function FirstCall() {
   const callable = useCall('pricing', {}).data?.data.find(({ unpriced }) => !unpriced)
   if (!callable) return null
@@ -20,13 +20,13 @@ function FirstCall() {
 type NoRowsProps = {
   readonly filters: UsageFilters
   readonly logQuery: LogQuery
-  /** Where the walk may go on. */
+  /** Cursor of the next page. */
   readonly next: string | undefined
   readonly onChoose: (changes: Partial<UsageFilters>) => void
   readonly onStep: (to: string) => void
 }
 
-/** Why nothing is shown, and what can be done about it. */
+/** The empty state: why there are no rows, and what to do. */
 export function NoRows({ filters, logQuery, next, onChoose, onStep }: NoRowsProps) {
   const { t } = useTranslation()
   const allTime =
@@ -35,7 +35,7 @@ export function NoRows({ filters, logQuery, next, onChoose, onStep }: NoRowsProp
         {t('usage.all_time')}
       </Button>
     )
-  // The walk has tried as many rows as it may at a time, and found none.
+  // The search stopped at its limit of rows without a match.
   if (next)
     return (
       <Empty title={t('usage.none_so_far')}>

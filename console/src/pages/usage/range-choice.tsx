@@ -11,7 +11,7 @@ export type TimeRange = { readonly from: number; readonly to: number }
 
 type RangeChoiceProps = {
   readonly names: readonly RangeName[]
-  /** What is in sight: by its name, or from one moment to another where somebody chose those. */
+  /** The selected range, or undefined when a custom one is set. */
   readonly range: RangeName | undefined
   readonly timeRange: TimeRange | undefined
   readonly onRange: (range: RangeName) => void
@@ -19,10 +19,10 @@ type RangeChoiceProps = {
 }
 
 const DAY_S = 86_400
-/** So that a chart by days has no more points than the gateway works times out for. */
+/** The gateway's limit for points of a chart by day. */
 const MOST_DAYS = 180
 
-/** A range up to now, or any other from one moment to another. */
+/** Selects a named range or a custom one. */
 export function RangeChoice({ names, range, timeRange, onRange, onTimeRange }: RangeChoiceProps) {
   const { t } = useTranslation()
   return (

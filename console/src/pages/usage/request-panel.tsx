@@ -27,7 +27,7 @@ import { isFailed, isRequest, otherOf } from './log-row.ts'
 import type { UsageFilters } from './usage-filters.ts'
 import { useLogPage } from './use-rows.ts'
 
-/** The request in one sentence. */
+/** A one-sentence summary of the request. */
 function summaryOf(t: TFunction, row: UsageItem, gatewayText: (text: string) => string): string {
   const attempts = otherOf(row).trace?.attempts?.length ?? 1
   const facts = {
@@ -37,12 +37,12 @@ function summaryOf(t: TFunction, row: UsageItem, gatewayText: (text: string) => 
     count: attempts,
   }
   if (isFailed(row)) return t('usage.summary_failed', { ...facts, reason: gatewayText(row.content) })
-  // Which channel it was is told to administrators.
+  // Only administrators see the channel.
   if (!row.channel_name) return t('usage.summary_plain', facts)
   return attempts > 1 ? t('usage.summary_retried', facts) : t('usage.summary_success', facts)
 }
 
-/** Where the lines are not known any more: what was counted. */
+/** Token counts, when the cost lines are no longer available. */
 function TokenCounts({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
   const other = otherOf(row)
@@ -67,7 +67,7 @@ function TokenCounts({ row }: { readonly row: UsageItem }) {
     ))
 }
 
-/** The lines as the gateway tells them: kind × quantity at a price, and what that comes to. */
+/** The cost lines: quantity, price and amount. */
 function Lines({ costs }: { readonly costs: CostLines }) {
   const { t, i18n } = useTranslation()
   const words = (key: string, name: string) => (i18n.exists(key) ? t(key as 'usage.line.input') : name)
@@ -223,7 +223,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
   )
 }
 
-/** The entries of one request: what was taken from whom, to the nanodollar. */
+/** The ledger entries of the request. */
 function LedgerSection({ entries }: { readonly entries: readonly EntryItem[] }) {
   const { t } = useTranslation()
   if (entries.length === 0) return null
@@ -243,7 +243,7 @@ function LedgerSection({ entries }: { readonly entries: readonly EntryItem[] }) 
   )
 }
 
-/** The request before and after this one in the list behind the panel. */
+/** The previous and next request in the list. */
 function useNeighbours(requestId: string) {
   const navigate = useNavigate()
   const filters = useSearch({ strict: false }) as UsageFilters

@@ -3,7 +3,7 @@ import type { UsageItem } from '../../api/contract.ts'
 import { StatusIcon } from '../../look/status-badge.tsx'
 import { isFailed, isRequest, ROW } from './log-row.ts'
 
-/** What kind of row it is, by shape and word. */
+/** Status of a row, as icon and text. */
 export function RowState({ row }: { readonly row: UsageItem }) {
   const { t, i18n } = useTranslation()
   const key = `usage.row.${isFailed(row) ? ROW.error : row.type}`

@@ -3,7 +3,7 @@ import { useCall } from '../../api/query.ts'
 import { count, moneyOfSum, share, span, tokens } from '../../look/format.ts'
 import type { LogQuery } from './usage-filters.ts'
 
-/** What the filters leave, in figures: exact, or absent. Fails and recovers by itself. */
+/** Totals of the matching requests. They have their own loading and error state. */
 export function Totals({
   logQuery,
   refetchMs,

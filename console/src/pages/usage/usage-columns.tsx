@@ -11,7 +11,7 @@ import { SOURCES } from './usage-filters.ts'
 const code = (text: string | undefined) =>
   text ? <span className="block truncate font-mono text-code">{text}</span> : '–'
 
-/** Words of the answer a second, once the first had come. */
+/** Output tokens per second after the first token. */
 function speedOf(row: UsageItem): string {
   const ms = row.use_time_ms - (otherOf(row).frt ?? 0)
   return row.completion_tokens > 0 && ms > 0
@@ -22,7 +22,7 @@ function speedOf(row: UsageItem): string {
 const sourceWords = (t: TFunction, source: string | undefined) =>
   SOURCES.some(name => name === source) ? t(`usage.source.${source as 'zero'}`) : (source ?? '–')
 
-/** What the gateway writes into a file for each column. */
+/** Exported fields of each column. */
 const EXPORTED: Readonly<Record<string, readonly string[]>> = {
   state: ['type', 'error_code'],
   time: ['created_at'],
@@ -45,11 +45,11 @@ const EXPORTED: Readonly<Record<string, readonly string[]>> = {
   error: ['error_code', 'content'],
 }
 
-/** The columns that are in sight, as an export is asked for them. */
+/** The visible columns as the export's parameter. */
 export const exportedBy = (columns: readonly { readonly id: string }[]): string =>
   [...new Set(columns.flatMap(({ id }) => EXPORTED[id] ?? []))].join(',')
 
-/** Those that show by themselves, and those that are there to be chosen. */
+/** Default and optional columns. */
 export const usageColumns = (t: TFunction, isAdmin: boolean): readonly OptionalColumn<UsageItem>[] => [
   { id: 'state', header: t('usage.state'), place: 'state', cell: row => <RowState row={row} /> },
   {

@@ -15,7 +15,7 @@ import { RANGES, type RangeName, rangeOf } from './range.ts'
 import { RangeChoice } from './range-choice.tsx'
 import { type LogQuery, NARROWING, NO_FILTERS, type UsageFilters } from './usage-filters.ts'
 
-/** Requests by how they ended, and what else stands in the log. */
+/** Row types to filter by. */
 const KINDS = [
   ['any', { status: undefined, type: undefined }],
   ['ok', { status: 'ok', type: undefined }],
@@ -27,10 +27,10 @@ const KINDS = [
 type UsageFilterBarProps = {
   readonly filters: UsageFilters
   readonly logQuery: LogQuery
-  /** The newest that was found, by which chips know names. */
+  /** A matching row, which contains names for ids. */
   readonly row: UsageItem | undefined
   readonly onChoose: (changes: Partial<UsageFilters>) => void
-  /** On a phone most of it is folded away. */
+  /** On a phone most filters are hidden until opened. */
   readonly isUnfolded: boolean
   readonly onUnfold: (isUnfolded: boolean) => void
 }

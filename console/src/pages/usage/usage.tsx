@@ -42,7 +42,7 @@ export function Usage() {
   const columns = useColumns('usage', all)
   const pictured = isNarrow ? undefined : seriesFilters(filters)
   const next = walk.data?.next ?? undefined
-  // Another filter begins at the newest row again.
+  // A changed filter returns to the latest row.
   const choose = (changes: Partial<UsageFilters>) => setFilters({ cursor: undefined, ...changes })
   const toggleLive = () => choose({ live: live ? undefined : true })
   usePageKeys({
@@ -62,7 +62,7 @@ export function Usage() {
       },
     },
   })
-  /** A step of the walk is a page of its own: going back is the browser's. */
+  /** Each page is a history entry, so that the browser's Back works. */
   const step = (to: string | undefined) =>
     void navigate({ to: '.', search: (before: object) => ({ ...before, cursor: to }) as never })
 

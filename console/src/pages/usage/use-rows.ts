@@ -7,15 +7,15 @@ import { logQueryOf, type UsageFilters } from './usage-filters.ts'
 
 const LIVE_MS = 2_000
 const EMPTY_MS = 5_000
-/** So far from the top somebody is reading. */
+/** Scroll distance from which the user counts as reading. */
 const AT_TOP_PX = 80
 
-/** One step of the walk through the log, as the address says. */
+/** One page of the log, at the cursor in the URL. */
 export function useLogPage(filters: UsageFilters, isLive = false) {
   const isAdmin = useIsAdmin()
   const { pageSize } = usePreferences()
   const query = { ...logQueryOf(filters, isAdmin), cursor: filters.cursor, limit: pageSize }
-  // Where there is nothing yet, the first row is waited for.
+  // An empty list polls for its first row.
   const whileEmpty = ({ rows, next }: { rows: readonly unknown[]; next: string | null }) =>
     rows.length === 0 && next === null ? EMPTY_MS : false
   return useCall('walkLogs', { query }, { refetchMs: isLive ? LIVE_MS : whileEmpty })
@@ -24,8 +24,8 @@ export function useLogPage(filters: UsageFilters, isLive = false) {
 const isReading = () => window.scrollY > AT_TOP_PX || document.activeElement?.closest('[data-rows]') !== null
 
 /**
- * The rows in sight. While live, new ones come in by themselves only at the top of a list that nobody is reading; otherwise
- * they are counted, and wait.
+ * The visible rows. With live updates, new rows are added only while the user is at the top of the list;
+ * otherwise they are counted and shown on request.
  */
 export function useRows(filters: UsageFilters, isPanelOpen: boolean) {
   const { live = false, cursor } = filters
@@ -43,7 +43,7 @@ export function useRows(filters: UsageFilters, isPanelOpen: boolean) {
     visibleQuery.current = query
     show(rows)
   }, [rows, walk.isPlaceholderData, isLive, query, isPanelOpen])
-  // The answer to a new question is in sight with the same stroke, not one later.
+  // Show rows of a new query in the same render, not one later.
   const isAnswered = visibleQuery.current === query || !rows || walk.isPlaceholderData
   return {
     walk,

@@ -7,7 +7,7 @@ import { Popup } from '../../look/popup.tsx'
 import { setPreferences, usePreferences } from '../../look/preferences.ts'
 import { isNarrowed, NO_FILTERS, readUsageFilters, type UsageFilters } from './usage-filters.ts'
 
-/** Views that everybody has. */
+/** Built-in views. */
 const BUILT_IN = [
   ['errors', { status: 'failed' }],
   ['slow', { min_ms: 10_000 }],
@@ -21,7 +21,7 @@ const MAX_VIEWS = 30
 const ITEM =
   'flex min-h-8 min-w-0 grow items-center truncate px-3 text-left text-table hover:bg-sunken focus-visible:bg-sunken pointer-coarse:min-h-11'
 
-/** Filters under a name: some of ours, and those that somebody keeps in this browser. */
+/** Built-in views, and views saved in this browser. */
 export function ViewMenu({
   filters,
   onChoose,

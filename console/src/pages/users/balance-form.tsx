@@ -18,7 +18,7 @@ const AFTER = {
   override: (_before: number, units: number) => units,
 } as const
 
-/** Money moves with a reason, after a look at what it will be; the gateway writes an entry. */
+/** Adjusts credit with a reason and a preview. The gateway writes a ledger entry. */
 export function BalanceForm({ user }: { readonly user: User }) {
   const { t } = useTranslation()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'manageUser', Values>({
@@ -34,7 +34,7 @@ export function BalanceForm({ user }: { readonly user: User }) {
     names: { value: 'amount' },
   })
   const isAsked = useLocation({ select: ({ hash }) => hash === 'balance' })
-  // Whoever came for this begins here.
+  // A link to this form focuses it.
   useEffect(() => {
     if (isAsked) form.setFocus('amount')
   }, [isAsked, form])

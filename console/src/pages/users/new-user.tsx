@@ -16,7 +16,10 @@ type Values = { username: string; display_name: string; password: string; role: 
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 const LENGTH = 20
 
-/** A password nobody has to think of. 256 is no multiple of the alphabet, so unfit bytes are thrown away. */
+/**
+ * A random password. 256 is not a multiple of the alphabet's length, so bytes that would bias the result are
+ * skipped.
+ */
 export function newPassword(): string {
   const fit = 256 - (256 % ALPHABET.length)
   let text = ''

@@ -19,7 +19,7 @@ const FIGURES = ['quota', 'used_quota', 'request_count', 'last_login_time'] as c
 
 type LayerProps = { readonly count: number; readonly onClose: () => void }
 
-/** What is sent for each of several is under way when the layer closes. */
+/** Starts the change and closes the dialog. */
 const sending = (send: () => void, onClose: () => void) => () => {
   send()
   onClose()
@@ -27,7 +27,7 @@ const sending = (send: () => void, onClose: () => void) => () => {
 
 type Gift = { readonly units: number; readonly reason: string }
 
-/** As much for each of them, with one reason. */
+/** Adds the same credit to each user. */
 function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (gift: Gift) => void }) {
   const { t } = useTranslation()
   const [amount, setAmount] = useState('')
@@ -58,7 +58,7 @@ function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (g
 
 type Limits = Partial<Record<Limit, number | null>>
 
-/** Only limits that are ticked are written; an empty one is none. */
+/** Sets the checked limits. Blank means unlimited. */
 function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (limits: Limits) => void }) {
   const { t } = useTranslation()
   const [limits, setLimits] = useState<Partial<Record<Limit, string>>>({})
@@ -105,7 +105,7 @@ function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (li
   )
 }
 
-/** What can be done to the selected users. */
+/** Bulk actions on the selected users. */
 export function UserBulk({ selection }: { readonly selection: RowSelection<User> }) {
   const { t } = useTranslation()
   const { rows: users } = selection
@@ -127,7 +127,7 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
     )
   }
   const add = ({ units, reason }: Gift) => {
-    // Whoever got it and was not heard of any more does not get it twice.
+    // With a key per user, a retry does not add the credit twice.
     const run = crypto.getRandomValues(new Uint32Array(4)).join('-')
     void change(users, async user => {
       const body = { id: user.id, action: 'add_quota', mode: 'add', value: units, reason } as const

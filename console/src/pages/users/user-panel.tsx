@@ -77,7 +77,7 @@ function UserActions({ user }: { readonly user: User }) {
   )
 }
 
-/** Every movement of this user's balance, the newest first. */
+/** The ledger entries of this user, newest first. */
 function UserEntries({ id }: { readonly id: number }) {
   const { t } = useTranslation()
   const result = useCall('listEntries', { query: { user_id: id, page_size: 10 } })

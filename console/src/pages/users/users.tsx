@@ -83,7 +83,7 @@ export function Users() {
         onOpen={row => void navigate({ to: '/users/$id', params: { id: String(row.id) }, search: true })}
         page={p}
         onPage={page => setFilters({ p: page })}
-        // Whoever looks is a user, so an empty list is a filtered one.
+        // The signed-in user always exists, so an empty list means that a filter is set.
         onClear={() => setFilters({ q: undefined, role: undefined, status: undefined, below: undefined })}
         none={null}
         filters={

@@ -6,7 +6,7 @@ import { Money } from '../../look/money.tsx'
 import type { Column } from '../../look/table-props.ts'
 import { Progress, VideoState } from './video-state.tsx'
 
-/** What is asked for, in one line: length and picture size, where they are known. */
+/** Duration and frame size, where known. */
 export const shapeOf = ({ seconds, size }: Pick<Video, 'seconds' | 'size'>) =>
   [seconds && `${seconds} s`, size].filter(Boolean).join(' · ') || '–'
 

@@ -42,7 +42,7 @@ function Timeline({ states }: { readonly states: VideoDetail['states'] }) {
   )
 }
 
-/** What was asked, as it was asked: the words first, then whatever else was given. */
+/** The parameters of the job, the prompt first. */
 function RequestSection({ parameters }: { readonly parameters: VideoDetail['parameters'] }) {
   const { t } = useTranslation()
   const { prompt, model: _model, ...rest } = parameters
@@ -114,7 +114,7 @@ function Delete({ video }: { readonly video: VideoDetail }) {
           verb={t('common.delete')}
           onClose={() => ask(false)}
           onConfirm={async () => {
-            // The panel goes first: what it shows is not there any more when the lists are read again.
+            // Close the panel before the lists are read again, because the job no longer exists.
             await remove.mutateAsync({ params: { id: video.id } })
             toast(t('videos.deleted'))
             await navigate({ to: '/videos', search: true })

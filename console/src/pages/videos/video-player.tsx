@@ -9,7 +9,7 @@ import { fromNow } from '../../look/format.ts'
 const fileOf = (id: string, index: number) =>
   addressOf('videoContent', { params: { id }, query: index === 0 ? {} : { index } })
 
-/** One film of a job. Nothing is fetched from its provider before somebody asks to see it. */
+/** One video of a job. It is loaded from the provider only on request. */
 function VideoPlayer({ video, index }: { readonly video: Video; readonly index: number }) {
   const { t } = useTranslation()
   const [isWanted, want] = useState(false)
@@ -47,7 +47,7 @@ function VideoPlayer({ video, index }: { readonly video: Video; readonly index: 
   )
 }
 
-/** What a completed job has made, as long as its provider keeps it. */
+/** The videos of a completed job, until they expire at the provider. */
 export function VideoResults({ video }: { readonly video: Video }) {
   const { t } = useTranslation()
   if (video.expires_at <= Date.now() / 1000) return <p className="text-ink-2">{t('videos.expired')}</p>

@@ -35,7 +35,7 @@ const NO_FILTERS: Omit<Filters, 'p'> = {
 const STATES = ['queued', 'processing', 'completed', 'failed'] as const
 const LOOK_MS = 3_000
 const SPANS = (Object.keys(RANGES) as RangeName[]).filter(name => name !== 'all')
-/** What most gateways serve; the words around it say that any other does as well. */
+/** An example with a common model. */
 const EXAMPLE = { model: 'sora-2', prompt: 'A calm lake at dawn', seconds: '8' }
 
 export function Videos() {
@@ -56,7 +56,7 @@ export function Videos() {
     channel,
     unrefunded,
   }
-  // Rows of jobs in work change in place; when all have ended there is nothing to wait for.
+  // Poll until all jobs have ended.
   const list = useCall(
     'listVideos',
     { query },
