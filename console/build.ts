@@ -5,8 +5,8 @@ import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { publish } from '../src/build-folders.ts'
-import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/console-files.ts'
+import { publish } from '../src/host/build-folders.ts'
+import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/host/console-files.ts'
 
 /**
  * Builds the console into a new folder of `console/dist`. The gateway runs this with the digest of the sources;

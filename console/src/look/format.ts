@@ -3,7 +3,8 @@ import { preferences } from './preferences.ts'
 import { zone } from './zone.ts'
 
 /**
- * Formats every number that the console shows. Amounts come from the ledger and are never recomputed here.
+ * Formats every figure of the console (docs/reference/console.md: Figures). The console computes nothing that the API does
+ * not state.
  */
 
 const NONE = '–'

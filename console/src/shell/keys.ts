@@ -9,7 +9,10 @@ const CHORD_MS = 1_200
 
 type Layers = { readonly openPalette: () => void; readonly openSheet: () => void }
 
-/** Global keyboard shortcuts. Single letters work only outside fields, and the user can turn them off. */
+/**
+ * Keys of every page (docs/reference/console.md: Keyboard). Single letters work outside fields only, and the user can turn
+ * them off.
+ */
 export function useGlobalKeys({ openPalette, openSheet }: Layers): void {
   const { role } = useSelf()
   const { singleKeys } = usePreferences()

@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import type { Logger } from 'pino'
+import { UnreachableError } from '../domain/errors.ts'
+import { BUDGET_SHORTAGES, type Shortage } from '../domain/shortage.ts'
+import { hasDescriptors, type ProcessLimits } from '../host/machine.ts'
+import type { ClientAddress } from '../http/address.ts'
+import type { AddressGuard } from '../http/address-guard.ts'
+import { createBudget } from '../http/budget.ts'
+import type { Digest } from '../identity/credentials.ts'
+import type { Keyring } from '../identity/keyring.ts'
+import { lagTimeout } from '../ledger/lag-timeout.ts'
+import { createReadBarrier } from '../ledger/read-barrier.ts'
+import { endpointTypes } from '../manage/channels/endpoint-types.ts'
+import { providerOf } from '../providers/index.ts'
+import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
+import { createCallers } from '../relay/callers/callers.ts'
+import { createPlayground } from '../relay/callers/playground.ts'
+import { isAskedAlike, openCatalog, type RelayChannel } from '../relay/catalog/catalog.ts'
+import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
+import { createChannelTest } from '../relay/channel-test.ts'
+import { createExplain } from '../relay/explain.ts'
+import { createRelay } from '../relay/handle.ts'
+import { createIdsAndClock } from '../relay/ids-and-clock.ts'
+import { openForms } from '../relay/intake/form.ts'
+import { createIdempotentRequests } from '../relay/intake/repeat.ts'
+import { createTokenCounter } from '../relay/price/token-count.ts'
+import type { RelayDeps } from '../relay/request.ts'
+import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
+import { createUpstream } from '../relay/upstream/upstream.ts'
+import { createVendor } from '../relay/videos/vendor.ts'
+import { createVideos } from '../relay/videos/videos.ts'
+import { monotonicMs } from '../routing/clock.ts'
+import { createRates, type RateLimiter } from '../routing/rates.ts'
+import { createSharedRates, type RateReport } from '../routing/shared-rates.ts'
+import type { Store } from '../store/engine/store.ts'
+import { decideStatus, recordTest } from '../store/records/channel-status.ts'
+import { activateDuePrices } from '../store/records/prices.ts'
+import type { Peers } from '../workers/peers.ts'
+import { createChannelCare } from './channel-care.ts'
+import type { Config } from './config.ts'
+import { createInvalidation } from './invalidation.ts'
+import { openNodeLedger } from './node-ledger.ts'
+import { watchOverload } from './overload.ts'
+import { createShortageLog } from './shortage-log.ts'
+
+/** A caller that is not cached waits this long for the store. */
+const FIND_CALLER_MS = 5_000
+
+const nowS = () => Math.floor(Date.now() / 1000)
+
+type Deps = {
+  readonly config: Config
+  readonly log: Logger
+  readonly store: Store
+  readonly keyring: Keyring
+  readonly digest: Digest
+  readonly clientAddress: ClientAddress
+  readonly guard: AddressGuard
+  readonly manage: RequestListener
+  readonly peers: Peers
+  sessionUser: RelayDeps['sessionUser']
+  readonly limits: ProcessLimits
+  isStopping(): boolean
+  /** Whether a request came over one connection too many. */
+  isBeyond(request: IncomingMessage): boolean
+}
+
+/** Rate limits hold for all workers together, so with several workers their supervisor counts. */
+function ratesOf({ supervisor }: Peers): RateLimiter {
+  if (!supervisor) return createRates({ nowMs: monotonicMs })
+  return createSharedRates({
+    admit: (subjects, countedInput) =>
+      supervisor.ask('admit', { subjects, countedInput }) as Promise<RateReport>,
+    leave: id => supervisor.ask('leaveTicket', id),
+    end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
+    nowMs: monotonicMs,
+  })
+}
+
+/** A request must not wait for as long as the store hangs. */
+function withTimeout<T>(lookup: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const stop = lagTimeout(FIND_CALLER_MS, () =>
+    late.reject(new UnreachableError(new Error(`the store did not answer within ${FIND_CALLER_MS} ms`))),
+  )
+  return Promise.race([lookup, late.promise]).finally(stop)
+}
+
+/** Wires the relay: its ledger, catalog, channels and videos, and how changes of the management API reach it. */
+export async function buildRelay({
+  config,
+  log,
+  store,
+  keyring,
+  digest,
+  clientAddress,
+  guard,
+  manage,
+  peers,
+  sessionUser,
+  limits,
+  isStopping,
+  isBeyond,
+}: Deps) {
+  const { db, engine } = store
+  const { nodeId, slot } = peers.assignment
+  const node = await openNodeLedger({ config, log, store, peers })
+  const { ledger } = node
+  // Built on first use; that must not delay a request.
+  shippedModels()
+  const findInStore = findCaller({ db, digest })
+  const directory = createCallers({ find: credential => withTimeout(findInStore(credential)) })
+  const catalog = await openCatalog(
+    createCatalogSource({
+      db,
+      keyring,
+      digest,
+      shippedPrice,
+      nowMs: Date.now,
+      onUnreadable: (channelId, error) =>
+        log.error({ err: error, channel_id: channelId }, 'the key of a channel cannot be decrypted'),
+    }),
+  )
+  const rates = ratesOf(peers)
+  const onShortage = createShortageLog(log, Date.now)
+  const budgetOf = (shortage: Shortage, maxBytes: number) =>
+    createBudget({ maxBytes, onShort: () => onShortage(shortage) })
+  const memory = budgetOf(BUDGET_SHORTAGES.memory, limits.memoryBytes)
+  const upstream = createUpstream({
+    connector: guard.connector,
+    connections: limits.connections,
+    memory,
+    hasDescriptors,
+    onShortage,
+  })
+  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
+  const counter = createTokenCounter({
+    onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
+  })
+  const care = createChannelCare<RelayChannel>({
+    channels: () => catalog.table().channels,
+    channel: id => catalog.table().channel(id),
+    testChannel: createChannelTest({ catalog, upstream, keys, nowMs: Date.now }),
+    saveDecision: decision => decideStatus(db, { ...decision, time: nowS() }),
+    saveTest: (id, responseMs) => recordTest(db, id, { time: nowS(), responseMs }),
+    announce: (targets): Promise<void> => invalidation.announce(targets),
+    runsRecovery: slot === 0,
+    nowMs: Date.now,
+    log,
+  })
+  const { health } = care
+  const invalidation = createInvalidation<RelayChannel>({
+    callers: directory,
+    ledger,
+    catalog,
+    health,
+    isSameUpstream: isAskedAlike,
+    tellOthers: targets => peers.tellOthers({ name: 'news', input: targets }),
+    // One worker activates prices for all.
+    activatePrices: async () => {
+      if (slot === 0) await activateDuePrices(db, nowS())
+    },
+    onFailure: error => log.error({ err: error }, 'changes could not be read; retried in a second'),
+  })
+  invalidation.start()
+  const overload = watchOverload()
+
+  const deps = {
+    directory,
+    catalog,
+    ledger,
+    health,
+    rates,
+    upstream,
+    keys,
+    counter,
+    clientAddress,
+    maxBodyBytes: config.maxBodyMb * 1_048_576,
+    memory,
+    onShortage,
+    forms: openForms(config.dataDir, budgetOf(BUDGET_SHORTAGES.tmp, limits.tmpBytes)),
+    repeats: createIdempotentRequests({
+      db,
+      keyring,
+      nodeId,
+      boot: randomUUID(),
+      now: nowS,
+    }),
+    desk: {
+      settings: catalog.settings,
+      isServed: model => catalog.table().resolve(model) !== undefined,
+      ambience: createIdsAndClock(Date.now),
+    },
+    isStopping,
+    isOverloaded: request => overload.isOverloaded() || isBeyond(request),
+    nowMs: Date.now,
+    random: Math.random,
+    ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
+    endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
+    onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'a request failed'),
+    sessionUser,
+    manage,
+  } satisfies RelayDeps
+
+  const barrier = createReadBarrier({
+    ledger,
+    others: {
+      surrender: account => peers.tellOthers({ name: 'surrender', input: account }),
+      barrier: () => peers.tellOthers({ name: 'apply', input: null }),
+    },
+  })
+
+  const videos = createVideos({
+    ...deps,
+    db,
+    engine,
+    keyring,
+    nodeId,
+    vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
+    surrender: barrier.surrender,
+    doubtMs: config.videoDoubtS * 1000,
+    deadlineMs: config.videoDeadlineS * 1000,
+    basePath: config.basePath,
+    onTrouble: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
+  })
+
+  const listener = createRelay(deps, videos)
+  peers.serve({
+    news: invalidation.invalidate,
+    apply: ledger.barrier,
+    surrender: ledger.surrender,
+    recall: ledger.yieldTo,
+  })
+
+  return {
+    listener,
+    memory,
+    relayFor: createPlayground(listener),
+    videos,
+    ledger: barrier,
+    routes: { explain: createExplain(deps) },
+    announce: invalidation.announce,
+    channels: care,
+    async close(): Promise<void> {
+      invalidation.close()
+      catalog.close()
+      care.close()
+      overload.close()
+      await videos.close(upstream.close)
+      await counter.close()
+      await node.close()
+    },
+  }
+}
