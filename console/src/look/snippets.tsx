@@ -2,7 +2,7 @@ import { Tabs } from 'radix-ui'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { publicAddress } from '../api/base-path.ts'
-import { type ApiCall, SNIPPETS, type SnippetName } from './code.ts'
+import { type ApiCall, KEY_NAME, SNIPPETS, type SnippetName } from './code.ts'
 import { CodeBlock } from './code-block.tsx'
 import { CopyButton } from './copy.tsx'
 
@@ -15,40 +15,36 @@ type CallSnippetsProps = Omit<ApiCall, 'apiKey'> & { readonly apiKey?: string }
 export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) {
   const { t } = useTranslation()
   const [chosen, choose] = useState<SnippetName>('curl')
-  const texts = (Object.keys(SNIPPETS) as SnippetName[]).flatMap(way => {
-    const text = SNIPPETS[way]({ ...call, apiKey })
-    return text === undefined ? [] : [{ way, text }]
-  })
-  const activeSnippet = texts.find(({ way }) => way === chosen) ?? texts[0]
-  if (!activeSnippet) return null
+  const text = SNIPPETS[chosen]({ ...call, apiKey })
   return (
     <Tabs.Root
-      value={activeSnippet.way}
+      value={chosen}
       onValueChange={value => choose(value as SnippetName)}
       className="flex min-w-0 flex-col gap-2"
     >
       <div className="flex flex-wrap items-center justify-between gap-2">
         <TabList label={t('snippet.label')}>
-          {texts.map(({ way }) => (
-            <Tab key={way} value={way}>
-              {way}
+          {(Object.keys(SNIPPETS) as SnippetName[]).map(name => (
+            <Tab key={name} value={name}>
+              {name}
             </Tab>
           ))}
         </TabList>
-        <CopyButton text={activeSnippet.text} label={t('snippet.copy')} isPrimary />
+        <CopyButton text={text} label={t('snippet.copy')} isPrimary />
       </div>
-      <Tabs.Content value={activeSnippet.way} tabIndex={-1}>
-        <CodeBlock data-snippet>{activeSnippet.text}</CodeBlock>
+      <Tabs.Content value={chosen} tabIndex={-1}>
+        <CodeBlock data-snippet>{text}</CodeBlock>
       </Tabs.Content>
       <p className="text-label text-ink-3">
-        {t('snippet.base')} <code className="font-mono text-code text-ink-2">{publicAddress}/v1</code>
+        {t('snippet.base')} <code className="font-mono text-code text-ink-2">{publicAddress}/v1</code> ·{' '}
+        {t('snippet.key')} <code className="font-mono text-code text-ink-2">{KEY_NAME}</code>
       </p>
     </Tabs.Root>
   )
 }
 
 /** A curl command with a placeholder for the key. */
-export const firstCall = (model: string) => SNIPPETS.curl({ apiKey: SOME_KEY, ...questionTo(model) }) ?? ''
+export const firstCall = (model: string) => SNIPPETS.curl({ apiKey: SOME_KEY, ...questionTo(model) })
 
 export const questionTo = (model: string) => ({
   path: '/v1/chat/completions' as const,
@@ -68,7 +64,7 @@ export function TabList({ label, children }: { label: string; children: ReactNod
     chosen?.scrollIntoView({ inline: 'center', block: 'nearest' })
   }, [])
   return (
-    <Tabs.List ref={list} aria-label={label} className="flex gap-1 overflow-x-auto">
+    <Tabs.List ref={list} aria-label={label} className="flex gap-1 overflow-x-auto [scrollbar-width:none]">
       {children}
     </Tabs.List>
   )
@@ -77,7 +73,7 @@ export function TabList({ label, children }: { label: string; children: ReactNod
 export const Tab = ({ value, children }: { value: string; children: ReactNode }) => (
   <Tabs.Trigger
     value={value}
-    className="h-8 rounded-control px-2.5 whitespace-nowrap text-ink-2 hover:bg-sunken data-[state=active]:bg-accent-soft data-[state=active]:font-medium data-[state=active]:text-ink pointer-coarse:h-11"
+    className="h-8 rounded-control px-2.5 -outline-offset-2 whitespace-nowrap text-ink-2 hover:bg-sunken data-[state=active]:bg-accent-soft data-[state=active]:font-medium data-[state=active]:text-ink pointer-coarse:h-11"
   >
     {children}
   </Tabs.Trigger>
