@@ -44,14 +44,14 @@ function CreatedAccessToken({ value, onClose }: { readonly value: string; readon
 
 function Create({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
-  const [created, setMade] = useState<string>()
+  const [created, setCreated] = useState<string>()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createAccessToken', Values>({
     route: 'createAccessToken',
     defaults: { name: '', days: '' },
     toInput: ({ name, days }) => ({
       body: { name, expired_time: days === '' ? -1 : Math.floor(Date.now() / 1000) + Number(days) * DAY_S },
     }),
-    onDone: ({ token }) => setMade(token),
+    onDone: ({ token }) => setCreated(token),
     names: { expired_time: 'days' },
   })
   if (created) return <CreatedAccessToken value={created} onClose={onClose} />

@@ -46,7 +46,7 @@ export function Start() {
           {isAdmin ? <ConnectStep onTested={setTested} /> : <p>{t('start.ask_admin')}</p>}
         </Step>
         <Step number={2} title={t('start.token')} isDone={hasToken} isOpen={hasModels}>
-          <TokenStep token={token} model={model} onMade={setToken} />
+          <TokenStep token={token} model={model} onCreated={setToken} />
         </Step>
         <Step number={3} title={t('start.request')} isDone={hasRequest} isOpen={hasToken}>
           <RequestStep token={token} model={model} />

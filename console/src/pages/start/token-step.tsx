@@ -15,10 +15,10 @@ type Values = { name: string; limit: 'none' | 'amount'; amount: string }
 type TokenStepProps = {
   readonly token: Token | undefined
   readonly model: string | undefined
-  readonly onMade: (token: Token) => void
+  readonly onCreated: (token: Token) => void
 }
 
-export function TokenStep({ token, model, onMade }: TokenStepProps) {
+export function TokenStep({ token, model, onCreated }: TokenStepProps) {
   const { t } = useTranslation()
   const self = useSelf()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createToken', Values>({
@@ -31,13 +31,13 @@ export function TokenStep({ token, model, onMade }: TokenStepProps) {
         ...(limit === 'none' ? {} : { remain_quota: unitsOfUsd(Number(amount)) }),
       },
     }),
-    onDone: onMade,
+    onDone: onCreated,
     names: { remain_quota: 'amount' },
   })
   if (token)
     return (
       <>
-        <Secret label={t('tokens.key')} value={token.key} />
+        <Secret label={t('tokens.key')} value={token.key} canReveal />
         <Snippets apiKey={token.key} model={model ?? t('tokens.some_model')} />
       </>
     )

@@ -20,7 +20,7 @@ function CreatedToken({ token, onClose }: { readonly token: Token; readonly onCl
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
   return (
     <Dialog title={t('tokens.created', { name: token.name })} isOpen isWide isHeld onClose={onClose}>
-      <Secret label={t('tokens.key')} value={token.key} />
+      <Secret label={t('tokens.key')} value={token.key} canReveal />
       <Snippets apiKey={token.key} model={model} />
       <div className="flex justify-end">
         <Button kind="primary" onClick={onClose}>
@@ -35,13 +35,13 @@ export function NewToken() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const self = useSelf()
-  const [created, setMade] = useState<Token>()
+  const [created, setCreated] = useState<Token>()
   const close = () => void navigate({ to: '/tokens', search: true })
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createToken', TokenValues>({
     route: 'createToken',
     defaults: newValues(self.unlimited_quota ? 'none' : 'amount'),
     toInput: values => ({ body: bodyOf(values) }),
-    onDone: setMade,
+    onDone: setCreated,
     names: { remain_quota: 'amount', expired_time: 'date', model_limits: 'models', limits: 'rpm' },
   })
   if (created) return <CreatedToken token={created} onClose={close} />

@@ -34,7 +34,7 @@ export function NewUser() {
   const navigate = useNavigate()
   const isRoot = useIsRoot()
   const [password, setPassword] = useState<string>()
-  const [created, setMade] = useState<{ username: string; password: string }>()
+  const [created, setCreated] = useState<{ username: string; password: string }>()
   const close = () => void navigate({ to: '/users', search: true })
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createUser', Values>({
     route: 'createUser',
@@ -49,7 +49,7 @@ export function NewUser() {
       },
     }),
     onDone: (_user, values) => {
-      if (values.password === password) return setMade(values)
+      if (values.password === password) return setCreated(values)
       toast(t('users.created', { name: values.username }))
       close()
     },
