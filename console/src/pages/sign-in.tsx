@@ -7,6 +7,8 @@ import { usePreferences } from '../look/preferences.ts'
 import { SignInForm } from '../shell/sign-in-form.tsx'
 import { speak } from '../texts/index.ts'
 
+const RESET = 'admin reset-password root'
+
 /** Redirects only to paths of this site. */
 const isOwn = (to: string | undefined): to is string => to !== undefined && /^\/(?!\/)/.test(to)
 
@@ -32,14 +34,19 @@ export function SignIn() {
         </div>
         <div className="flex flex-col gap-2 text-label text-ink-3">
           <p>{t('sign_in.where')}</p>
-          <p>
-            {t('sign_in.reset')}{' '}
-            <code className="font-mono text-code text-ink-2">sluice admin reset-password root</code>
-          </p>
+          <p>{t('sign_in.reset')}</p>
+          <ul className="flex flex-col gap-1">
+            <li>
+              <code className="font-mono text-code text-ink-2">./sluice {RESET}</code> {t('sign_in.checkout')}
+            </li>
+            <li>
+              <code className="font-mono text-code text-ink-2">sluice {RESET}</code> {t('sign_in.installed')}
+            </li>
+          </ul>
         </div>
         <Button
           kind="quiet"
-          className="self-start"
+          className="-ml-3 self-start"
           onClick={() => void speak(language === 'en' ? 'zh-CN' : 'en')}
         >
           {language === 'en' ? '简体中文' : 'English'}
