@@ -24,16 +24,18 @@ export function RequestStep({
   const { t } = useTranslation()
   const [fault, setFault] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
+  const [response, setResponse] = useState('')
   const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { refetchMs: LOOK_MS })
   const requests = rows.data?.items ?? []
   const send = async (tokenId: number, requestedModel: string) => {
     setBusy(true)
     setFault(undefined)
+    setResponse('')
     try {
       await sendChat({
         tokenId,
         body: { model: requestedModel, messages: [{ role: 'user', content: 'Hello!' }] },
-        onText: () => {},
+        onText: (kind, text) => kind === 'content' && setResponse(before => before + text),
       })
       await rows.refetch()
     } catch (error) {
@@ -48,6 +50,14 @@ export function RequestStep({
         <Button icon={Send} className="self-start" isBusy={isBusy} onClick={() => void send(token.id, model)}>
           {t('start.send')}
         </Button>
+      ) : null}
+      {response ? (
+        <figure className="flex flex-col gap-1">
+          <figcaption className="text-label font-medium text-ink-2">{t('start.response')}</figcaption>
+          <blockquote className="rounded-control bg-sunken px-3 py-2 break-words whitespace-pre-wrap">
+            {response}
+          </blockquote>
+        </figure>
       ) : null}
       {fault ? <ErrorCard error={fault} /> : null}
       {requests.length === 0 ? (
