@@ -265,7 +265,7 @@ export function Overview() {
     >
       {isFresh ? <FirstSteps /> : null}
       <NoBalance />
-      <AttentionList />
+      {isFresh ? <AttentionList /> : null}
       <ScopeChips filter={filter} onScope={setFilters} />
       {first.isPending ? <Loading /> : null}
       {first.isPending || isFresh ? null : (
@@ -302,6 +302,7 @@ function Figures({ filter, comparison, onZoom, onScope, onWiden }: FiguresProps)
         </p>
       ) : null}
       <Tiles filter={filter} comparison={comparison} />
+      <AttentionList />
       <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
         <Suspense fallback={<Loading lines={4} />}>
           <Charts filter={filter} comparison={comparison} onZoom={onZoom} />
