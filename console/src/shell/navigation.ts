@@ -49,7 +49,7 @@ export type MenuEntry = {
 }
 
 type Group = {
-  readonly name: 'monitor' | 'build' | 'manage' | 'audit'
+  readonly name: 'monitor' | 'build' | 'manage' | 'audit' | 'system'
   readonly entries: readonly MenuEntry[]
 }
 
@@ -84,8 +84,11 @@ export const NAVIGATION: readonly Group[] = [
     entries: [
       { to: '/audit', name: 'audit', letter: 'a', icon: History, role: ROLE.admin },
       { to: '/ledger', name: 'ledger', letter: 'l', icon: BookOpenCheck, role: ROLE.admin },
-      { to: '/settings', name: 'settings', letter: 'e', icon: Settings, role: ROLE.root },
     ],
+  },
+  {
+    name: 'system',
+    entries: [{ to: '/settings', name: 'settings', letter: 'e', icon: Settings, role: ROLE.root }],
   },
 ]
 

@@ -13,8 +13,8 @@ export function RailEntries({ isFolded = false, onChoose }: RailProps) {
   return (
     <nav aria-label={t('nav.label')} className="flex flex-col gap-3 px-2">
       {groupsFor(role).map(group => (
-        <div key={group.name}>
-          {isFolded ? null : (
+        <div key={group.name} className={group.name === 'system' ? 'border-t border-line pt-3' : undefined}>
+          {isFolded || group.name === 'system' ? null : (
             <p id={`group-${group.name}`} className="px-2 pb-1 text-label text-ink-3">
               {t(`nav.group.${group.name}`)}
             </p>
