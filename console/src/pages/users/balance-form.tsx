@@ -43,12 +43,16 @@ export function BalanceForm({ user }: { readonly user: User }) {
   return (
     <Section title={t('users.change_balance')}>
       <form className="flex flex-col gap-3" onSubmit={event => void submit(event)}>
-        <div className="flex flex-wrap items-end gap-2">
-          <Choice aria-label={t('users.change_balance')} {...form.register('mode')}>
-            <option value="add">{t('users.add_mode')}</option>
-            <option value="subtract">{t('users.subtract_mode')}</option>
-            <option value="override">{t('users.set_mode')}</option>
-          </Choice>
+        <div className="flex flex-wrap items-start gap-2">
+          <Field label={t('users.mode')}>
+            {wiring => (
+              <Choice {...wiring} {...form.register('mode')}>
+                <option value="add">{t('users.add_mode')}</option>
+                <option value="subtract">{t('users.subtract_mode')}</option>
+                <option value="override">{t('users.set_mode')}</option>
+              </Choice>
+            )}
+          </Field>
           <Field label={t('tokens.amount')} error={errorOf('amount')} className="w-36">
             {wiring => <AmountInput {...wiring} {...form.register('amount')} />}
           </Field>
