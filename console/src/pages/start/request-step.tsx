@@ -27,7 +27,7 @@ export function RequestStep({
   const [response, setResponse] = useState('')
   const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { refetchMs: LOOK_MS })
   const requests = rows.data?.items ?? []
-  const send = async (tokenId: number, requestedModel: string) => {
+  const send = async (tokenId: number | undefined, requestedModel: string) => {
     setBusy(true)
     setFault(undefined)
     setResponse('')
@@ -46,8 +46,13 @@ export function RequestStep({
   }
   return (
     <>
-      {token && model ? (
-        <Button icon={Send} className="self-start" isBusy={isBusy} onClick={() => void send(token.id, model)}>
+      {model ? (
+        <Button
+          icon={Send}
+          className="self-start"
+          isBusy={isBusy}
+          onClick={() => void send(token?.id, model)}
+        >
           {t('start.send')}
         </Button>
       ) : null}

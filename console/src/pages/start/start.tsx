@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next'
 import type { Token } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
 import { Page } from '../../look/page.tsx'
 import { ROW } from '../usage/log-row.ts'
 import { ConnectStep } from './connect-step.tsx'
@@ -26,6 +27,7 @@ export function Start() {
   )
   const [token, setToken] = useState<Token>()
   const [tested, setTested] = useState<string>()
+  const [isAdding, setAdding] = useState(false)
   const hasModels = (models.data?.length ?? 0) > 0
   const hasToken = (tokens.data?.total ?? 0) > 0
   const hasRequest = (requests.data?.total ?? 0) > 0
@@ -45,7 +47,19 @@ export function Start() {
         >
           {isAdmin ? <ConnectStep onTested={setTested} /> : <p>{t('start.ask_admin')}</p>}
         </Step>
-        <Step number={2} title={t('start.token')} isDone={hasToken} isOpen={hasModels}>
+        <Step
+          number={2}
+          title={t('start.token')}
+          isDone={hasToken}
+          isOpen={hasModels && (!hasToken || isAdding || token !== undefined)}
+          action={
+            hasToken ? (
+              <Button isSmall onClick={() => setAdding(true)}>
+                {t('start.create_another')}
+              </Button>
+            ) : null
+          }
+        >
           <TokenStep token={token} model={model} onCreated={setToken} />
         </Step>
         <Step number={3} title={t('start.request')} isDone={hasRequest} isOpen={hasToken}>
