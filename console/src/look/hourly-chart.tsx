@@ -14,7 +14,7 @@ export function HourlyChart({ hours: counts, words }: HourlyChartProps) {
     <svg
       viewBox={`0 0 ${hours.length * 4} 16`}
       preserveAspectRatio="none"
-      className="h-4 w-24"
+      className="h-4 w-16"
       role="img"
       aria-label={words}
     >
