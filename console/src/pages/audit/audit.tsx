@@ -116,9 +116,9 @@ function sourceText(t: TFunction, via: string): string {
   const [kind, which] = via.split(':')
   const source = SOURCES.find(name => name === kind)
   if (!source) return via
-  return which && source !== 'session'
-    ? `${t(`audit.sources.${source}`)} ${which}`
-    : t(`audit.sources.${source}`)
+  const name = t(`audit.sources.${source}`)
+  if (!which || source === 'session') return name
+  return source === 'command' ? `${name} (${which})` : `${name} ${which}`
 }
 
 /** The text for an action. Unknown actions show their code. */
