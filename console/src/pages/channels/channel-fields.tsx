@@ -38,11 +38,13 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         error={keyError === undefined ? undefined : gatewayText(keyError)}
         help={
           <>
-            {type.key_hint ? t('editor.key_hint', { hint: gatewayText(type.key_hint) }) : null}{' '}
-            {channel
-              ? t('editor.key_unchanged', { key: channel.key.split('\n')[0] })
-              : t('editor.key_several')}{' '}
-            {channel && !isRoot ? t('editor.key_needed_again') : null}
+            {type.key_hint ? <p>{t('editor.key_hint', { hint: gatewayText(type.key_hint) })}</p> : null}
+            <p>
+              {channel
+                ? t('editor.key_unchanged', { key: channel.key.split('\n')[0] })
+                : t('editor.key_several')}{' '}
+              {channel && !isRoot ? t('editor.key_needed_again') : null}
+            </p>
           </>
         }
       >

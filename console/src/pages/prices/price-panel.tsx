@@ -75,7 +75,12 @@ function PriceForm({
   const rateField = (rate: Rate) => (
     <Field
       key={rate}
-      label={`${t(`rate.${rate}`)}${(TOKEN_RATES as readonly string[]).includes(rate) ? ` · ${t('prices.per_million')}` : ''}`}
+      label={
+        <span className="inline-block first-letter:uppercase">
+          {t(`rate.${rate}`)}
+          {(TOKEN_RATES as readonly string[]).includes(rate) ? ` · ${t('prices.per_million')}` : ''}
+        </span>
+      }
       error={errorOf(rate)}
     >
       {wiring => (
