@@ -9,7 +9,7 @@ const FOLDER = join(import.meta.dirname, '../corpus')
 export type Transcript = {
   readonly name: string
   readonly about: string
-  /** The vendor, where several have a format of their own for the same thing. */
+  /** The vendor, where it is not the one whose format this is: a compatible host, or one of several for media. */
   readonly vendor?: string
   readonly request?: object
   readonly status: number

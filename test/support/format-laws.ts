@@ -393,7 +393,7 @@ function understoodChat({ choices: [choice] }: OpenAI.ChatCompletion): Understoo
     text: (choice?.message.content ?? '') + (choice?.message.refusal ?? ''),
     calls: (choice?.message.tool_calls ?? []).map(call =>
       call.type === 'function'
-        ? { name: call.function.name, input: JSON.parse(call.function.arguments) }
+        ? { name: call.function.name, input: JSON.parse(call.function.arguments || '{}') }
         : { name: call.custom.name, input: { input: call.custom.input } },
     ),
   }

@@ -11,7 +11,12 @@ export type FormatTranscripts = {
   readonly errors: readonly (Named<unknown> & { readonly status: number })[]
 }
 
-type Named<T> = { readonly name: string; readonly value: T }
+type Named<T> = {
+  readonly name: string
+  readonly value: T
+  /** Written exactly as the vendor of the format does it, so that its SDK must be able to read it. */
+  readonly isPure?: boolean
+}
 
 /** Where the recordings of a format lie. */
 type Source = {
@@ -119,10 +124,12 @@ function ownTranscripts(format: string): FormatTranscripts {
     requests: all.flatMap(({ name, request }) =>
       request === undefined ? [] : [{ name, value: { model: 'in-the-path', ...request } }],
     ),
-    answers: all.flatMap(({ name, status, answer }) =>
-      status === 200 && answer !== undefined ? [{ name, value: answer }] : [],
+    answers: all.flatMap(({ name, vendor, status, answer }) =>
+      status === 200 && answer !== undefined ? [{ name, value: answer, isPure: vendor === undefined }] : [],
     ),
-    streams: all.flatMap(({ name, stream }) => (stream === undefined ? [] : [{ name, value: stream }])),
+    streams: all.flatMap(({ name, vendor, stream }) =>
+      stream === undefined ? [] : [{ name, value: stream, isPure: vendor === undefined }],
+    ),
     errors: all.flatMap(({ name, status, answer }) =>
       status >= 400 ? [{ name, status, value: answer }] : [],
     ),

@@ -22,16 +22,20 @@ export function law(title: string, run: LawRun, body: () => void | Promise<void>
   })
 }
 
-/** The line at the end of a run. */
-export function summarizeLaws(lines: string): string {
+/** How many laws ran, and on what. */
+export function countLaws(lines: string): { readonly ran: number; readonly summary: string } {
   const all = lines
     .split('\n')
     .filter(line => line !== '')
     .map(line => JSON.parse(line) as LawRun)
-  const names = [...new Set(all.map(({ transcript }) => transcript))]
-  const own = names.filter(isOwn).length
-  const pairs = new Set(all.map(({ pair }) => pair).filter(pair => pair !== undefined))
-  return `laws over formats: ${all.length} ran, on ${own} transcripts of test/corpus, ${pairs.size} ordered pairs of formats, ${names.length - own} recordings of ../shared/fixtures`
+  const transcripts = [...new Set(all.map(({ transcript }) => transcript))]
+  const own = transcripts.filter(name => name.startsWith('corpus/')).length
+  const pairs = new Set(all.map(({ pair }) => pair).filter(pair => pair !== undefined)).size
+  const recordings = transcripts.length - own
+  const summary = [
+    `${all.length} laws over formats ran: ${own} transcripts of test/corpus`,
+    `${pairs} ordered pairs of formats`,
+    recordings === 0 ? 'no recordings (none at ../shared/fixtures)' : `${recordings} recordings`,
+  ].join(', ')
+  return { ran: all.length, summary }
 }
-
-const isOwn = (name: string) => name.startsWith('corpus/')
