@@ -2,8 +2,8 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
-import { publish } from './src/build-folders.ts'
-import { builtName } from './src/store/program-file.ts'
+import { publish } from './src/host/build-folders.ts'
+import { builtName } from './src/host/program-file.ts'
 
 /**
  * Makes `dist`, the program as it is shipped: a few files instead of fifteen hundred, so that it starts in half the time
@@ -21,8 +21,8 @@ const MAIN = `${builtName('main')}.js`
 /** What is run as a process or a thread, by its path from `src`. */
 const PROGRAMS = [
   'main',
-  'store/sqlite-thread',
-  'relay/token-count-thread',
+  'store/engine/sqlite-thread',
+  'relay/price/token-count-thread',
   'cli/backup-thread',
   'cli/journal-thread',
   '../simulator/main',

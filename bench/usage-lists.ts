@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Engine } from '../src/store/schema.ts'
-import type { Db } from '../src/store/store.ts'
+import type { Engine } from '../src/store/engine/schema.ts'
+import type { Db } from '../src/store/engine/store.ts'
 import type { Api } from '../test/support/gateway.ts'
 import { DAYS } from './usage-store.ts'
 

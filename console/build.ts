@@ -5,8 +5,8 @@ import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { publish } from '../src/build-folders.ts'
-import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/console-files.ts'
+import { publish } from '../src/host/build-folders.ts'
+import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/host/console-files.ts'
 
 /**
  * Makes a folder in `console/dist`. Called by the gateway with the digest of the sources, or by hand without one. Several

@@ -4,13 +4,13 @@ import { enableCompileCache } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
+import { type Config, readConfig, SettingError } from './app/config.ts'
 import { EXIT, runCli, type StartOptions } from './cli/cli.ts'
 import type { Report } from './cli/command.ts'
 import { callControl, socketPath } from './cli/control.ts'
 import type { Operations } from './cli/operations.ts'
-import { type Config, readConfig, SettingError } from './config.ts'
-import { makeDirectory } from './store/directory.ts'
-import { version } from './version.ts'
+import { makeDirectory } from './host/directory.ts'
+import { version } from './host/version.ts'
 import { WorkerStartError } from './workers/supervisor.ts'
 
 /** The longest path that every system lets a socket have. */
@@ -84,10 +84,10 @@ async function start(options: StartOptions): Promise<number> {
   keepCompiled(given.dataDir)
   tuneV8()
   if (cluster.isWorker) {
-    const { serveAsWorker } = await import('./serve-worker.ts')
+    const { serveAsWorker } = await import('./app/worker.ts')
     return serveAsWorker(given)
   }
-  const { serve } = await import('./serve.ts')
+  const { serve } = await import('./app/serve.ts')
   return serve({ given, options, env: process.env, print })
 }
 
@@ -100,7 +100,7 @@ async function operate<Name extends keyof Operations>(
   const config = configOf({ data })
   const answered = await callControl(config.dataDir, name, input ?? {})
   if (answered) return answered.result as Result
-  const { openGround, operationsOf } = await import('./build.ts')
+  const { openStoreAndKeys: openGround, operationsOf } = await import('./app/gateway.ts')
   const ground = await openGround(config, { mustExist: true })
   try {
     const operation = operationsOf(config, ground)[name] as (input: unknown) => Promise<Result>

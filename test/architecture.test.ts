@@ -5,13 +5,17 @@ import { describe, it } from 'node:test'
 import { parseSync } from 'oxc-parser'
 import { providers } from '../src/providers/index.ts'
 
-/** The floors of DESIGN.md's house, top first. Arrows point down; rooms on one floor do not import each other. */
+/** The floors of the program, top first. Imports point down; rooms on one floor do not import each other. */
 const FLOORS: readonly (readonly string[])[] = [
   ['main'],
+  ['app'],
   ['relay', 'manage', 'cli'],
   ['http', 'ledger', 'routing', 'identity', 'store', 'workers'],
   ['providers'],
-  ['formats'],
+  ['media'],
+  ['chat'],
+  ['requests'],
+  ['models', 'metering', 'override', 'host'],
   ['wire', 'domain'],
 ]
 
@@ -48,7 +52,7 @@ function importsOf(file: string): readonly string[] {
 const arrows: readonly Arrow[] = files.flatMap(from => importsOf(from).map(to => ({ from, to })))
 const inside = arrows.filter(({ to }) => to.startsWith('src/'))
 
-/** Files directly under src/ build the rooms: they are the top floor. */
+/** `main.ts`, directly under src/, starts the program: it is the top floor. */
 const roomOf = (file: string) => (file.split('/').length === 2 ? 'main' : (file.split('/')[1] as string))
 const floorOf = (file: string) => FLOORS.findIndex(rooms => rooms.includes(roomOf(file)))
 
@@ -86,7 +90,7 @@ describe('the architecture', () => {
 
   it('lets nothing of the product import tests, benchmarks or the simulator, but for the demo', () => {
     const wrong = arrows.filter(
-      ({ from, to }) => /^(test|bench|simulator)\//.test(to) && from !== 'src/demo.ts',
+      ({ from, to }) => /^(test|bench|simulator)\//.test(to) && from !== 'src/app/demo/demo.ts',
     )
     assert.deepEqual(wrong, [])
   })
@@ -120,7 +124,8 @@ describe('the architecture', () => {
   it('reads the environment in one place', () => {
     const wrong = files.filter(
       file =>
-        /process\.env/.test(readFileSync(file, 'utf8')) && !['src/config.ts', 'src/main.ts'].includes(file),
+        /process\.env/.test(readFileSync(file, 'utf8')) &&
+        !['src/app/config.ts', 'src/main.ts'].includes(file),
     )
     assert.deepEqual(wrong, [])
   })

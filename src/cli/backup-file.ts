@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { openDatabase } from '../host/sqlite-open.ts'
 import type { JournalDatabase, OpenJournal } from '../ledger/segments.ts'
-import { openDatabase } from '../store/sqlite-open.ts'
 
 /**
  * A backup is one SQLite file: the store's tables as they were at one moment, what the journals hold beyond them, and

@@ -1,6 +1,6 @@
 import { hasRecordTable, lastLsnOf, lookInto, readSegments, segmentsOf, sumOf } from '../ledger/segments.ts'
-import { openStore, type StoreOptions } from '../store/store.ts'
-import { copyFromPostgres } from '../store/table-copy.ts'
+import { openStore, type StoreOptions } from '../store/engine/store.ts'
+import { copyFromPostgres } from '../store/engine/table-copy.ts'
 import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
 import { work } from './thread-work.ts'
 

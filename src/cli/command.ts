@@ -1,7 +1,7 @@
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import type { Passwords } from '../identity/passwords.ts'
-import type { Db, Engine, StoreOptions } from '../store/store.ts'
+import type { Db, Engine, StoreOptions } from '../store/engine/store.ts'
 
 /** A command that cannot do what it was asked; its message is for the person who typed it. */
 export class CommandError extends Error {

@@ -1,11 +1,11 @@
 import type { Anchor } from '../ledger/anchor.ts'
 import type { AnchorRecord, SettleRecord } from '../ledger/record.ts'
 import {
+  describeGap,
   type Gap,
   missingFollower,
   readSegments,
   type StoredRecord,
-  sayGap,
   segmentsOf,
 } from '../ledger/segments.ts'
 import { digestSettlement } from '../ledger/settlement.ts'
@@ -89,9 +89,9 @@ function check(node: string, dir: string, applied: number): JournalReport {
     return report(false, `BROKEN: ${(error as Error).message}`)
   }
   const fatal = gaps.find(({ to }) => to > applied)
-  if (fatal) return report(false, `BROKEN: ${sayGap(fatal)}`)
+  if (fatal) return report(false, `BROKEN: ${describeGap(fatal)}`)
   const kept = `${records} records in ${segments.length} files, as they were written`
-  return report(true, [kept, ...gaps.map(gap => `${sayGap(gap)}, and in the books`)].join('; '))
+  return report(true, [kept, ...gaps.map(gap => `${describeGap(gap)}, and in the books`)].join('; '))
 }
 
 await work(({ dataDir, applied }: JournalJob) =>

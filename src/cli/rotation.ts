@@ -1,6 +1,6 @@
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
-import { holdSealing, sealedUnderOlder } from '../store/sealed.ts'
-import { type Db, type Trx, transact } from '../store/store.ts'
+import { holdSealing, sealedUnderOlder } from '../store/engine/sealed.ts'
+import { type Db, type Trx, transact } from '../store/engine/store.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 
 const BATCH = 200

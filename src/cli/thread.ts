@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { programFile } from '../store/program-file.ts'
+import { programFile } from '../host/program-file.ts'
 import { CommandError } from './command.ts'
 
 /** What a thread of a command says once, before it ends. */

@@ -1,6 +1,6 @@
-import { accountsWithSums, listAccounts } from '../store/accounts.ts'
-import type { AccountKind, EntryRow } from '../store/schema.ts'
-import type { Db } from '../store/store.ts'
+import { accountsWithSums, listAccounts } from '../store/books/accounts.ts'
+import type { AccountKind, EntryRow } from '../store/engine/schema.ts'
+import type { Db } from '../store/engine/store.ts'
 
 const RECHECKED_AT_ONCE = 500
 

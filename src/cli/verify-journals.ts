@@ -1,5 +1,5 @@
 import { digestSettlement, SETTLEMENT_BYTES } from '../ledger/settlement.ts'
-import type { EntryRow } from '../store/schema.ts'
+import type { EntryRow } from '../store/engine/schema.ts'
 
 /** Keeps the digests of a chain's last settlements while it is walked, to compare them with those of a journal. */
 export function createSettlementTail(settled: Uint8Array, headSeq: number) {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { ChainKey } from '../domain/chain.ts'
-import { listStates, mayBeGone, readState } from '../store/row-states.ts'
-import type { Db } from '../store/store.ts'
+import { listStates, mayBeGone, readState } from '../store/engine/row-states.ts'
+import type { Db } from '../store/engine/store.ts'
 
 /** A row may change while the rows are compared; after so many looks it differs for another reason. */
 const LOOKS = 5

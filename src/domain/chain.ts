@@ -3,7 +3,7 @@ import { createHmac, hash } from 'node:crypto'
 /** What the first link of every chain follows. */
 export const GENESIS = '0'.repeat(64)
 
-export type Fields = readonly (string | number | null)[]
+export type ChainFields = readonly (string | number | null)[]
 
 /** Random bytes, sealed in the store under the master secret, and the HMAC-SHA-256 under them. */
 export type ChainKey = { readonly bytes: Buffer; mac(text: string): string }
@@ -39,14 +39,14 @@ export function createChainKey(bytes: Buffer): ChainKey {
 }
 
 /** A link from before chains had a key: the digest of the link before it and of the record's fields, in a fixed order. */
-export const unkeyedLink = (previous: string, fields: Fields) =>
+export const unkeyedLink = (previous: string, fields: ChainFields) =>
   hash('sha256', previous + JSON.stringify(fields), 'hex')
 
 /**
  * A link of a hash chain: a keyed digest of the link before it and of the record's fields. A record that is changed,
  * removed or inserted breaks every link after it, and without the key no other link can be computed.
  */
-export const link = (key: ChainKey, previous: string, fields: Fields) =>
+export const link = (key: ChainKey, previous: string, fields: ChainFields) =>
   key.mac(previous + JSON.stringify(fields))
 
 export type ChainHead = {
@@ -67,7 +67,7 @@ export const headMac = (key: ChainKey, { name, seq, hash, position, oldestOpen }
   key.mac(`head ${JSON.stringify([name, seq, hash, position, oldestOpen])}`)
 
 /** A keyed digest of a row, by which an audit record says how its change left the row. */
-export const rowMac = (key: ChainKey, name: string, fields: Fields) =>
+export const rowMac = (key: ChainKey, name: string, fields: ChainFields) =>
   key.mac(`row ${JSON.stringify([name, ...fields])}`)
 
 export const anchorMac = (key: ChainKey, text: string) => key.mac(`anchor ${text}`)

@@ -285,7 +285,7 @@ function openWithin(price: Price, variants: readonly Variant[], asked: When): re
 }
 
 /** At most so many tokens of each direction, and so many of each other unit: 0 where it says nothing. */
-export type Limits = {
+export type UsageBound = {
   readonly inputTokens: number
   readonly outputTokens: number
   /** Kinds of token that this request cannot come to, whatever the answer is. */
@@ -335,7 +335,7 @@ function knownCeilings(price: Price): readonly Ceiling[] {
  * Nanodollars that no usage within the limits can pass. Every token may turn out to be of the dearest kind, and the prompt
  * may end up in any tier that it is long enough for; a cheap long tier does not hide a dear short one.
  */
-export function bound(price: Price, limits: Limits): number {
+export function bound(price: Price, limits: UsageBound): number {
   const { inputTokens, outputTokens, unreachable = ALL_REACHABLE, ...units } = limits
   const most: Counts = { ...EMPTY, ...units }
   const fixed = unitLines(price.rates, most)

@@ -1,10 +1,10 @@
 /** Rate limits of a token, user or channel: stored as JSON, always told whole. */
-export type Limits = { rpm: number | null; tpm: number | null; concurrency: number | null }
+export type LimitFields = { rpm: number | null; tpm: number | null; concurrency: number | null }
 
-type Given = { readonly [name in keyof Limits]?: number | null | undefined }
+type Given = { readonly [name in keyof LimitFields]?: number | null | undefined }
 
-export function limitsTold(stored: string): Limits {
-  const { rpm = null, tpm = null, concurrency = null } = JSON.parse(stored) as Partial<Limits>
+export function limitsTold(stored: string): LimitFields {
+  const { rpm = null, tpm = null, concurrency = null } = JSON.parse(stored) as Partial<LimitFields>
   return { rpm, tpm, concurrency }
 }
 

@@ -72,15 +72,15 @@ export type PriceInput = RateInput & {
   readonly unit_note?: string | null | undefined
 }
 
-export type Fault = { readonly path: string; readonly message: string }
-export type PriceReading = { readonly price: Price } | { readonly faults: readonly Fault[] }
+export type PriceFault = { readonly path: string; readonly message: string }
+export type PriceReading = { readonly price: Price } | { readonly faults: readonly PriceFault[] }
 
 /** 0 per token, 1 for everything else. */
 export const quotaType = (price: Price): 0 | 1 => (isPerToken(price.rates) ? 0 : 1)
 
 /** From the API's dollars to a price, or everything that is wrong with them. */
 export function readPrice(input: PriceInput): PriceReading {
-  const faults: Fault[] = []
+  const faults: PriceFault[] = []
   const fault = (path: string, message: string) => void faults.push({ path, message })
   const rates = readRates(input, '', fault)
   const tiers = (input.tiers ?? []).map((tier, index) => readTier(tier, `tiers.${index}.`, fault))

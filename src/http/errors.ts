@@ -73,7 +73,7 @@ const internalError = (requestId: string) =>
   new Refusal('internal_error', `something went wrong on our side; the log has it under ${requestId}`)
 
 /** What is told of whatever was thrown. Everything but a refusal is for the log as well. */
-export function refusalOf(error: unknown, requestId: string): Refusal {
+export function refusalOfError(error: unknown, requestId: string): Refusal {
   if (error instanceof Refusal) return error
   return error instanceof UnreachableError ? storeUnavailable(error) : internalError(requestId)
 }

@@ -32,7 +32,7 @@ const excerpt = (bytes: Buffer, scrub: Scrub): string =>
   scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_TOLD)
 
 /** The one client for everything the management API asks of providers: checked addresses, no redirects, bounded. */
-export function createOutbound(guard: AddressGuard) {
+export function createOutboundClient(guard: AddressGuard) {
   const agent = new Agent({
     allowH2: false,
     headersTimeout: ANSWER_TIMEOUT_MS,
@@ -74,4 +74,4 @@ export function createOutbound(guard: AddressGuard) {
   }
 }
 
-export type Outbound = ReturnType<typeof createOutbound>
+export type OutboundClient = ReturnType<typeof createOutboundClient>

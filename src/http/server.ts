@@ -7,7 +7,7 @@ import {
   type Server as NetServer,
 } from 'node:net'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
-import type { Crowd } from './crowd.ts'
+import type { ConnectionLimit } from './connection-limit.ts'
 import { managementError } from './errors.ts'
 import { relayAddress } from './relay-address.ts'
 import { RELAY_SECURITY } from './relay-headers.ts'
@@ -34,7 +34,7 @@ export type Front = {
   readonly relay: RequestListener
   readonly manage: RequestListener
   /** Who came over one connection too many; the relay turns them away itself, in its own shape. */
-  readonly crowd: Crowd
+  readonly crowd: ConnectionLimit
   readonly isReady: () => Promise<boolean>
 }
 

@@ -1,7 +1,7 @@
-import type { Anchor, Head } from './anchor.ts'
+import type { Anchor, ChainHead } from './anchor.ts'
 
 /** A head that was written down at some time, and where that was. */
-export type AnchoredHead = Head & { readonly time: number; readonly from: string }
+export type AnchoredHead = ChainHead & { readonly time: number; readonly from: string }
 
 /** Anchored heads by chain and place, to be met while the chains are walked. */
 export function createAnchorIndex() {

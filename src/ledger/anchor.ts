@@ -1,7 +1,7 @@
 import { anchorMac, type ChainKey } from '../domain/chain.ts'
 import { isObject } from '../domain/json-object.ts'
 
-export type Head = { readonly chain: string; readonly seq: number; readonly hash: string }
+export type ChainHead = { readonly chain: string; readonly seq: number; readonly hash: string }
 
 /**
  * Where chains ended at a moment, under the chain key: kept outside the store, for comparison with it.
@@ -11,7 +11,7 @@ export type Anchor = {
   /** Unix seconds. */
   readonly time: number
   readonly node: string
-  readonly heads: readonly Head[]
+  readonly heads: readonly ChainHead[]
   readonly previous: string
   readonly mac: string
 }
@@ -31,7 +31,7 @@ export const sealAnchor = (key: ChainKey, anchor: Unsealed): Anchor => ({
 
 export const isGenuine = (key: ChainKey, anchor: Anchor) => anchor.mac === macOf(key, anchor)
 
-const isHead = (head: unknown): head is Head =>
+const isHead = (head: unknown): head is ChainHead =>
   isObject(head) &&
   typeof head.chain === 'string' &&
   Number.isSafeInteger(head.seq) &&

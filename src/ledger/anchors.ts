@@ -1,5 +1,5 @@
 import type { ChainKey } from '../domain/chain.ts'
-import { type Anchor, type Head, sealAnchor } from './anchor.ts'
+import { type Anchor, type ChainHead, sealAnchor } from './anchor.ts'
 
 const ANCHOR_EVERY_MS = 60_000
 /** More chains than this take several anchors, so that a line stays shorter than the log lets a line be. */
@@ -20,7 +20,7 @@ export type AnchorsDeps = {
   readonly key: ChainKey
   /** Of one node on each machine. */
   readonly sink: AnchorSink | undefined
-  heads(): Promise<readonly Head[]>
+  heads(): Promise<readonly ChainHead[]>
   /** Appends to the node's journal. */
   journal(anchor: Anchor, isFiled: boolean): void
   now(): number
@@ -44,7 +44,7 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
     for (let first = 0; first < grown.length; first += MAX_HEADS) put(grown.slice(first, first + MAX_HEADS))
   }
 
-  function put(grown: readonly Head[]): void {
+  function put(grown: readonly ChainHead[]): void {
     const anchor = sealAnchor(key, { time: now(), node: nodeId, heads: grown, previous })
     try {
       sink?.append(anchor)

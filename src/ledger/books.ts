@@ -2,7 +2,7 @@ export type AccountName = { readonly kind: 'user' | 'token'; readonly ownerId: n
 
 export type Lease = AccountName & { readonly amount: number }
 
-export type Opened = {
+export type OpenedLease = {
   readonly appliedLsn: number
   readonly oldestOpenLsn: number
   /** How often the node has been opened. */
@@ -12,7 +12,7 @@ export type Opened = {
 /** What the ledger asks of the store. Each call is one transaction. */
 export type Books = {
   /** Registers the node; answers how far its journal has been applied, and where its oldest open request began. */
-  openNode(nodeId: string, time: number): Promise<Opened>
+  openNode(nodeId: string, time: number): Promise<OpenedLease>
   findAccount(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
   /** As much of `want` as there is. Asked again with the same number, it answers what it gave then. */
   lease(nodeId: string, account: AccountName, want: number, number: number): Promise<number>

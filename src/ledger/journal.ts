@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { UnreachableError } from '../domain/errors.ts'
 import type { JournalRecord, Numbered } from './record.ts'
 import {
+  describeGap,
   type Gap,
   hasRecordTable,
   INSERT_RECORD,
@@ -18,7 +19,6 @@ import {
   readSegments,
   rowOf,
   SEGMENT_SCHEMA,
-  sayGap,
   segmentPath,
   segmentsOf,
 } from './segments.ts'
@@ -122,10 +122,10 @@ export function createJournal(deps: JournalDeps) {
     const fatal = lost.find(({ to }) => to > appliedLsn)
     if (fatal)
       throw new JournalDamageError(
-        `${sayGap(fatal)}; nothing was applied. Bring the file back, or restore a backup (docs/backup.md)`,
+        `${describeGap(fatal)}; nothing was applied. Bring the file back, or restore a backup (docs/backup.md)`,
       )
     nextLsn = Math.max(nextLsn, appliedLsn + 1)
-    return lost.map(sayGap)
+    return lost.map(describeGap)
   }
 
   function flush(): void {

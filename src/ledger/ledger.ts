@@ -2,11 +2,11 @@ import { Refusal } from '../domain/errors.ts'
 import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
 import type { AccountName, Batch, Books } from './books.ts'
 import type { Journal } from './journal.ts'
-import { patience } from './patience.ts'
-import { createPurses, type Purse } from './purses.ts'
+import { lagTimeout } from './lag-timeout.ts'
+import { createLeases, type LeasedBalance } from './leases.ts'
+import { createLowBalance, type Neighbours } from './low-balance.ts'
 import type { OpenRecord, SettleRecord } from './record.ts'
 import { recover } from './recovery.ts'
-import { createRounds, type Neighbours } from './rounds.ts'
 import { JournalDamageError } from './segments.ts'
 
 export type LedgerDeps = {
@@ -20,7 +20,7 @@ export type LedgerDeps = {
 
 export type HoldRequest = Omit<OpenRecord, 'kind' | 'timeMs' | 'userLeased' | 'tokenLeased'>
 
-export type Ending = {
+export type HoldEnding = {
   readonly channelId: number
   /** What the answer cost, whatever was held. */
   readonly cost: number
@@ -38,7 +38,7 @@ export type Hold = {
   extend(amount: number): Promise<boolean>
   held(): number
   /** Once it resolves, the last byte may go out. Answers what user and token pay. */
-  settle(ending: Ending): Promise<number>
+  settle(ending: HoldEnding): Promise<number>
   /** Nothing was sent. A hold that has ended is left alone. */
   release(): void
 }
@@ -58,7 +58,7 @@ const ASK_TIMEOUT_MS = 1_000
 /** The least that an account can have left. */
 const LEAST_AMOUNT = 1
 
-type Pair = readonly [user: Purse, token: Purse]
+type Pair = readonly [user: LeasedBalance, token: LeasedBalance]
 
 /** Which state of the two accounts a hold was taken under. */
 type Editions = { readonly user: number; readonly token: number }
@@ -67,8 +67,8 @@ type Held = {
   readonly open: OpenRecord
   /** Where the record stands in the journal. */
   readonly lsn: number
-  readonly user: Purse
-  readonly token: Purse
+  readonly user: LeasedBalance
+  readonly token: LeasedBalance
   readonly editions: Editions
 }
 
@@ -79,20 +79,20 @@ const unavailable = () =>
 
 const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
   const late = Promise.withResolvers<never>()
-  const stop = patience(ms, () => late.reject(unavailable()))
+  const stop = lagTimeout(ms, () => late.reject(unavailable()))
   return Promise.race([promise, late.promise]).finally(stop)
 }
 
 /** The books of a node: holds in memory, every step in the journal, settled requests applied to the store. */
 export async function openLedger({ nodeId, journal, books, neighbours, nowMs, onFailure }: LedgerDeps) {
-  const purses = createPurses({
+  const purses = createLeases({
     find: account => books.findAccount(account),
     lease: (account, want, number) => books.lease(nodeId, account, want, number),
     giveBack: (account, amount, number) => books.giveBack(nodeId, account, amount, number),
     nextNumber: () => ++lastNumber,
     nowMs,
   })
-  const rounds = createRounds({ purses, neighbours })
+  const rounds = createLowBalance({ purses, neighbours })
   let unapplied: { lsn: number; body: string }[] = []
   /** On its way into the store. */
   let batch: Batch | undefined
@@ -192,7 +192,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     return isCovered
   }
 
-  const hasSome = ({ isUnlimited, lease, held }: Purse) => isUnlimited || lease > 0 || held > 0
+  const hasSome = ({ isUnlimited, lease, held }: LeasedBalance) => isUnlimited || lease > 0 || held > 0
 
   /** Whether user and token have anything left to spend. Nothing is held. */
   async function canSpend(userId: number, tokenId: number): Promise<boolean> {

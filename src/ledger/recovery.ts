@@ -1,4 +1,4 @@
-import type { Books, Lease, Opened } from './books.ts'
+import type { Books, Lease, OpenedLease } from './books.ts'
 import type { Journal } from './journal.ts'
 import type { AttemptRecord, Numbered, OpenRecord, SettleRecord } from './record.ts'
 
@@ -89,7 +89,7 @@ export async function recover({
   books,
   nowMs,
   onLost,
-}: RecoveryDeps): Promise<Pick<Opened, 'appliedLsn' | 'epoch'>> {
+}: RecoveryDeps): Promise<Pick<OpenedLease, 'appliedLsn' | 'epoch'>> {
   const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
   // Holds may have been opened before the position and ended after it: the oldest such one is where to begin.
   const after = Math.min(oldestOpenLsn - 1, appliedLsn)

@@ -24,7 +24,7 @@ export class JournalDamageError extends Error {
 }
 
 /** A file of a journal, named by the first record it holds. */
-export type Segment = { readonly path: string; readonly first: number }
+export type JournalSegment = { readonly path: string; readonly first: number }
 export type StoredRecord = { readonly lsn: number; readonly body: string }
 
 /** Records that are in no file, and where they should be. */
@@ -36,7 +36,7 @@ export const segmentPath = (dir: string, first: number) =>
   join(dir, `journal-${String(first).padStart(16, '0')}.db`)
 
 /** Segments of a directory, oldest first. */
-export function segmentsOf(dir: string): Segment[] {
+export function segmentsOf(dir: string): JournalSegment[] {
   return readdirSync(dir)
     .flatMap(name => {
       const first = NAME.exec(name)?.[1]
@@ -128,21 +128,21 @@ function* recordsOf(db: JournalDatabase, path: string, after: number): Generator
   }
 }
 
-export type Reading = {
-  readonly segments: readonly Segment[]
+export type SegmentReading = {
+  readonly segments: readonly JournalSegment[]
   readonly after: number
   open: OpenJournal
   /** Told of every stretch of numbers that no file holds; what follows it is read on. */
   onGap(gap: Gap): void
 }
 
-const whereBetween = (before: Segment | undefined, { path }: Segment) =>
+const whereBetween = (before: JournalSegment | undefined, { path }: JournalSegment) =>
   before ? `between ${before.path} and ${basename(path)}` : `before ${path}`
 
 /** Every record after a number, in order, each proven to be what was written. */
-export function* readSegments({ segments, after, open, onGap }: Reading): Generator<StoredRecord> {
+export function* readSegments({ segments, after, open, onGap }: SegmentReading): Generator<StoredRecord> {
   let last = after
-  let before: Segment | undefined
+  let before: JournalSegment | undefined
   for (const [index, segment] of segments.entries()) {
     const following = segments[index + 1]?.first
     if (following !== undefined && following <= after + 1) continue
@@ -165,7 +165,7 @@ export function* readSegments({ segments, after, open, onGap }: Reading): Genera
   }
 }
 
-export const sayGap = ({ from, to, where }: Gap) =>
+export const describeGap = ({ from, to, where }: Gap) =>
   from === to ? `record ${from} is missing ${where}` : `the records ${from} to ${to} are missing ${where}`
 
 /** Whether the last file of a directory says that there was a later one. */

@@ -1,7 +1,7 @@
 import {
+  type ChainFields,
   type ChainHead,
   type ChainKey,
-  type Fields,
   GENESIS,
   headMac,
   link,
@@ -13,9 +13,9 @@ export type ChainSource<Row extends Link> = {
   /** The chain's last link as it is now; others may write while the chain is walked. */
   head(): Promise<(ChainHead & { readonly mac: string }) | undefined>
   after(seq: number, limit: number): Promise<readonly Row[]>
-  fieldsOf(row: Row): Fields
+  fieldsOf(row: Row): ChainFields
   /** Records from before chains had a key may have had fewer fields. */
-  unkeyedFieldsOf(row: Row): Fields
+  unkeyedFieldsOf(row: Row): ChainFields
   /** Whether the record claims to be the first one under the key, behind unkeyed ones. */
   isFirstKeyed(row: Row): boolean
 }

@@ -1,4 +1,4 @@
-import { AnswerError, given } from '../formats/media/dialect.ts'
+import { AnswerError, given } from '../media/dialect.ts'
 import {
   needsTimes,
   type Transcript,
@@ -6,7 +6,7 @@ import {
   type TranscriptionDialect,
   WITHOUT_TIMES,
   type Word,
-} from '../formats/media/transcript.ts'
+} from '../media/transcript.ts'
 import { embed } from '../wire/embedded.ts'
 import { memberOf } from './member.ts'
 import { googleUsage } from './pictures.ts'

@@ -1,5 +1,5 @@
-import { OUTBOUND } from '../formats/index.ts'
-import { type DialectOf, type Format, OPERATIONS, type Operation, type Provider } from './provider.ts'
+import { OUTBOUND } from '../chat/index.ts'
+import { type DialectOf, type FormatName, OPERATIONS, type Operation, type Provider } from './provider.ts'
 
 /** What is spoken without a word from a vendor's own file, by operation. */
 const COMMON: Readonly<Record<Operation, readonly string[]>> = {
@@ -16,10 +16,11 @@ const COMMON: Readonly<Record<Operation, readonly string[]>> = {
 }
 
 /** The formats in which a vendor is asked for an operation, preferred first; a path alone is not enough. */
-export function spokenFor(provider: Provider, operation: Operation): Format[] {
+export function spokenFor(provider: Provider, operation: Operation): FormatName[] {
   const dialects = provider.dialects?.[operation as keyof DialectOf]
-  const isSpoken = (format: Format) => COMMON[operation].includes(format) || dialects?.[format] !== undefined
-  return (Object.keys(provider[operation] ?? {}) as Format[]).filter(isSpoken)
+  const isSpoken = (format: FormatName) =>
+    COMMON[operation].includes(format) || dialects?.[format] !== undefined
+  return (Object.keys(provider[operation] ?? {}) as FormatName[]).filter(isSpoken)
 }
 
 /** What a vendor's channels can be asked for here, in the order of the specification. */
@@ -27,6 +28,6 @@ export const offersOf = (provider: Provider): Operation[] =>
   OPERATIONS.filter(operation => spokenFor(provider, operation).length > 0)
 
 /** Every format that is spoken with a vendor in any operation, each once. */
-export const formatsOf = (provider: Provider): Format[] => [
+export const formatsOf = (provider: Provider): FormatName[] => [
   ...new Set(offersOf(provider).flatMap(operation => spokenFor(provider, operation))),
 ]

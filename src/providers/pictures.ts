@@ -1,6 +1,6 @@
+import { usageIn } from '../chat/gemini/usage.ts'
 import { sumUsage, type Usage } from '../domain/usage.ts'
-import { usageIn } from '../formats/gemini/usage.ts'
-import type { ImageAnswer, Picture } from '../formats/media/image.ts'
+import type { ImageAnswer, Picture } from '../media/image.ts'
 import type { StoredFile } from '../wire/multipart.ts'
 import { memberOf } from './member.ts'
 

@@ -1,11 +1,11 @@
-import type { EncodeOptions } from '../formats/format.ts'
-import type { EmbeddingDialect } from '../formats/media/embedding.ts'
-import type { ImageDialect } from '../formats/media/image.ts'
-import type { ModerationDialect } from '../formats/media/moderation.ts'
-import type { RerankDialect } from '../formats/media/rerank.ts'
-import type { SpeechDialect, Voices } from '../formats/media/speech.ts'
-import type { TranscriptFormat, TranscriptionDialect } from '../formats/media/transcript.ts'
-import type { VideoDialect } from '../formats/media/video.ts'
+import type { EncodeOptions } from '../chat/hub/format.ts'
+import type { EmbeddingDialect } from '../media/embedding.ts'
+import type { ImageDialect } from '../media/image.ts'
+import type { ModerationDialect } from '../media/moderation.ts'
+import type { RerankDialect } from '../media/rerank.ts'
+import type { SpeechDialect, Voices } from '../media/speech.ts'
+import type { TranscriptFormat, TranscriptionDialect } from '../media/transcript.ts'
+import type { VideoDialect } from '../media/video.ts'
 
 /** What a channel of this vendor can be asked to do, in the words of the specification. */
 export const OPERATIONS = [
@@ -27,7 +27,7 @@ export type Operation = (typeof OPERATIONS)[number]
  * `cohere` also the rerank shape that most rerankers share, `native` a shape of the vendor's own, `cosyvoice` a second one
  * for speech, where models of one vendor are asked in two.
  */
-export type Format =
+export type FormatName =
   | 'openai-chat'
   | 'openai'
   | 'responses'
@@ -52,13 +52,13 @@ export type Format =
 export type Path = string | { readonly whole: string; readonly streamed: string }
 
 /** Path of an operation in each format the vendor offers for it, preferred first. */
-export type Paths = { readonly [format in Format]?: Path }
+export type Paths = { readonly [format in FormatName]?: Path }
 
 /** Turns a key into the headers that carry it. */
 export type Auth = (key: string) => Readonly<Record<string, string>>
 
 /** How a key that must not travel itself is used. */
-export type Exchange = {
+export type KeyExchangeScheme = {
   /**
    * `aws-sigv4`: `access|secret|region` signs each request for the service `bedrock`.
    * `google-service-account`: the JSON key file is traded for an OAuth token of the scope `cloud-platform`.
@@ -130,7 +130,7 @@ export type DialectOf = {
 
 /** A vendor's dialects, by the format's name in its paths. */
 export type Dialects = {
-  readonly [operation in keyof DialectOf]?: { readonly [format in Format]?: DialectOf[operation] }
+  readonly [operation in keyof DialectOf]?: { readonly [format in FormatName]?: DialectOf[operation] }
 }
 
 /** A vendor, as data. An absent key is a thing the vendor does not offer. */
@@ -141,7 +141,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly baseUrl?: string
   /** Absent: no key of this vendor is sent as it is; see `exchange`. */
   readonly auth?: Auth
-  readonly exchange?: Exchange
+  readonly exchange?: KeyExchangeScheme
   /** Headers of every call beside the key; one that the client or the channel sets wins. */
   readonly headers?: Readonly<Record<string, string>>
   readonly models?: ModelList
@@ -149,7 +149,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   /** Values that the key or the other fields imply; they win over the fields they were made from. */
   readonly placeholders?: (key: string, fields: Values) => Values
   /** The formats a model can be asked in, where its name decides. Absent: those of the operation's paths. */
-  readonly speaks?: (model: string) => readonly Format[]
+  readonly speaks?: (model: string) => readonly FormatName[]
   /** Whether an answer whose status says otherwise is in truth trouble of the key or its credit. */
   readonly isKeyTrouble?: (status: number, body: unknown) => boolean
   /** How its counts differ from the common meaning: reasoning stands beside `completion_tokens`, not inside it. */
@@ -161,7 +161,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   /** Takes `max_tool_calls` in the Responses format, and keeps to it. */
   readonly takesMaxToolCalls?: true
   /** Members that a body of this format has here and nowhere else; one that is undefined it must not have. */
-  readonly bodies?: { readonly [format in Format]?: Readonly<Record<string, unknown>> }
+  readonly bodies?: { readonly [format in FormatName]?: Readonly<Record<string, unknown>> }
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices
@@ -179,7 +179,7 @@ export function operationsOf(provider: Provider): Operation[] {
 }
 
 /** The formats in which this model can be asked for this operation, preferred first; none: it cannot. */
-export function formatsFor(provider: Provider, operation: Operation, model: string): Format[] {
+export function formatsFor(provider: Provider, operation: Operation, model: string): FormatName[] {
   const offered = formatsIn(provider[operation])
   const spoken = provider.speaks?.(model)
   return spoken === undefined ? offered : offered.filter(format => spoken.includes(format))
@@ -205,7 +205,7 @@ export function pathsOf(provider: Provider): string[] {
   return provider.models === undefined ? plain : [...plain, provider.models.path]
 }
 
-function formatsIn(paths: Paths | undefined): Format[] {
+function formatsIn(paths: Paths | undefined): FormatName[] {
   // The keys of a `Paths` are formats; `Object.keys` alone does not say so.
-  return Object.keys(paths ?? {}) as Format[]
+  return Object.keys(paths ?? {}) as FormatName[]
 }

@@ -1,6 +1,6 @@
 import { baseUrlField } from './fields.ts'
 import { formatsOf, offersOf } from './offers.ts'
-import type { Format, Operation, Provider } from './provider.ts'
+import type { FormatName, Operation, Provider } from './provider.ts'
 
 /** One entry of `/api/channel/types`. */
 export type TypeEntry = {
@@ -8,7 +8,7 @@ export type TypeEntry = {
   readonly name: string
   readonly base_url: string
   readonly operations: readonly Operation[]
-  readonly formats: readonly Format[]
+  readonly formats: readonly FormatName[]
   readonly fields: readonly FieldEntry[]
   readonly lists_models: boolean
   readonly key_hint: string

@@ -1,53 +1,64 @@
+import type { ChatError } from '../chat/hub/hub.ts'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
-import type { ChatError } from '../formats/hub.ts'
 import type { Attempt } from '../routing/health.ts'
-import { PASSED_OVER, retryAfterS, type Step, walk } from '../routing/plan.ts'
+import { type PlanStep, planCursor, retryAfterS, SKIP_REASONS } from '../routing/plan.ts'
 import type { Admission, Release, Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
-import { unfitOn } from './admit.ts'
-import { type Address, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
-import { dress, type Ready } from './dress.ts'
-import { type Early, openEarly } from './early.ts'
-import type { Errand, Trace } from './errand.ts'
+import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
+import { unfitOn } from './callers/admit.ts'
+import {
+  type ChannelAddress,
+  createAddressBook,
+  formatOn,
+  type RelayChannel,
+  signing,
+} from './catalog/catalog.ts'
+import { forwardedHeaders } from './catalog/header-override.ts'
+import type { AnswerReading } from './operations/operation.ts'
+import type { RelayRequest, Trace } from './request.ts'
 import {
   type AttemptFailure,
   connectionFailure,
   invalidAnswer,
   refusalFor,
   statusFailure,
-} from './failure.ts'
-import { errorAtOnce } from './first-event.ts'
-import { passedHeaders } from './header-override.ts'
-import type { WholeReading } from './operations/operation.ts'
-import { send } from './send.ts'
-import { createSpoken } from './spoken.ts'
-import type { Exchange, Outcome, Streamed, Whole } from './upstream.ts'
+} from './upstream/failure.ts'
+import { errorAtOnce } from './upstream/first-event.ts'
+import { createFormatFallback } from './upstream/format-fallback.ts'
+import { encodeOutgoing, type Ready } from './upstream/outgoing.ts'
+import { send } from './upstream/send.ts'
+import type {
+  StreamedResponse,
+  UpstreamExchange,
+  UpstreamOutcome,
+  WholeResponse,
+} from './upstream/upstream.ts'
 
 type Begun = {
-  readonly step: Step<RelayChannel>
+  readonly step: PlanStep<RelayChannel>
   readonly health: Attempt
   readonly ticket: Ticket
-  readonly exchange: Exchange
+  readonly exchange: UpstreamExchange
   /** What the channel could not take of the request. */
   readonly warnings: readonly string[]
   /** The request as the channel's overrides made it, where there are any. */
   readonly changed: Ready['changed']
 }
 
-export type Answered =
+export type AnsweredAttempt =
   | (Begun & {
       readonly kind: 'whole'
-      readonly answer: Whole
-      readonly reading: WholeReading
+      readonly answer: WholeResponse
+      readonly reading: AnswerReading
       readonly trace: Trace
     })
   | (Begun & {
       readonly kind: 'stream'
-      readonly streamed: Streamed
+      readonly streamed: StreamedResponse
       readonly trace: Trace
-      readonly early: Early
+      readonly early: EarlyHeaders
     })
   /** The client left while nothing had been answered. */
   | { readonly kind: 'left'; readonly channel: RelayChannel; readonly trace: Trace }
@@ -56,23 +67,23 @@ export type Answered =
       readonly kind: 'failed'
       readonly channel: RelayChannel
       readonly refusal: Refusal
-      readonly answer: Whole | undefined
+      readonly answer: WholeResponse | undefined
       /** What that answer says, where its format is known. */
       readonly error: ChatError | undefined
       readonly trace: Trace
-      readonly early: Early
+      readonly early: EarlyHeaders
     }
 
 const addressOf = createAddressBook()
-const spoken = createSpoken()
+const spoken = createFormatFallback()
 
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 
 /** Ours by an allow-list, then what the channel's provider and its administrator add. */
 function headersOf(
-  { response, requestId, work, spec }: Errand,
+  { response, requestId, work, spec }: RelayRequest,
   channel: RelayChannel,
-  address: Address,
+  address: ChannelAddress,
 ): Record<string, string> {
   const headers: Record<string, string> = {
     'content-type': 'application/json',
@@ -86,24 +97,28 @@ function headersOf(
     const value = response.req.headers[name]
     if (typeof value === 'string') headers[name] = value
   }
-  return Object.assign(headers, passedHeaders(channel.headerOverride, response.req.headers), address.headers)
+  return Object.assign(
+    headers,
+    forwardedHeaders(channel.headerOverride, response.req.headers),
+    address.headers,
+  )
 }
 
 /** Why a channel cannot be asked this at all, whatever its health. */
 const refusalOf =
-  ({ deps, spec, priced, route, work }: Errand) =>
+  ({ deps, spec, priced, route, work }: RelayRequest) =>
   (channel: RelayChannel) => {
     // Deleted or disabled since this request was admitted: nothing more goes there.
     if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
-      return PASSED_OVER.disabled
+      return SKIP_REASONS.disabled
     const sent = modelOn(channel, route.model)
     if (!formatOn(channel, spec, sent) || unfitOn(work, channel, sent, priced)) return 'not_offered'
     return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
   }
 
 /** The channels that this request may be sent to, in their order. */
-const planOf = (errand: Errand) =>
-  walk({
+const planOf = (errand: RelayRequest) =>
+  planCursor({
     route: errand.route,
     health: errand.deps.health,
     fullForS: ({ id, limits }) => errand.deps.rates.fullForS({ kind: 'channel', id, limits }),
@@ -113,12 +128,12 @@ const planOf = (errand: Errand) =>
   })
 
 /** Walks the plan until a channel answers; everything before the first byte may be tried again elsewhere. */
-export async function firstAnswer(errand: Errand): Promise<Answered> {
+export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt> {
   const { deps, hold, response } = errand
   const { steps, passedOver, turnedAway } = planOf(errand)
   const trace: Trace = { failures: [], passedOver, attempts: [] }
-  const early = openEarly(errand, deps.catalog.settings().early_headers_ms)
-  let exchange: Exchange | undefined
+  const early = openEarlyHeaders(errand, deps.catalog.settings().early_headers_ms)
+  let exchange: UpstreamExchange | undefined
   let hasLeft = response.destroyed
   let last: RelayChannel | undefined
   let begun: Awaited<ReturnType<typeof begin>>
@@ -219,13 +234,13 @@ export async function firstAnswer(errand: Errand): Promise<Answered> {
 }
 
 /** Every channel was passed over: whoever asks again should wait for the first that comes back. */
-const noChannel = ({ route }: Errand, { passedOver }: Trace) =>
+const noChannel = ({ route }: RelayRequest, { passedOver }: Trace) =>
   new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
     retryAfterS: retryAfterS(passedOver) ?? 5,
   })
 
 /** A provider's own words are passed on where they are for the client: asked elsewhere it would hear the same. */
-function allFailed(channel: RelayChannel, trace: Trace, early: Early): Answered {
+function allFailed(channel: RelayChannel, trace: Trace, early: EarlyHeaders): AnsweredAttempt {
   const final = trace.failures.at(-1)
   const isPassed = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
   return {
@@ -240,7 +255,7 @@ function allFailed(channel: RelayChannel, trace: Trace, early: Early): Answered 
 }
 
 /** What came of it; a stream that tells nothing but an error is taken for the answer that it should have been. */
-async function outcomeOf(exchange: Exchange): Promise<Outcome> {
+async function outcomeOf(exchange: UpstreamExchange): Promise<UpstreamOutcome> {
   const outcome = await exchange.outcome
   const told = outcome.kind === 'stream' ? errorAtOnce(outcome) : undefined
   if (told) exchange.abort()
@@ -248,7 +263,7 @@ async function outcomeOf(exchange: Exchange): Promise<Outcome> {
 }
 
 /** Takes the channel's place under its limits and the turn of a trial; undefined when somebody was faster. */
-function begin(errand: Errand, step: Step<RelayChannel>, onFull: (againInS: number) => void) {
+function begin(errand: RelayRequest, step: PlanStep<RelayChannel>, onFull: (againInS: number) => void) {
   const { deps, spec, work } = errand
   const { channel, key, sentModel } = step
   const format = formatOn(channel, spec, sentModel)
@@ -277,7 +292,7 @@ function begin(errand: Errand, step: Step<RelayChannel>, onFull: (againInS: numb
       health,
       ticket,
       dress: () =>
-        dress(
+        encodeOutgoing(
           { channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers },
           { spec, desk: deps.desk },
           headersOf(errand, channel, address),
@@ -309,19 +324,23 @@ function begin(errand: Errand, step: Step<RelayChannel>, onFull: (againInS: numb
 }
 
 /** A channel that makes more of a request than the client did is paid for before it is asked, like any other. */
-async function cover({ hold, priced }: Errand, channel: RelayChannel, { changed }: Ready): Promise<void> {
+async function cover(
+  { hold, priced }: RelayRequest,
+  channel: RelayChannel,
+  { changed }: Ready,
+): Promise<void> {
   const more = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
   if (more > 0 && !(await hold.extend(more)))
     throw new Refusal('insufficient_quota', 'the quota does not cover what this request may cost')
 }
 
-type Judged = { readonly answer: Whole; readonly reading: WholeReading } | AttemptFailure
+type Judged = { readonly answer: WholeResponse; readonly reading: AnswerReading } | AttemptFailure
 
 /** A good answer, or what is wrong with it; at once where the answer is small. */
 function judge(
-  { deps, spec, work, share }: Errand,
-  { channel, sentModel: sent }: Step<RelayChannel>,
-  outcome: Exclude<Outcome, Streamed>,
+  { deps, spec, work, share }: RelayRequest,
+  { channel, sentModel: sent }: PlanStep<RelayChannel>,
+  outcome: Exclude<UpstreamOutcome, StreamedResponse>,
 ): Judged | Promise<Judged> {
   if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
   if (outcome.status < 200 || outcome.status >= 300)
@@ -342,7 +361,7 @@ function judge(
     return connectionFailure(channel, failure)
   }
   if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
-  const judged = (reading: WholeReading): Judged =>
+  const judged = (reading: AnswerReading): Judged =>
     reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
   const reading = work.readWhole(outcome.body, channel, { answer: outcome, sent })
   return reading instanceof Promise ? reading.then(judged) : judged(reading)

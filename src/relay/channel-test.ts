@@ -1,16 +1,16 @@
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
-import { createAmbience } from './ambience.ts'
-import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing } from './catalog.ts'
-import { deliverNowhere } from './drain.ts'
-import { dress } from './dress.ts'
-import { errorIn } from './failure.ts'
-import type { KeyExchange } from './key-exchange.ts'
-import type { Desk, Work } from './operations/operation.ts'
-import { passedError } from './passed.ts'
-import { send } from './send.ts'
+import { consumeStream } from './answer/consume-stream.ts'
+import { upstreamError } from './answer/upstream-error.ts'
+import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing } from './catalog/catalog.ts'
+import { createIdsAndClock } from './ids-and-clock.ts'
+import type { ReadContext, Work } from './operations/operation.ts'
 import { questionOf } from './test-questions.ts'
-import type { Outcome, Upstream } from './upstream.ts'
+import { errorIn } from './upstream/failure.ts'
+import type { KeyExchange } from './upstream/key-exchange.ts'
+import { encodeOutgoing } from './upstream/outgoing.ts'
+import { send } from './upstream/send.ts'
+import type { Upstream, UpstreamOutcome } from './upstream/upstream.ts'
 
 export type TestOptions = {
   readonly model?: string | undefined
@@ -62,25 +62,25 @@ export function createChannelTest({
   nowMs(): number
 }) {
   const addressOf = createAddressBook()
-  const desk: Desk = {
+  const desk: ReadContext = {
     settings: catalog.settings,
     isServed: model => catalog.table().resolve(model) !== undefined,
-    ambience: createAmbience(nowMs),
+    ambience: createIdsAndClock(nowMs),
   }
 
-  async function judge(outcome: Outcome, work: Work, { channel, sent, startedMs, format }: Judging) {
+  async function judge(outcome: UpstreamOutcome, work: Work, { channel, sent, startedMs, format }: Judging) {
     if (outcome.kind === 'failure')
       return { status: null, error: `${outcome.reason}: ${outcome.message}`, firstTokenMs: null }
     if (outcome.kind === 'stream') {
       const firstTokenMs = nowMs() - startedMs
-      const error = await deliverNowhere(outcome.flow, work.meter(channel))
+      const error = await consumeStream(outcome.flow, work.meter(channel))
       return { status: outcome.status, error: error ?? null, firstTokenMs }
     }
     const { status, body } = outcome
     if (status < 200 || status >= 300)
       return {
         status,
-        error: passedError(outcome, channel, errorIn(outcome, format)).message,
+        error: upstreamError(outcome, channel, errorIn(outcome, format)).message,
         firstTokenMs: null,
       }
     if (work.isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
@@ -125,7 +125,7 @@ export function createChannelTest({
       'user-agent': 'sluice',
       ...address.headers,
     }
-    const ready = dress(
+    const ready = encodeOutgoing(
       { channel, key: used, asked: model, sent, client: {} },
       { spec, desk },
       headers,

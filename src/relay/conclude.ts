@@ -16,24 +16,30 @@ import {
   type Usage,
   withToolCalls,
 } from '../domain/usage.ts'
-import type { Outcome } from '../routing/health.ts'
+import type { AttemptOutcome } from '../routing/health.ts'
 import type { Release, Ticket } from '../routing/rates.ts'
-import { rateHeaders } from './admit.ts'
-import { answerRefusal, answerTrouble, commonHeaders } from './answer.ts'
-import type { Answered } from './attempt.ts'
-import type { CatalogPrice, RelayChannel } from './catalog.ts'
-import { BYTES_TYPE, JSON_TYPE, mediaType } from './content-type.ts'
-import { type Counted, countUsage, type Output, toldUsage, usageSoFar } from './count.ts'
-import { type Delivery, deliver } from './deliver.ts'
-import { streamHeaders } from './early.ts'
-import type { Errand, Trace } from './errand.ts'
-import { maskingMeter } from './masking-meter.ts'
+import { answerError, answerRefusal, commonHeaders } from './answer/answer.ts'
+import { recordingMeter } from './answer/answer-recorder.ts'
+import { BYTES_TYPE, JSON_TYPE, mediaType } from './answer/content-type.ts'
+import { type Delivery, deliver } from './answer/deliver.ts'
+import { streamHeaders } from './answer/early-headers.ts'
+import { COMMON_ERROR_FORMAT, chatErrorOf, relayErrorOf } from './answer/error-format.ts'
+import { maskingMeter } from './answer/masking-meter.ts'
+import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/upstream-error.ts'
+import type { AnsweredAttempt } from './attempt.ts'
+import { rateHeaders } from './callers/admit.ts'
+import type { CatalogPrice, RelayChannel } from './catalog/catalog.ts'
 import type { StreamMeter } from './operations/operation.ts'
-import { type PassedError, passedError, passedEvent } from './passed.ts'
-import { excessDoubt, limitedByDelivery, limitsOf, plausibleUsage } from './plausible.ts'
-import type { Priced } from './price.ts'
-import { remembering } from './remember.ts'
-import { COMMON_VOICE, chatErrorOf, troubleOf } from './voice.ts'
+import { excessSuspense, limitedByDelivery, limitsOf, plausibleUsage } from './price/plausible-usage.ts'
+import type { RequestPrice } from './price/price.ts'
+import {
+  type CountedOutput,
+  type CountedUsage,
+  countUsage,
+  reportedUsage,
+  usageSoFar,
+} from './price/usage-count.ts'
+import type { RelayRequest, Trace } from './request.ts'
 
 /** Where the counts of a settlement come from. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
@@ -51,7 +57,7 @@ export type Settling = {
   readonly made?: When
   readonly source: Source
   /** How the tokens were counted, where the provider did not tell them. */
-  readonly countedBy?: Counted['by'] | undefined
+  readonly countedBy?: CountedUsage['by'] | undefined
   readonly trace: Trace
   readonly error?: string
   /** What requests that failed are told apart by: our code, or `upstream_400` where the provider's own words were passed on. */
@@ -63,7 +69,7 @@ export type Settling = {
 }
 
 /** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
-function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
+function doubtsOf({ priced }: RelayRequest, { failures }: Trace): readonly Doubt[] {
   if (failures.length === 0) return NO_DOUBTS
   return failures
     .filter(({ isInDoubt }) => isInDoubt)
@@ -75,17 +81,20 @@ function doubtsOf({ priced }: Errand, { failures }: Trace): readonly Doubt[] {
     .filter(({ amount }) => amount > 0)
 }
 
-export const errorCodeOf = (refusal: Refusal, passed: PassedError | undefined) =>
+export const errorCodeOf = (refusal: Refusal, passed: UpstreamError | undefined) =>
   passed ? `upstream_${passed.status}` : refusal.code
 
 /** The usage that is charged: with the calls of tools that the answer shows, and those that no answer reports. */
-function usedIn({ priced }: Errand, { channel, usage, toolCalls, source }: Settling): Usage {
+function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source }: Settling): Usage {
   const shown = withToolCalls(usage, toolCalls)
   return source === 'zero' ? shown : withToolCalls(shown, priced.unreported(channel))
 }
 
 /** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
-export async function settle(errand: Errand, settling: Settling): Promise<{ paid: number; cost: number }> {
+export async function settle(
+  errand: RelayRequest,
+  settling: Settling,
+): Promise<{ paid: number; cost: number }> {
   const { hold, priced, work, deps, startedMs, admitted } = errand
   const { channel, trace, error } = settling
   const usage = usedIn(errand, settling)
@@ -107,7 +116,7 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
   }
   const { reported } = settling
   const excess = reported
-    ? excessDoubt(channel.id, cost, () =>
+    ? excessSuspense(channel.id, cost, () =>
         priced.costOf(channel, usedIn(errand, { ...settling, usage: reported }), settling.made),
       )
     : NO_DOUBTS
@@ -121,7 +130,7 @@ export async function settle(errand: Errand, settling: Settling): Promise<{ paid
 
 /** What is worth knowing of a request beyond its columns; what there was none of is left out. */
 function otherOf(
-  { route, work, priced }: Errand,
+  { route, work, priced }: RelayRequest,
   { channel, source, countedBy, firstByteMs, usage, reported, made, trace, video, errorCode }: Settling,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
@@ -161,7 +170,7 @@ function reportedFields(reported: Usage): Record<string, number> {
 }
 
 /** A further inference as the row keeps it: its tokens, and the price of the model that ran it. */
-function inferenceFields({ counts, model }: Inference, priced: Priced): Record<string, unknown> {
+function inferenceFields({ counts, model }: Inference, priced: RequestPrice): Record<string, unknown> {
   const price = model === undefined ? undefined : priced.priceOfModel(model)
   const fields: Record<string, unknown> = {
     prompt_tokens: totalInput(counts),
@@ -200,7 +209,7 @@ export const idOf = (headers: Readonly<Record<string, unknown>>, { secrets }: Re
 
 /** What every good answer carries besides its own. */
 export function answerHeaders(
-  { requestId, admitted, spec }: Errand,
+  { requestId, admitted, spec }: RelayRequest,
   { step: { channel }, warnings }: Pick<Of<'stream'>, 'step' | 'warnings'>,
 ): Record<string, string> {
   const headers = Object.assign(commonHeaders(requestId, spec.voice), rateHeaders(admitted.remaining()))
@@ -210,7 +219,11 @@ export function answerHeaders(
 }
 
 /** Ends a request, however it went: in the books first, then to the client. */
-export async function conclude(errand: Errand, answered: Answered, ticket: Ticket): Promise<void> {
+export async function conclude(
+  errand: RelayRequest,
+  answered: AnsweredAttempt,
+  ticket: Ticket,
+): Promise<void> {
   switch (answered.kind) {
     case 'whole':
       return concludeWhole(errand, answered, ticket)
@@ -224,10 +237,10 @@ export async function conclude(errand: Errand, answered: Answered, ticket: Ticke
 }
 
 /** What a request used, where its provider does not say. */
-const countFor = ({ deps, work, priced }: Errand, channel: RelayChannel, output: Output) =>
+const countFor = ({ deps, work, priced }: RelayRequest, channel: RelayChannel, output: CountedOutput) =>
   countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens))
 
-type Of<Kind extends Answered['kind']> = Extract<Answered, { kind: Kind }>
+type Of<Kind extends AnsweredAttempt['kind']> = Extract<AnsweredAttempt, { kind: Kind }>
 
 /** Gives back the places of the channel, the token and the user; the last byte waits until both are free. */
 function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, tokens: number): Release {
@@ -236,7 +249,7 @@ function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, toke
   return channel && caller ? Promise.all([channel, caller]).then(() => {}) : (channel ?? caller)
 }
 
-async function concludeWhole(errand: Errand, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
+async function concludeWhole(errand: RelayRequest, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
   const { response, work, deps } = errand
   const { step, answer, reading, trace } = answered
   const counted =
@@ -316,9 +329,9 @@ function closeStalled(response: ServerResponse): void {
   response.once('close', () => clearInterval(watch))
 }
 
-async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
+async function concludeStream(errand: RelayRequest, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
   const { response, work, deps, hold, priced, startedMs } = errand
-  const { voice = COMMON_VOICE } = errand.spec
+  const { voice = COMMON_ERROR_FORMAT } = errand.spec
   const { step, streamed, trace, early, exchange } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
@@ -326,7 +339,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   const length = isSilent ? Number(streamed.headers['content-length']) : Number.NaN
   const plain = work.meter(channel, Number.isSafeInteger(length) ? length : undefined)
   const clean = maskingMeter(plain, channel.secrets.headerNeedles())
-  const kept = errand.keep && remembering(clean)
+  const kept = errand.keep && recordingMeter(clean)
   const meter = kept ?? clean
   early.close()
   if (!early.isOpen()) response.writeHead(streamed.status, headOf(errand, answered))
@@ -376,7 +389,7 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   const { textBytes, reasoningBytes } = meter.reading
   const bytes = textBytes + reasoningBytes
   const { usage: reported, by } =
-    (await toldUsage(deps.counter, meter)) ??
+    (await reportedUsage(deps.counter, meter)) ??
     (await countFor(errand, channel, { bytes, sample: meter.sample }))
   const usage = plausibleUsage(reported, limitedByDelivery(limits, reported, step.sentModel, bytes))
   const fault = streamFault(delivery, meter)
@@ -418,19 +431,19 @@ async function concludeStream(errand: Errand, answered: Of<'stream'>, ticket: Ti
   // The provider's own words, if it spoke of an error itself; ours, if the stream just stopped.
   const { error } = meter.reading
   const isTold = error !== undefined && delivery.ending !== 'stopped'
-  const trouble = isTold ? passedEvent(error, channel) : troubleOf(fault)
+  const trouble = isTold ? upstreamErrorEvent(error, channel) : relayErrorOf(fault)
   for (const bytes of meter.breakOff?.(chatErrorOf(trouble)) ?? []) response.write(bytes)
   response.end(meter.breakOff ? undefined : voice.lastEvent(trouble, deps.desk.ambience))
 }
 
 /** Whether the answer is a file that passes byte by byte, rather than a stream of events. */
-const isFile = ({ work }: Errand, { step, streamed }: Of<'stream'>): boolean =>
+const isFile = ({ work }: RelayRequest, { step, streamed }: Of<'stream'>): boolean =>
   work.passes?.(String(streamed.headers['content-type'] ?? ''), step.channel) ?? false
 
 /** Packed although nobody asked for that: then the client must know. */
 const FILE_HEADERS = ['content-encoding', 'content-length', 'content-range', 'accept-ranges'] as const
 
-function headOf(errand: Errand, answered: Of<'stream'>): Record<string, string> {
+function headOf(errand: RelayRequest, answered: Of<'stream'>): Record<string, string> {
   const common = answerHeaders(errand, answered)
   if (!isFile(errand, answered)) return { ...streamHeaders(errand.requestId, errand.spec.voice), ...common }
   const given = answered.streamed.headers
@@ -451,13 +464,17 @@ function streamFault(delivery: Delivery, meter: StreamMeter): Refusal | undefine
   return new Refusal('upstream_error', 'the provider broke off before its answer was finished')
 }
 
-function healthOf({ ending }: Delivery, fault: Refusal | undefined): Outcome {
+function healthOf({ ending }: Delivery, fault: Refusal | undefined): AttemptOutcome {
   if (ending === 'left' || ending === 'stopped') return { kind: 'client' }
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
 }
 
 /** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
-async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>, ticket: Ticket): Promise<void> {
+async function concludeLeft(
+  errand: RelayRequest,
+  { channel, trace }: Of<'left'>,
+  ticket: Ticket,
+): Promise<void> {
   ticket.leave()
   const last = trace.attempts.at(-1)
   if (last === undefined) return
@@ -473,12 +490,12 @@ async function concludeLeft(errand: Errand, { channel, trace }: Of<'left'>, tick
   await settle(errand, { channel, usage, source: 'input_only', countedBy: by, trace })
 }
 
-async function concludeFailed(errand: Errand, answered: Of<'failed'>, ticket: Ticket): Promise<void> {
+async function concludeFailed(errand: RelayRequest, answered: Of<'failed'>, ticket: Ticket): Promise<void> {
   const { response, requestId, deps } = errand
-  const { voice = COMMON_VOICE } = errand.spec
+  const { voice = COMMON_ERROR_FORMAT } = errand.spec
   const { channel, refusal, answer, trace, early } = answered
   early.close()
-  const passed = answer && passedError(answer, channel, answered.error)
+  const passed = answer && upstreamError(answer, channel, answered.error)
   const error = passed?.message ?? refusal.message
   // What a provider has judged itself it would judge the same again; a failure may pass.
   const isFinal = passed !== undefined && passed.status < 500
@@ -489,16 +506,16 @@ async function concludeFailed(errand: Errand, answered: Of<'failed'>, ticket: Ti
   if (release) await release
   if (response.destroyed) return
   if (early.isOpen()) {
-    response.end(voice.lastEvent(passed ?? troubleOf(refusal), deps.desk.ambience))
+    response.end(voice.lastEvent(passed ?? relayErrorOf(refusal), deps.desk.ambience))
     return
   }
   const told = { voice, requestId, headers: rateHeaders(errand.admitted.remaining()) }
-  if (passed) answerTrouble(response, passed, told)
+  if (passed) answerError(response, passed, told)
   else answerRefusal(response, refusal, told)
 }
 
 /** Only operations that speak in the common shape are kept. */
-const keptError = ({ status, body }: PassedError) => ({
+const keptError = ({ status, body }: UpstreamError) => ({
   status,
   contentType: 'application/json; charset=utf-8',
   body: Buffer.from(JSON.stringify(body)),

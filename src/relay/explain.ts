@@ -1,9 +1,9 @@
 import type { Operation } from '../providers/index.ts'
 import { type Plan, plan } from '../routing/plan.ts'
 import { sentModel } from '../routing/table.ts'
-import { formatOn, type RelayChannel } from './catalog.ts'
-import type { RelayDeps } from './errand.ts'
+import { formatOn, type RelayChannel } from './catalog/catalog.ts'
 import { SPECS } from './operations/index.ts'
+import type { RelayDeps } from './request.ts'
 
 export type Explanation = Plan<RelayChannel> & {
   /** The name the channels list; undefined when none lists the asked one. */

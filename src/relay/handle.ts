@@ -2,24 +2,31 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { shortageOf } from '../domain/shortage.ts'
 import { createShare, endShare, overloaded } from '../http/budget.ts'
-import { refusalOf } from '../http/errors.ts'
+import { refusalOfError } from '../http/errors.ts'
 import { createRequestIds } from '../http/request-id.ts'
-import { type Admitted, admit, credentialOf, mustFit } from './admit.ts'
-import { answerJson, answerKept, answerPreflight, answerRefusal, commonHeaders, notServed } from './answer.ts'
-import { readRequest } from './ask.ts'
+import {
+  answerJson,
+  answerPreflight,
+  answerRefusal,
+  answerStored,
+  commonHeaders,
+  noSuchRoute,
+} from './answer/answer.ts'
+import type { ErrorFormat } from './answer/error-format.ts'
+import { listFormat, presentModel, presentModels } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
+import { type AdmittedCaller, admit, credentialOf, mustFit } from './callers/admit.ts'
+import { identify } from './callers/identify.ts'
 import { conclude } from './conclude.ts'
-import { closerInput } from './count.ts'
-import { mustNotBeCrossSite } from './cross-site.ts'
-import type { Errand, RelayDeps } from './errand.ts'
-import { identify } from './identify.ts'
-import { listFormat, tellModel, tellModels } from './models.ts'
+import { mustNotBeCrossSite } from './intake/cross-site.ts'
+import { readRequest } from './intake/read-request.ts'
+import { keyOf } from './intake/repeat.ts'
 import { operationAt, VOICES } from './operations/index.ts'
 import type { OperationSpec, Work } from './operations/operation.ts'
-import { priceWork } from './price.ts'
-import { keyOf } from './repeat.ts'
+import { priceWork } from './price/price.ts'
+import { closerInput } from './price/usage-count.ts'
+import type { RelayDeps, RelayRequest } from './request.ts'
 import type { Videos } from './videos/videos.ts'
-import type { Voice } from './voice.ts'
 
 /** The walk of one request: each room is entered once, here, in this order. */
 async function walk(
@@ -60,10 +67,13 @@ async function walk(
   }
 }
 
-type Begun = Pick<Errand, 'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs' | 'share'> & {
+type Begun = Pick<
+  RelayRequest,
+  'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs' | 'share'
+> & {
   readonly request: IncomingMessage
   readonly credential: string
-  readonly identified: Admitted
+  readonly identified: AdmittedCaller
 }
 
 async function walkOn(begun: Begun): Promise<void> {
@@ -77,7 +87,7 @@ async function walkOn(begun: Begun): Promise<void> {
   // Only now is it known which services have a price.
   if (work.isStrict) mustFit(route, work, priced)
   const claimed = work.digest && (await claimRepeat(begun, admitted))
-  if (claimed && 'body' in claimed) return answerKept(response, claimed, requestId)
+  if (claimed && 'body' in claimed) return answerStored(response, claimed, requestId)
   try {
     await serve(begun, { admitted, route, priced, ...(claimed && { keep: claimed.keep }) })
   } finally {
@@ -88,7 +98,7 @@ async function walkOn(begun: Begun): Promise<void> {
 /** What nobody has to be asked for costs nothing, but counts under the limits. */
 async function answerItself(
   { deps, spec, response, requestId }: Begun,
-  admitted: Admitted,
+  admitted: AdmittedCaller,
   tell: NonNullable<Work['tell']>,
 ): Promise<void> {
   const ticket = await admitted.enter(0)
@@ -102,14 +112,14 @@ async function answerItself(
 }
 
 /** Only operations that tell their requests apart are done once for an `Idempotency-Key`. */
-async function claimRepeat({ deps, work, request }: Begun, { caller }: Admitted) {
+async function claimRepeat({ deps, work, request }: Begun, { caller }: AdmittedCaller) {
   const key = keyOf(request)
   if (key === undefined || !work.digest) return undefined
   const path = `POST ${pathOf(request)}`
   return deps.repeats.begin({ userId: caller.userId, path, key }, await work.digest())
 }
 
-type Served = Pick<Errand, 'admitted' | 'route' | 'priced' | 'keep'>
+type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'keep'>
 
 async function serve(begun: Begun, served: Served): Promise<void> {
   const { deps, spec, work, request, response, requestId, startedMs, credential, share } = begun
@@ -138,7 +148,7 @@ async function serve(begun: Begun, served: Served): Promise<void> {
       priced = priceWork(deps.catalog, route, { ...work, inputTokens })
       return holdOf(priced.bound)
     })
-    const errand: Errand = {
+    const errand: RelayRequest = {
       deps,
       spec,
       work,
@@ -186,7 +196,7 @@ const MESSAGES = /^\/v1\/messages\//
 const GEMINI = /^\/v1beta\//
 
 /** In whose words a client is told of an error that asks for a list, or for what is not offered. */
-function voiceAt(path: string, request: IncomingMessage): Voice | undefined {
+function voiceAt(path: string, request: IncomingMessage): ErrorFormat | undefined {
   if (MESSAGES.test(path)) return VOICES.anthropic
   if (GEMINI.test(path)) return VOICES.gemini
   const format = MODELS.test(path) ? listFormat(request) : 'openai'
@@ -205,12 +215,12 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
   const fail = (
     response: ServerResponse,
     error: unknown,
-    told: { voice?: Voice | undefined; requestId: string },
+    told: { voice?: ErrorFormat | undefined; requestId: string },
   ) => {
     const { requestId } = told
     const shortage = shortageOf(error)
     if (shortage) deps.onShortage(shortage)
-    const refusal = shortage ? overloaded(shortage) : refusalOf(error, requestId)
+    const refusal = shortage ? overloaded(shortage) : refusalOfError(error, requestId)
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
     if (response.headersSent) response.destroy()
     else answerRefusal(response, refusal, told)
@@ -237,10 +247,10 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
         response,
         200,
         commonHeaders(requestId),
-        tellModels(format, names.map(listed), created),
+        presentModels(format, names.map(listed), created),
       )
     if (!names.includes(id)) throw new Refusal('model_not_found', `there is no model "${id}" for this token`)
-    answerJson(response, 200, commonHeaders(requestId), tellModel(format, listed(id), created))
+    answerJson(response, 200, commonHeaders(requestId), presentModel(format, listed(id), created))
   }
 
   return (request, response) => {
@@ -255,14 +265,14 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (models) {
         if (!READS.includes(request.method ?? '')) {
           // A method behind a model's name that is not offered here.
-          if (request.method === 'POST' && path.includes(':')) throw notServed(request)
+          if (request.method === 'POST' && path.includes(':')) throw noSuchRoute(request)
           throw wrongMethod(path, READS, request.method)
         }
         return listModels(request, response, modelIn(models[1]), requestId)
       }
       if (!spec) {
         const serve = videos.route(path, request.method ?? '')
-        if (!serve) throw notServed(request)
+        if (!serve) throw noSuchRoute(request)
         return serve({ request, response, requestId })
       }
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)

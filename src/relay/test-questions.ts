@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
-import { wavOf } from '../formats/media/speech.ts'
+import { wavOf } from '../media/speech.ts'
 import { embeddings } from './operations/embeddings.ts'
 import { imageGenerations } from './operations/images.ts'
 import { moderation } from './operations/moderation.ts'
 import { chat } from './operations/openai.ts'
-import type { Desk, OperationSpec, Work } from './operations/operation.ts'
+import type { OperationSpec, ReadContext, Work } from './operations/operation.ts'
 import { rerank } from './operations/rerank.ts'
 import { speech } from './operations/speech.ts'
 import { transcription } from './operations/transcription.ts'
 
 /** Something small that a channel can be asked, whatever its model is for. */
-export type Question = { readonly spec: OperationSpec; readonly work: Work }
+export type TestQuestion = { readonly spec: OperationSpec; readonly work: Work }
 
 /** Room enough for a model that thinks before it answers. */
 const MAX_TOKENS = 512
@@ -34,8 +34,8 @@ const HEARS = /whisper|transcri|^nova-|^scribe/i
 export async function questionOf(
   model: string,
   sent: string,
-  asked: { isStream: boolean; desk: Desk },
-): Promise<Question> {
+  asked: { isStream: boolean; desk: ReadContext },
+): Promise<TestQuestion> {
   const { isStream, desk } = asked
   if (HEARS.test(sent)) return { spec: transcription, work: await hearing(model) }
   const [, spec, fields] = BY_NAME.find(([sign]) => sign.test(sent)) ?? [

@@ -1,21 +1,21 @@
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { steady } from './clock.ts'
 import {
-  beginRest,
+  beginCooldown,
   beginTrial,
-  type Condition,
-  conditionOf,
+  type Cooldown,
   endTrial,
-  MAX_REST_MS,
-  nextRestMs,
+  MAX_COOLDOWN_MS,
+  nextCooldownMs,
   READY,
-  type Rest,
-} from './rest.ts'
-import { createRestBook } from './rest-book.ts'
+  type Readiness,
+  readinessOf,
+} from './cooldown.ts'
+import { createCooldownBook } from './cooldown-book.ts'
 import type { RoutedChannel, RoutedKey } from './table.ts'
 
 /** How an attempt ended, in the words that health knows. */
-export type Outcome =
+export type AttemptOutcome =
   | { readonly kind: 'ok' }
   /** Trouble of the channel, whichever key was used. */
   | { readonly kind: 'connect' | 'timeout' | '5xx' }
@@ -35,12 +35,12 @@ export type Attempt = {
    */
   answered(): void
   /** Counts the first time it is called. */
-  end(outcome: Outcome): void
+  end(outcome: AttemptOutcome): void
 }
 
 export type Health = {
-  ofChannel(channelId: number): Condition
-  ofKey(channelId: number, key: RoutedKey): Condition
+  ofChannel(channelId: number): Readiness
+  ofKey(channelId: number, key: RoutedKey): Readiness
   /** The place of the key whose turn it is. */
   turn(channelId: number): number
   /** To be called in the turn of the event loop that chose the channel: it takes the place of a trial. */
@@ -70,9 +70,10 @@ const DISABLE_REASONS = {
 } as const
 
 /** A hundred requests that fail together are one failure once the first of them has begun a rest. */
-const isOldNews = (rest: Rest | undefined, going: Going) => rest !== undefined && going.serial < rest.serial
+const isOldNews = (rest: Cooldown | undefined, going: Going) =>
+  rest !== undefined && going.serial < rest.serial
 
-const isGivenUp = (rest: Rest | undefined) => rest !== undefined && rest.strikes >= REFUSALS_TO_DISABLE
+const isGivenUp = (rest: Cooldown | undefined) => rest !== undefined && rest.strikes >= REFUSALS_TO_DISABLE
 
 /**
  * The health of channels and keys, in memory. A channel rests after repeated failures of its own; a key at once when it
@@ -84,15 +85,15 @@ export function createHealth(deps: {
   readonly onDisable: (disabling: Disabling) => void
 }): Health {
   const now = steady(deps.nowMs)
-  const book = createRestBook()
+  const book = createCooldownBook()
   const turns = new Map<number, number>()
   let serial = 0
 
-  const look = (rest: Rest | undefined) => (rest === undefined ? READY : conditionOf(rest, now()))
+  const look = (rest: Cooldown | undefined) => (rest === undefined ? READY : readinessOf(rest, now()))
 
-  function sleep(rest: Rest, forMs: number): void {
+  function sleep(rest: Cooldown, forMs: number): void {
     serial += 1
-    beginRest(rest, serial, now() + forMs)
+    beginCooldown(rest, serial, now() + forMs)
   }
 
   /** Both things an attempt can tell about: its channel and its key. */
@@ -112,7 +113,7 @@ export function createHealth(deps: {
     const rest = book.addChannel(going.channel.id)
     if (isOldNews(rest, going)) return
     rest.strikes += 1
-    if (rest.strikes >= STRIKES_TO_REST) sleep(rest, nextRestMs(rest))
+    if (rest.strikes >= STRIKES_TO_REST) sleep(rest, nextCooldownMs(rest))
   }
 
   function postponeKey(going: Going, retryAfterMs: number | undefined): void {
@@ -121,14 +122,14 @@ export function createHealth(deps: {
     // A key that may come back later was not refused: the row is broken.
     rest.strikes = 0
     const isNamed = retryAfterMs !== undefined && retryAfterMs >= 0
-    sleep(rest, isNamed ? Math.min(MAX_REST_MS, retryAfterMs) : UNNAMED_RETRY_MS)
+    sleep(rest, isNamed ? Math.min(MAX_COOLDOWN_MS, retryAfterMs) : UNNAMED_RETRY_MS)
   }
 
   function refuseKey(going: Going, reason: string): void {
     const rest = book.addKey(going.channel.id, going.key)
     if (isOldNews(rest, going)) return
     rest.strikes += 1
-    sleep(rest, nextRestMs(rest))
+    sleep(rest, nextCooldownMs(rest))
     if (going.channel.autoBan && isGivenUp(rest)) disable(going, reason)
   }
 
@@ -142,7 +143,7 @@ export function createHealth(deps: {
     if (!isAnyLeft) deps.onDisable({ channelId, reason })
   }
 
-  function learn(going: Going, outcome: Outcome): void {
+  function learn(going: Going, outcome: AttemptOutcome): void {
     for (const rest of restsOf(going)) endTrial(rest, going)
     switch (outcome.kind) {
       case 'ok':

@@ -1,10 +1,10 @@
 /** Limits of a token, user or channel; null: none (contract 4, limits). */
-export type Limits = {
+export type RateLimits = {
   readonly rpm: number | null
   readonly tpm: number | null
   readonly concurrency: number | null
 }
-export type LimitName = keyof Limits
+export type LimitName = keyof RateLimits
 
 /** What was used in one second. */
 type Slot = { readonly second: number; requests: number; tokens: number }
@@ -21,7 +21,7 @@ export type Meter = {
   runningInput: number
 }
 
-export type Refused = { readonly limit: LimitName; readonly retryAfterS: number }
+export type RateRefusal = { readonly limit: LimitName; readonly retryAfterS: number }
 
 /** What is left of one limit; `resetS` says when all of it is back. */
 export type Allowance = { readonly limit: number; readonly remaining: number; readonly resetS: number }
@@ -85,9 +85,9 @@ function slotAt(meter: Meter, nowMs: number): Slot {
 }
 
 /** The limit that keeps a request out longest. */
-export function refusedBy(meter: Meter, limits: Limits, nowMs: number): Refused | undefined {
+export function refusedBy(meter: Meter, limits: RateLimits, nowMs: number): RateRefusal | undefined {
   const { rpm, tpm, concurrency } = limits
-  let refused: Refused | undefined
+  let refused: RateRefusal | undefined
   const refuse = (limit: LimitName, retryAfterS: number) => {
     if (refused === undefined || retryAfterS > refused.retryAfterS) refused = { limit, retryAfterS }
   }

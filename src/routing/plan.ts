@@ -1,9 +1,9 @@
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { createDraw } from './draw.ts'
 import type { Health } from './health.ts'
-import { NO_KEY, type Route, type RoutedChannel, type RoutedKey, sentModel } from './table.ts'
+import { NO_KEY, type RoutedChannel, type RoutedKey, type RoutedModel, sentModel } from './table.ts'
 
-export type Step<C> = {
+export type PlanStep<C> = {
   readonly channel: C
   readonly key: RoutedKey
   /** The name of the model that goes upstream. */
@@ -15,7 +15,7 @@ export type Step<C> = {
 }
 
 /** Why a channel is not tried; a caller's own reasons stand beside these. */
-export const PASSED_OVER = {
+export const SKIP_REASONS = {
   resting: 'resting',
   trying: 'trying',
   full: 'full',
@@ -23,7 +23,7 @@ export const PASSED_OVER = {
   disabled: 'disabled',
 } as const
 
-export type PassedOver = {
+export type SkipReason = {
   readonly channelId: number
   readonly reason: string
   /** When it may take a request again; absent where nobody knows. */
@@ -31,7 +31,7 @@ export type PassedOver = {
 }
 
 export type PlanOptions<C extends RoutedChannel> = {
-  readonly route: Route<C>
+  readonly route: RoutedModel<C>
   readonly health: Pick<Health, 'ofChannel' | 'ofKey' | 'turn'>
   /** For how long the channel's own limits refuse another request; 0: they admit it. */
   readonly fullForS: (channel: C) => number
@@ -42,16 +42,16 @@ export type PlanOptions<C extends RoutedChannel> = {
   readonly attempts: number
 }
 
-export type Walk<C> = {
+export type PlanCursor<C> = {
   /** Each step is chosen when it is asked for, by what is known at that moment. */
-  readonly steps: IterableIterator<Step<C>>
+  readonly steps: IterableIterator<PlanStep<C>>
   /** What the walk has passed over so far. */
-  readonly passedOver: readonly PassedOver[]
+  readonly passedOver: readonly SkipReason[]
   /** The step just taken led to a channel that somebody else had filled meanwhile: it was none. */
   turnedAway(channel: C, againInS: number): void
 }
 
-export type Plan<C> = { readonly steps: readonly Step<C>[]; readonly passedOver: readonly PassedOver[] }
+export type Plan<C> = { readonly steps: readonly PlanStep<C>[]; readonly passedOver: readonly SkipReason[] }
 
 /** When so many of a tier were out, the others are looked at one by one: a thousand draws in vain cost far more. */
 const DRAWS_IN_VAIN = 16
@@ -60,7 +60,7 @@ const DRAWS_IN_VAIN = 16
  * The attempts of a request, one after the other: tiers from high to low, inside a tier by weight without replacement,
  * nothing twice. It only looks at health and changes nothing; whoever takes a step begins it there.
  */
-export function walk<C extends RoutedChannel>(options: PlanOptions<C>): Walk<C> {
+export function planCursor<C extends RoutedChannel>(options: PlanOptions<C>): PlanCursor<C> {
   const walked: Walked = { passedOver: [], taken: 0 }
   const { passedOver } = walked
   return {
@@ -68,27 +68,27 @@ export function walk<C extends RoutedChannel>(options: PlanOptions<C>): Walk<C> 
     passedOver,
     turnedAway({ id }, againInS) {
       walked.taken -= 1
-      passedOver.push({ channelId: id, reason: PASSED_OVER.full, againInMs: againInS * 1_000 })
+      passedOver.push({ channelId: id, reason: SKIP_REASONS.full, againInMs: againInS * 1_000 })
     },
   }
 }
 
-type Walked = { readonly passedOver: PassedOver[]; taken: number }
+type Walked = { readonly passedOver: SkipReason[]; taken: number }
 
 /** The whole plan as it stands now, with a reason for everything that is left out. */
 export function plan<C extends RoutedChannel>(options: PlanOptions<C>): Plan<C> {
-  const { steps, passedOver } = walk(options)
+  const { steps, passedOver } = planCursor(options)
   return {
     steps: [...steps],
     passedOver: [
       ...passedOver,
-      ...options.route.disabled.map(channel => ({ channelId: channel.id, reason: PASSED_OVER.disabled })),
+      ...options.route.disabled.map(channel => ({ channelId: channel.id, reason: SKIP_REASONS.disabled })),
     ],
   }
 }
 
 /** For a request that nobody could take: when the first of those passed over is back, in whole seconds. */
-export function retryAfterS(passedOver: readonly PassedOver[]): number | undefined {
+export function retryAfterS(passedOver: readonly SkipReason[]): number | undefined {
   let soonestMs = Number.POSITIVE_INFINITY
   for (const { againInMs } of passedOver) soonestMs = Math.min(soonestMs, againInMs ?? soonestMs)
   return Number.isFinite(soonestMs) ? Math.max(1, Math.ceil(soonestMs / 1_000)) : undefined
@@ -97,12 +97,12 @@ export function retryAfterS(passedOver: readonly PassedOver[]): number | undefin
 function* stepsOf<C extends RoutedChannel>(
   options: PlanOptions<C>,
   walked: Walked,
-): Generator<Step<C>, void, undefined> {
+): Generator<PlanStep<C>, void, undefined> {
   const { route, attempts, random } = options
   for (const pool of route.pools) {
     const draw = createDraw(pool, random)
     let inVain = 0
-    const stepOn = (channel: C): Step<C> | undefined => {
+    const stepOn = (channel: C): PlanStep<C> | undefined => {
       const judged = judge(options, channel, pool.tier)
       if (!('reason' in judged)) return judged
       walked.passedOver.push(judged)
@@ -127,14 +127,14 @@ function judge<C extends RoutedChannel>(
   { route, health, fullForS, refusal }: PlanOptions<C>,
   channel: C,
   tier: number,
-): Step<C> | PassedOver {
+): PlanStep<C> | SkipReason {
   const channelId = channel.id
   const refused = refusal?.(channel)
   if (refused !== undefined) return { channelId, reason: refused }
   const { state, againInMs } = health.ofChannel(channelId)
-  if (state === 'resting' || state === 'trying') return { channelId, reason: PASSED_OVER[state], againInMs }
+  if (state === 'resting' || state === 'trying') return { channelId, reason: SKIP_REASONS[state], againInMs }
   const fullS = fullForS(channel)
-  if (fullS > 0) return { channelId, reason: PASSED_OVER.full, againInMs: fullS * 1_000 }
+  if (fullS > 0) return { channelId, reason: SKIP_REASONS.full, againInMs: fullS * 1_000 }
   const chosen = chooseKey(health, channel)
   if ('reason' in chosen) return chosen
   return {
@@ -150,17 +150,17 @@ function judge<C extends RoutedChannel>(
 function chooseKey(
   health: PlanOptions<RoutedChannel>['health'],
   { id, keys }: RoutedChannel,
-): { readonly key: RoutedKey; readonly isTrial: boolean } | PassedOver {
+): { readonly key: RoutedKey; readonly isTrial: boolean } | SkipReason {
   const count = Math.max(1, keys.length)
   const turn = health.turn(id)
-  let passed: PassedOver = { channelId: id, reason: PASSED_OVER.noKey }
+  let passed: SkipReason = { channelId: id, reason: SKIP_REASONS.noKey }
   for (let place = 0; place < count; place += 1) {
     const key = keys[(turn + place) % count] ?? NO_KEY
     if (key.status !== KEY_STATUS.enabled) continue
     const { state, againInMs } = health.ofKey(id, key)
     if (state === 'ready' || state === 'trial') return { key, isTrial: state === 'trial' }
     if (againInMs < (passed.againInMs ?? Number.POSITIVE_INFINITY))
-      passed = { channelId: id, reason: PASSED_OVER[state], againInMs }
+      passed = { channelId: id, reason: SKIP_REASONS[state], againInMs }
   }
   return passed
 }

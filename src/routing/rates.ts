@@ -7,10 +7,10 @@ import {
   isIdle,
   isQuiet,
   type LimitName,
-  type Limits,
   leaveRequest,
   type Meter,
   newMeter,
+  type RateLimits,
   refusedBy,
   requestsLeft,
   tokensLeft,
@@ -19,7 +19,7 @@ import {
 export type SubjectKind = 'token' | 'user' | 'channel'
 
 /** Somebody whose requests are limited. */
-export type Subject = { readonly kind: SubjectKind; readonly id: number; readonly limits: Limits }
+export type Subject = { readonly kind: SubjectKind; readonly id: number; readonly limits: RateLimits }
 
 /**
  * When a place is free again for every worker: nothing to wait for where this process counts alone, or where no limit on
@@ -49,7 +49,7 @@ export type Admission =
 /** The tightest of each, where any is set: what the `x-ratelimit-…` headers tell. */
 export type Remaining = { readonly requests?: Allowance; readonly tokens?: Allowance }
 
-export type Rates = {
+export type RateLimiter = {
   /** All of them or none; whoever is refused has used nothing. At once where this process counts alone. */
   admit(subjects: readonly Subject[], countedInput: number): Admission | Promise<Admission>
   /** For how long a subject's limits refuse another request; 0: they admit it. */
@@ -57,7 +57,7 @@ export type Rates = {
 }
 
 /** Counts by itself, so it knows at once. */
-export type OwnRates = Pick<Rates, 'fullForS'> & {
+export type OwnRates = Pick<RateLimiter, 'fullForS'> & {
   admit(subjects: readonly Subject[], countedInput: number): Admission
   remaining(subjects: readonly Subject[]): Remaining
   /** How many subjects are remembered. */
@@ -75,7 +75,7 @@ const UNLIMITED: Ticket = { end: () => undefined, leave: () => undefined, remain
 /** Nobody counts where there is nothing to count. */
 export const unlimited: Admission = { ok: true, ticket: UNLIMITED }
 
-export const isLimited = ({ rpm, tpm, concurrency }: Limits) =>
+export const isLimited = ({ rpm, tpm, concurrency }: RateLimits) =>
   rpm !== null || tpm !== null || concurrency !== null
 
 /**

@@ -2,7 +2,7 @@ import {
   type Admission,
   isLimited,
   type OwnRates,
-  type Rates,
+  type RateLimiter,
   type Release,
   type Remaining,
   type Subject,
@@ -11,16 +11,16 @@ import {
 } from './rates.ts'
 
 /** What the one who counts for all workers says of a request. */
-export type Told =
+export type RateReport =
   | { readonly ok: true; readonly id: number; readonly remaining: Remaining }
   | Extract<Admission, { ok: false }>
 
 /** Counts for one worker. Its places are free again when it is gone. */
-export function createRateDesk(rates: OwnRates) {
+export function createRateServer(rates: OwnRates) {
   const tickets = new Map<number, Ticket>()
   let nextId = 1
   return {
-    admit(subjects: readonly Subject[], countedInput: number): Told {
+    admit(subjects: readonly Subject[], countedInput: number): RateReport {
       const admission = rates.admit(subjects, countedInput)
       if (!admission.ok) return admission
       const id = nextId++
@@ -42,7 +42,7 @@ export function createRateDesk(rates: OwnRates) {
 }
 
 export type SharedRatesDeps = {
-  admit(subjects: readonly Subject[], countedInput: number): Promise<Told>
+  admit(subjects: readonly Subject[], countedInput: number): Promise<RateReport>
   /** Both resolve when the count for all workers has changed. */
   leave(id: number): Promise<void>
   end(id: number, realTokens: number): Promise<void>
@@ -50,7 +50,7 @@ export type SharedRatesDeps = {
 }
 
 /** Limits that several workers keep together: one of them counts, the others ask. Whoever has no limit is not asked about. */
-export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps): Rates {
+export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps): RateLimiter {
   /**
    * Channels that have used up their minute, so that not every request has to ask to find out. A place among those that run
    * may be free again at any moment.

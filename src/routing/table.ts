@@ -2,7 +2,7 @@ import { ALIAS_STATUS, MAX_CHAIN } from '../domain/alias.ts'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { type Pool, poolOf } from './draw.ts'
-import type { Limits } from './meter.ts'
+import type { RateLimits } from './meter.ts'
 
 export type RoutedKey = { readonly index: number; readonly value: string; readonly status: 1 | 2 | 3 }
 
@@ -21,7 +21,7 @@ export type RoutedChannel = {
   readonly status: 1 | 2 | 3
   /** None: the vendor asks for no key. */
   readonly keys: readonly RoutedKey[]
-  readonly limits: Limits
+  readonly limits: RateLimits
   readonly autoBan: boolean
 }
 
@@ -33,7 +33,7 @@ export type RoutedAlias = {
   readonly status: 1 | 2
 }
 
-export type Tier<C> = { readonly priority: number; readonly channels: readonly C[] }
+export type PriorityTier<C> = { readonly priority: number; readonly channels: readonly C[] }
 
 /** Channels that are drawn from together; `tier` is the place among the route's tiers. */
 export type TierPool<C> = Pool<C> & { readonly tier: number }
@@ -41,14 +41,14 @@ export type TierPool<C> = Pool<C> & { readonly tier: number }
 /** Who can take a model. */
 type Backing<C> = {
   /** Enabled channels, the highest priority first. */
-  readonly tiers: readonly Tier<C>[]
+  readonly tiers: readonly PriorityTier<C>[]
   /** The same channels in the order in which they are drawn. */
   readonly pools: readonly TierPool<C>[]
   /** Disabled by the gateway: they take nothing, but the model is not unknown (503 and not 404). */
   readonly disabled: readonly C[]
 }
 
-export type Route<C> = Backing<C> & {
+export type RoutedModel<C> = Backing<C> & {
   readonly asked: string
   /** The name that the channels list: the last target of the aliases, or the asked name itself. */
   readonly model: string
@@ -62,7 +62,7 @@ export type Table<C> = {
   readonly channels: readonly C[]
   channel(id: number): C | undefined
   /** Undefined: no enabled or gateway-disabled channel lists it, which is 404 `model_not_found`. */
-  resolve(asked: string): Route<C> | undefined
+  resolve(asked: string): RoutedModel<C> | undefined
   /** What `/v1/models` lists, by name. */
   served(): readonly string[]
   /** The vendors behind a name, the preferred one first. */
@@ -87,7 +87,7 @@ export function createTable<C extends RoutedChannel>(
     aliases.filter(alias => alias.status === ALIAS_STATUS.enabled).map(alias => [alias.name, alias]),
   )
   const backings = new Map<string, Backing<C>>()
-  const routes = new Map<string, Route<C>>()
+  const routes = new Map<string, RoutedModel<C>>()
   let served: readonly string[] | undefined
 
   function backingOf(model: string, listed: readonly C[], only: Only): Backing<C> {
@@ -99,7 +99,7 @@ export function createTable<C extends RoutedChannel>(
     return made
   }
 
-  function find(asked: string): Route<C> | undefined {
+  function find(asked: string): RoutedModel<C> | undefined {
     const way = wayOf(enabledAliases, asked)
     const listed = way && listings.get(way.model)
     if (!listed) return undefined
@@ -109,7 +109,7 @@ export function createTable<C extends RoutedChannel>(
     return { asked, model, names, tiers, pools, disabled, isListed: tiers.length > 0 }
   }
 
-  function resolve(asked: string): Route<C> | undefined {
+  function resolve(asked: string): RoutedModel<C> | undefined {
     const known = routes.get(asked)
     if (known !== undefined) return known
     const found = find(asked)

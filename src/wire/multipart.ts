@@ -13,7 +13,7 @@ export type StoredFile = {
   inMemory?(): readonly Buffer[] | undefined
 }
 
-export type Part =
+export type FormPart =
   | { readonly name: string; readonly value: string }
   | { readonly name: string; readonly file: StoredFile }
 
@@ -34,7 +34,7 @@ const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n
 /** As browsers do it: what would break a header is escaped. */
 const quoted = (text: string) => `"${text.replace(BREAKERS, breaker => ESCAPES[breaker] ?? '')}"`
 
-function headOf(part: Part, boundary: string): Buffer {
+function headOf(part: FormPart, boundary: string): Buffer {
   const disposition = `--${boundary}\r\nContent-Disposition: form-data; name=${quoted(part.name)}`
   if (!('file' in part)) return Buffer.from(`${disposition}\r\n\r\n`)
   const { name, type } = part.file
@@ -42,7 +42,7 @@ function headOf(part: Part, boundary: string): Buffer {
 }
 
 /** A multipart body as a stream with its length known beforehand: vendors refuse uploads that do not tell it. */
-export function encodeMultipart(parts: readonly Part[]): Upload & { readonly contentType: string } {
+export function encodeMultipart(parts: readonly FormPart[]): Upload & { readonly contentType: string } {
   const boundary = `sluice-${randomBytes(16).toString('hex')}`
   const pieces = parts.flatMap(part => [
     headOf(part, boundary),

@@ -1,5 +1,5 @@
-import { createPost, type Post } from './post.ts'
-import type { Assignment, Broadcast, Shared, ToSupervisor, ToWorker } from './words.ts'
+import type { Assignment, Broadcast, Shared, ToSupervisor, ToWorker } from './messages.ts'
+import { createRpc, type Rpc } from './rpc.ts'
 
 /** The other workers on this machine, as a worker sees them. */
 export type Peers = {
@@ -12,7 +12,7 @@ export type Peers = {
   /** From here on this worker does what others ask. */
   serve(words: Pick<ToWorker, Shared>): void
   /** Its supervisor, for what is counted in one place; undefined when there is none. */
-  readonly supervisor: Post<ToSupervisor> | undefined
+  readonly supervisor: Rpc<ToSupervisor> | undefined
 }
 
 /** A gateway of one process. */
@@ -29,7 +29,7 @@ export const alone = (assignment: Assignment): Peers => ({
 export async function joinSupervisor(onStop: () => void): Promise<Peers & { ready(): Promise<void> }> {
   const served = Promise.withResolvers<Pick<ToWorker, Shared>>()
   // What comes while this worker still starts is done when it has started: it may have read what has changed since.
-  const post = createPost<ToSupervisor, ToWorker>(
+  const post = createRpc<ToSupervisor, ToWorker>(
     {
       send: (message, sent) => process.send?.(message, undefined, undefined, sent),
       onMessage: listener => process.on('message', listener),

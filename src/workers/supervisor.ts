@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster'
 import { performance } from 'node:perf_hooks'
 import { createLocks } from './locks.ts'
-import { createPost, type Post } from './post.ts'
-import type { Assignment, Broadcast, ToSupervisor, ToWorker } from './words.ts'
+import type { Assignment, Broadcast, ToSupervisor, ToWorker } from './messages.ts'
+import { createRpc, type Rpc } from './rpc.ts'
 
 /** What every worker asks for beyond news and locks, such as rates; `end` when the worker is gone. */
 export type Services = {
@@ -43,7 +43,7 @@ const STOP_GRACE_MS = 10_000
 
 type Crew = {
   readonly worker: Worker
-  readonly post: Post<ToWorker>
+  readonly post: Rpc<ToWorker>
   readonly startedMs: number
   heardMs: number
   isReady: boolean
@@ -75,7 +75,7 @@ export function startSupervisor(options: SupervisorOptions) {
   function staff(slot: Slot): void {
     const worker = cluster.fork(env)
     const service = services()
-    const post = createPost<ToWorker, ToSupervisor>(
+    const post = createRpc<ToWorker, ToSupervisor>(
       {
         send: (message, sent) => worker.send(message as object, undefined, sent),
         onMessage: listener => worker.on('message', listener),

@@ -6,7 +6,7 @@ import { after, describe, it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { createKeyring } from '../../src/identity/keyring.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/store/engine/store.ts'
 import { ENGINES, type EngineName } from '../support/gateway.ts'
 import {
   launch,

@@ -1,7 +1,7 @@
-import type { Desk } from '../../src/relay/operations/operation.ts'
+import type { ReadContext } from '../../src/relay/operations/operation.ts'
 
 /** For operations that ask the gateway nothing while they read a request. */
-export const DESK: Desk = {
+export const DESK: ReadContext = {
   settings: () => {
     throw new Error('nobody was to ask for the settings')
   },

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { sql } from 'kysely'
 import { GENESIS } from '../../src/domain/chain.ts'
-import { entryFields } from '../../src/store/entry.ts'
-import type { Db } from '../../src/store/store.ts'
+import { entryFields } from '../../src/store/books/entry.ts'
+import type { Db } from '../../src/store/engine/store.ts'
 
 // What an attacker can do who writes to the database and does not know the chain key.
 

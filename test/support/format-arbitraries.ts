@@ -1,4 +1,3 @@
-import { EMPTY } from '../../src/domain/usage.ts'
 import type {
   ChatAnswer,
   ChatRequest,
@@ -11,7 +10,8 @@ import type {
   Tool,
   ToolCallPart,
   ToolResultPart,
-} from '../../src/formats/hub.ts'
+} from '../../src/chat/hub/hub.ts'
+import { EMPTY } from '../../src/domain/usage.ts'
 import { fc } from './properties.ts'
 
 /**

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { startSimulator } from '../../simulator/server.ts'
-import { buildServer, openGround, operationsOf } from '../../src/build.ts'
-import { readConfig } from '../../src/config.ts'
-import { createLog } from '../../src/log.ts'
+import { readConfig } from '../../src/app/config.ts'
+import { buildServer, openStoreAndKeys, operationsOf } from '../../src/app/gateway.ts'
+import { createLog } from '../../src/app/log.ts'
 import { createDatabase, stopOwnPostgres } from './postgres.ts'
 
 /** Every suite over the store runs on both. */
@@ -78,7 +78,7 @@ export async function startGateway({ engine, env = {} }: GatewayOptions) {
     ...(database ? { DATABASE_URL: database.url } : {}),
     ...env,
   })
-  const ground = await openGround(config)
+  const ground = await openStoreAndKeys(config)
   const server = await buildServer(config, createLog(config.logLevel), ground)
   const url = `http://127.0.0.1:${await server.listen()}${config.basePath}`
   const api = createApi(url, config.rootAccessToken ?? ROOT_TOKEN)

@@ -1,4 +1,3 @@
-import type { Usage } from '../../src/domain/usage.ts'
 import type {
   ChatAnswer,
   ChatError,
@@ -10,7 +9,8 @@ import type {
   Part,
   Stop,
   TokenLogprob,
-} from '../../src/formats/hub.ts'
+} from '../../src/chat/hub/hub.ts'
+import type { Usage } from '../../src/domain/usage.ts'
 
 type Growing = {
   part: Part

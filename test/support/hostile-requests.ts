@@ -1,4 +1,4 @@
-import { DECISIVE, ROUTING_FIELDS } from '../../src/formats/request-names.ts'
+import { DECISIVE, ROUTING_FIELDS } from '../../src/requests/field-names.ts'
 import { type Field, readTree, type Tree, type Written } from './name-readers.ts'
 import { fc } from './properties.ts'
 

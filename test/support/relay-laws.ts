@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { CountLine } from '../../simulator/count.ts'
 import { usdText } from '../../src/domain/money.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/store/engine/store.ts'
 import { INPUT_NANOS, OUTPUT_NANOS } from './relay.ts'
 import { PROMPT, type Told } from './relay-storm.ts'
 

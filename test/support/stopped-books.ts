@@ -2,11 +2,11 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startSimulator } from '../../simulator/server.ts'
-import { buildServer, type Ground, openGround, operationsOf } from '../../src/build.ts'
+import { readConfig } from '../../src/app/config.ts'
+import { buildServer, openStoreAndKeys, operationsOf, type StoreAndKeys } from '../../src/app/gateway.ts'
+import { createLog } from '../../src/app/log.ts'
 import type { Report } from '../../src/cli/command.ts'
-import { readConfig } from '../../src/config.ts'
-import { createLog } from '../../src/log.ts'
-import type { Db } from '../../src/store/store.ts'
+import type { Db } from '../../src/store/engine/store.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 import { createDatabase } from './postgres.ts'
 import { createFurnisher } from './relay.ts'
@@ -42,8 +42,8 @@ const configOf = ({ dataDir, databaseUrl }: Place) =>
   })
 
 /** The ground alone, as a command without a server opens it. */
-async function whileOpen<T>(place: Place, work: (ground: Ground) => Promise<T>): Promise<T> {
-  const ground = await openGround(configOf(place))
+async function whileOpen<T>(place: Place, work: (ground: StoreAndKeys) => Promise<T>): Promise<T> {
+  const ground = await openStoreAndKeys(configOf(place))
   try {
     return await work(ground)
   } finally {
@@ -56,7 +56,7 @@ type Running = { readonly api: ReturnType<typeof createApi> }
 /** Starts a gateway there, does something through its API, and stops it. */
 export async function whileRunning(place: Place, work: (running: Running) => Promise<void>): Promise<void> {
   const config = configOf(place)
-  const ground = await openGround(config)
+  const ground = await openStoreAndKeys(config)
   const server = await buildServer(config, createLog('silent'), ground)
   try {
     await work({ api: createApi(`http://127.0.0.1:${await server.listen()}`, ROOT_TOKEN) })
@@ -130,10 +130,10 @@ export async function createStoppedBooks(engine: EngineName) {
     async verifyAfter(tamper: Tampering, options: TamperOptions = {}): Promise<Report> {
       const { from = 'end', verify = {}, between, thenTamper } = options
       const copy = await copyOf(from)
-      const by = (tampering: Tampering) => async (ground: Ground) => {
+      const by = (tampering: Tampering) => async (ground: StoreAndKeys) => {
         await tampering({ db: ground.store.db, dataDir: copy.dataDir })
       }
-      const examine = (ground: Ground) => operationsOf(configOf(copy), ground).verify(verify)
+      const examine = (ground: StoreAndKeys) => operationsOf(configOf(copy), ground).verify(verify)
       try {
         if (between === undefined)
           return await whileOpen(copy, async ground => {

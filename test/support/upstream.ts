@@ -1,6 +1,6 @@
 import { createAddressGuard } from '../../src/http/address-guard.ts'
 import { createBudget } from '../../src/http/budget.ts'
-import { createUpstream } from '../../src/relay/upstream.ts'
+import { createUpstream } from '../../src/relay/upstream/upstream.ts'
 
 /** The outbound client by itself: it may connect to this machine, and runs short of nothing. */
 export function openUpstream(connections: number) {

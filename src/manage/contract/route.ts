@@ -40,6 +40,6 @@ type Told<T> = T extends z.ZodType ? z.input<T> : undefined
 
 export type Params<R extends Route> = Parsed<R['params']>
 export type Query<R extends Route> = Parsed<R['query']>
-export type Body<R extends Route> = Parsed<R['body']>
+export type BodySchema<R extends Route> = Parsed<R['body']>
 /** What a handler hands back: the envelope's `data`, or the whole answer where the route has a `reply`. */
 export type Answer<R extends Route> = R['reply'] extends z.ZodType ? Told<R['reply']> : Told<R['data']>

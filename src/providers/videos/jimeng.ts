@@ -1,4 +1,4 @@
-import { inlineOf, type Still } from '../../formats/media/still.ts'
+import { inlineOf, type Still } from '../../media/still.ts'
 import {
   ratioOf,
   type UpstreamJob,
@@ -6,7 +6,7 @@ import {
   type VendorRefusal,
   type VideoAsk,
   type VideoDialect,
-} from '../../formats/media/video.ts'
+} from '../../media/video.ts'
 import { completedWith, failedFor, idAt, numberAt, overlaid, type States, statusOf, textAt } from './words.ts'
 
 const VERSION = 'Version=2022-08-31'

@@ -1,4 +1,4 @@
-import { addressOf, inlineOf, type Still } from '../../formats/media/still.ts'
+import { addressOf, inlineOf, type Still } from '../../media/still.ts'
 import {
   ratioOf,
   resolutionOf,
@@ -7,7 +7,7 @@ import {
   type VideoAsk,
   type VideoDialect,
   type VideoState,
-} from '../../formats/media/video.ts'
+} from '../../media/video.ts'
 import {
   completedWith,
   failedFor,

@@ -1,11 +1,11 @@
-import { addressOf } from '../../formats/media/still.ts'
+import { addressOf } from '../../media/still.ts'
 import {
   ratioOf,
   uncarried,
   type VendorRefusal,
   type VideoAsk,
   type VideoDialect,
-} from '../../formats/media/video.ts'
+} from '../../media/video.ts'
 import { completedWith, failedFor, idAt, numberAt, overlaid, type States, statusOf, textAt } from './words.ts'
 
 const SECONDS = 6

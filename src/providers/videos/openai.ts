@@ -1,5 +1,5 @@
-import { AnswerError } from '../../formats/media/dialect.ts'
-import { addressOf } from '../../formats/media/still.ts'
+import { AnswerError } from '../../media/dialect.ts'
+import { addressOf } from '../../media/still.ts'
 import {
   type Sought,
   sizeText,
@@ -8,8 +8,8 @@ import {
   type VideoAsk,
   type VideoDialect,
   type VideoState,
-} from '../../formats/media/video.ts'
-import type { Part } from '../../wire/multipart.ts'
+} from '../../media/video.ts'
+import type { FormPart } from '../../wire/multipart.ts'
 import { memberOf } from '../member.ts'
 
 const STATES: Readonly<Record<string, VideoState['status']>> = {
@@ -37,7 +37,7 @@ const numberIn = (value: unknown, name: string) => {
   return typeof found === 'number' && Number.isFinite(found) ? found : undefined
 }
 
-const scalars = (fields: Readonly<Record<string, unknown>>): Part[] =>
+const scalars = (fields: Readonly<Record<string, unknown>>): FormPart[] =>
   Object.entries(fields).flatMap(([name, value]) =>
     value === undefined || value === null
       ? []
@@ -53,7 +53,7 @@ async function partsOf(ask: VideoAsk, model: string, extra: Readonly<Record<stri
     ...extra,
     ...metadata,
   }
-  const parts: Part[] = [{ name: 'model', value: model }, ...scalars(named)]
+  const parts: FormPart[] = [{ name: 'model', value: model }, ...scalars(named)]
   for (const still of ask.stills)
     parts.push(
       still.kind === 'file'

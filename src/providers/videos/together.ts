@@ -1,5 +1,5 @@
-import { inlineOf, type Still } from '../../formats/media/still.ts'
-import { sizeText, uncarried, type VideoDialect } from '../../formats/media/video.ts'
+import { inlineOf, type Still } from '../../media/still.ts'
+import { sizeText, uncarried, type VideoDialect } from '../../media/video.ts'
 import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
 
 const STATES: States = { in_progress: 'processing', completed: 'completed', failed: 'failed' }

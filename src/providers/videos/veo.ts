@@ -1,4 +1,4 @@
-import { inlineOf } from '../../formats/media/still.ts'
+import { inlineOf } from '../../media/still.ts'
 import {
   ratioOf,
   resolutionOf,
@@ -7,7 +7,7 @@ import {
   type VideoAsk,
   type VideoDialect,
   type VideoState,
-} from '../../formats/media/video.ts'
+} from '../../media/video.ts'
 import {
   at,
   completedWith,

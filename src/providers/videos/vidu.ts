@@ -1,5 +1,5 @@
-import { addressOf } from '../../formats/media/still.ts'
-import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../formats/media/video.ts'
+import { addressOf } from '../../media/still.ts'
+import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
 import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt, urlsAt } from './words.ts'
 
 const SECONDS = 5

@@ -1,5 +1,5 @@
-import { AnswerError } from '../../formats/media/dialect.ts'
-import type { VideoAsk, VideoState } from '../../formats/media/video.ts'
+import { AnswerError } from '../../media/dialect.ts'
+import type { VideoAsk, VideoState } from '../../media/video.ts'
 import { memberOf } from '../member.ts'
 
 /** What lies at a path of names and places: `data.videos.0.url`. */

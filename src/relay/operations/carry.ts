@@ -1,9 +1,9 @@
 import { Refusal } from '../../domain/errors.ts'
-import { AnswerError, type Encoded } from '../../formats/media/dialect.ts'
+import { AnswerError, type Encoded } from '../../media/dialect.ts'
 import {
   type DialectOf,
   type Dialects,
-  type Format,
+  type FormatName,
   formatsFor,
   type Provider,
 } from '../../providers/index.ts'
@@ -11,16 +11,16 @@ import { encodeDocument } from '../../wire/embedded.ts'
 import { JsonError } from '../../wire/json.ts'
 import { parseBounded } from '../../wire/json-bounds.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
-import { encodeMultipart, type Part } from '../../wire/multipart.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Dressed, WholeReading } from './operation.ts'
+import { encodeMultipart, type FormPart } from '../../wire/multipart.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { AnswerReading, EncodedWork } from './operation.ts'
 
 type Spoken = keyof DialectOf
 
 /** The first format of a vendor that is the common one, or that its file says how to speak. */
 export const formatWith =
-  (operation: Spoken, common: Format) =>
-  (provider: Provider, model: string): Format | undefined =>
+  (operation: Spoken, common: FormatName) =>
+  (provider: Provider, model: string): FormatName | undefined =>
     formatsFor(provider, operation, model).find(
       format => format === common || provider.dialects?.[operation]?.[format] !== undefined,
     )
@@ -28,7 +28,7 @@ export const formatWith =
 /** How a vendor speaks for this model; undefined where it speaks the common shape. */
 export function dialectOf<Name extends Spoken>(
   operation: Name,
-  common: Format,
+  common: FormatName,
   { provider }: RelayChannel,
   model: string,
 ): DialectOf[Name] | undefined {
@@ -38,7 +38,7 @@ export function dialectOf<Name extends Spoken>(
 }
 
 /** A request in a vendor's words, as it goes over the wire; what the channel overrides is laid over it. */
-export function carry(encoded: Encoded, { override }: RelayChannel): Dressed {
+export function carry(encoded: Encoded, { override }: RelayChannel): EncodedWork {
   const more = {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),
@@ -60,7 +60,10 @@ export function carry(encoded: Encoded, { override }: RelayChannel): Dressed {
 
 const isScalar = (value: unknown) => ['string', 'number', 'boolean'].includes(typeof value)
 
-function overridden(parts: readonly Part[], overrides: Readonly<Record<string, unknown>>): readonly Part[] {
+function overridden(
+  parts: readonly FormPart[],
+  overrides: Readonly<Record<string, unknown>>,
+): readonly FormPart[] {
   const set = Object.entries(overrides).filter(([, value]) => isScalar(value))
   if (set.length === 0) return parts
   const names = new Set(set.map(([name]) => name))
@@ -71,7 +74,7 @@ function overridden(parts: readonly Part[], overrides: Readonly<Record<string, u
 }
 
 /** Reads an answer; one that is none becomes a fault, so that the next channel is asked. */
-export function reading(read: () => WholeReading): WholeReading {
+export function reading(read: () => AnswerReading): AnswerReading {
   try {
     return read()
   } catch (error) {
@@ -80,7 +83,7 @@ export function reading(read: () => WholeReading): WholeReading {
 }
 
 /** The same for a large one. */
-export async function readingLater(read: () => Promise<WholeReading>): Promise<WholeReading> {
+export async function readingLater(read: () => Promise<AnswerReading>): Promise<AnswerReading> {
   try {
     return await read()
   } catch (error) {
@@ -88,7 +91,7 @@ export async function readingLater(read: () => Promise<WholeReading>): Promise<W
   }
 }
 
-function faultOf(error: unknown): WholeReading {
+function faultOf(error: unknown): AnswerReading {
   const fault =
     error instanceof AnswerError
       ? error.message
@@ -111,8 +114,8 @@ export function parsedAnswer(body: Buffer): unknown {
 /** Reads an answer that is a JSON document: a large one in slices, so that other requests get their turn. */
 export function readingDocument(
   body: Buffer,
-  read: (document: unknown) => WholeReading,
-): WholeReading | Promise<WholeReading> {
+  read: (document: unknown) => AnswerReading,
+): AnswerReading | Promise<AnswerReading> {
   if (body.length <= SLICED_BYTES) return reading(() => read(parsedAnswer(body)))
   return readingLater(async () => read(await parseInSlices(withoutMark(body))))
 }

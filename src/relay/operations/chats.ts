@@ -1,36 +1,36 @@
+import { anthropic } from '../../chat/anthropic/messages/format.ts'
+import { gemini, geminiList } from '../../chat/gemini/format.ts'
+import type { IdsAndClock, Inbound, Outbound } from '../../chat/hub/format.ts'
+import { createPassingMeter } from '../../chat/hub/meter.ts'
+import { outboundOf } from '../../chat/index.ts'
+import { responses as responsesFormat } from '../../chat/openai/responses/format.ts'
 import { Refusal } from '../../domain/errors.ts'
-import { anthropic } from '../../formats/anthropic/format.ts'
-import { createFactsReader, readContentFacts } from '../../formats/facts.ts'
-import type { Address, Ambience, Inbound, Outbound } from '../../formats/format.ts'
-import { gemini, geminiList } from '../../formats/gemini/format.ts'
-import { outboundOf } from '../../formats/index.ts'
-import { createPassingMeter } from '../../formats/meter.ts'
-import type { ChatFacts } from '../../formats/openai/chat-request.ts'
-import type { RequestReading } from '../../formats/openai/request-fields.ts'
-import { member } from '../../formats/openai/value.ts'
-import type { RequestedTools } from '../../formats/provider-tools.ts'
-import type { NameRules } from '../../formats/request-rules.ts'
-import { responses as responsesFormat } from '../../formats/responses/format.ts'
-import type { Format as FormatName } from '../../providers/index.ts'
+import { member } from '../../domain/json-value.ts'
+import type { FormatName } from '../../providers/index.ts'
+import type { ChatFacts } from '../../requests/chat-request.ts'
+import { createFactsReader, readContentFacts } from '../../requests/facts.ts'
+import type { NameRules } from '../../requests/field-rules.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
+import type { RequestAddress, RequestReading } from '../../requests/request-fields.ts'
 import type { Member } from '../../wire/json-edit.ts'
-import { tokensOf } from '../count.ts'
-import { type Voice, voiceOf } from '../voice.ts'
+import { type ErrorFormat, errorFormatOf } from '../answer/error-format.ts'
+import { tokensOf } from '../price/usage-count.ts'
 import { readingDocument } from './carry.ts'
 import { generation, usageOptionsOf } from './openai.ts'
-import type { Desk, OperationSpec, Work } from './operation.ts'
+import type { OperationSpec, ReadContext, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
-import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
+import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
+import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, decodeWhole, measured, type Native, translating } from './translate.ts'
-import { type Body, dressed, mustRead, type Written } from './written.ts'
 
 type Dialect = {
   readonly format: Inbound
-  readonly facts: (parsed: unknown, address?: Address) => RequestReading<ChatFacts>
-  readonly voice: Voice
+  readonly facts: (parsed: unknown, address?: RequestAddress) => RequestReading<ChatFacts>
+  readonly voice: ErrorFormat
   /** How its members are named; absent: in snake case. */
   readonly names?: NameRules
   /** For formats whose address says what others say in the body. */
-  readonly address?: Address
+  readonly address?: RequestAddress
   /** Members of a request that no provider is sent, and what is refused of them. */
   readonly kept?: { readonly name: string; check(value: unknown): void }
 }
@@ -39,7 +39,12 @@ type Dialect = {
 function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kept }: Dialect) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
-  const read = (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]) => {
+  const read = (
+    parsed: Record<string, unknown>,
+    bytes: Buffer,
+    desk: ReadContext,
+    members?: readonly Member[],
+  ) => {
     const held = kept && parsed[kept.name]
     kept?.check(held)
     const facts = mustRead(readFacts(parsed, address))
@@ -81,12 +86,12 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
   } as const satisfies OperationSpec
 }
 
-type Passing = Written & {
-  readonly address?: Address | undefined
-  readonly ambience: Ambience
+type Passing = ReadBody & {
+  readonly address?: RequestAddress | undefined
+  readonly ambience: IdsAndClock
   /** Members that are left out. */
   readonly left: Readonly<Record<string, undefined>>
-  readonly parsed: Body
+  readonly parsed: RequestBody
   readonly wishes: readonly Wish[]
   readonly tools: RequestedTools
 }
@@ -98,13 +103,13 @@ const passing = (
   { address, ambience, left, parsed, wishes, tools: requested, ...written }: Passing,
 ): Native => ({
   dress(channel, sent, limits) {
-    const unnamed = leftOut(wishes, channel, limits)
+    const unnamed = omittedServices(wishes, channel, limits)
     const tools = editsFor(parsed, requested, channel, limits)
     const edits = { ...unnamed?.edits, ...editsOfBytes(tools, written) }
     const special = { ...left, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
     // A model that stands in the address is no field of the body.
     const isTold = address?.model === undefined && !('model' in special)
-    const body = dressed(written, isTold ? facts.model : sent, sent, channel, special)
+    const body = encodedBody(written, isTold ? facts.model : sent, sent, channel, special)
     return withWarnings(body, unnamed, toolWarnings(tools))
   },
   readWhole: (body, channel) =>
@@ -138,7 +143,7 @@ const MESSAGES: Dialect = {
   kept: { name: 'thread', check: refuseThread },
   // Nothing is to be said where only the vendor's cache is to be filled.
   facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
-  voice: voiceOf(anthropic, {
+  voice: errorFormatOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
     isIdTold: true,
@@ -159,18 +164,18 @@ const RESPONSES: Dialect = {
       background: NOT_STORED,
     },
   }),
-  voice: voiceOf(responsesFormat, { keepAlive: ': keep-alive\n\n' }),
+  voice: errorFormatOf(responsesFormat, { keepAlive: ': keep-alive\n\n' }),
 }
 
 export const messages = chatIn(MESSAGES)
 export const responses = chatIn(RESPONSES)
 
-const generateContent = (address: Address, isEvents: boolean) => {
+const generateContent = (address: RequestAddress, isEvents: boolean) => {
   const format = isEvents || !address.stream ? gemini : geminiList
   return chatIn({
     format,
     facts: readContentFacts,
-    voice: voiceOf(format, format === geminiList ? { streamType: format.contentType } : {}),
+    voice: errorFormatOf(format, format === geminiList ? { streamType: format.contentType } : {}),
     names: 'either',
     address,
   })
@@ -201,7 +206,7 @@ export const countResponses = counting(responses, input_tokens => ({
 }))
 
 /** How those are told of an error who ask for no operation at all, by the format that they speak. */
-export const VOICES = { anthropic: MESSAGES.voice, gemini: voiceOf(gemini) } as const
+export const VOICES = { anthropic: MESSAGES.voice, gemini: errorFormatOf(gemini) } as const
 
 /** Gemini's methods stand behind the model's name. `isEvents`: the client reads server-sent events. */
 export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: boolean) => OperationSpec>> = {

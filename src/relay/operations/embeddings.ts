@@ -1,13 +1,7 @@
-import { checkModel } from '../../formats/facts.ts'
-import {
-  decodeEmbedding,
-  encodeVectors,
-  hasVectors,
-  readEmbeddingTokens,
-  withModel,
-} from '../../formats/gemini/embedding.ts'
-import { gemini } from '../../formats/gemini/format.ts'
-import type { EmbeddingAsk, EmbeddingDialect, Vector } from '../../formats/media/embedding.ts'
+import { gemini } from '../../chat/gemini/format.ts'
+import type { JsonObject } from '../../domain/json-value.ts'
+import { warningsHeader } from '../../domain/warning.ts'
+import type { EmbeddingAsk, EmbeddingDialect, Vector } from '../../media/embedding.ts'
 import {
   embeddingAskOf,
   embeddingUsage,
@@ -15,27 +9,33 @@ import {
   readCommonVectors,
   writeVectors,
   writeVectorsInSlices,
-} from '../../formats/media/embedding.ts'
-import { readEmbeddingRequest } from '../../formats/openai/embedding-request.ts'
-import { inputBound, type PromptSize, sizeOf } from '../../formats/openai/prompt-size.ts'
-import { promptText } from '../../formats/openai/prompt-text.ts'
-import type { RequestFault } from '../../formats/openai/request-fields.ts'
-import { createStreamMeter } from '../../formats/openai/stream-meter.ts'
-import type { JsonObject } from '../../formats/openai/value.ts'
+} from '../../media/embedding.ts'
+import { readEmbeddingRequest } from '../../media/embedding-request.ts'
+import {
+  decodeEmbedding,
+  encodeVectors,
+  hasVectors,
+  readEmbeddingTokens,
+  withModel,
+} from '../../media/gemini-embedding.ts'
 import {
   type Encoding,
   encodeEmbeddings,
   encodeEmbeddingsInSlices,
   isEncodedOtherwise,
-} from '../../formats/openai/vectors.ts'
-import { NO_TOOLS } from '../../formats/provider-tools.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
-import { type Format, formatsFor, type Provider } from '../../providers/index.ts'
+} from '../../media/vectors.ts'
+import { inputBound, type PromptSize, sizeOf } from '../../metering/prompt-size.ts'
+import { promptText } from '../../metering/prompt-text.ts'
+import { createStreamMeter } from '../../metering/stream-meter.ts'
+import { type FormatName, formatsFor, type Provider } from '../../providers/index.ts'
+import { checkModel } from '../../requests/facts.ts'
+import { NO_TOOLS } from '../../requests/provider-tools.ts'
+import type { RequestFault } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
-import type { RelayChannel } from '../catalog.ts'
-import { tokensOf } from '../count.ts'
-import { voiceOf } from '../voice.ts'
+import { errorFormatOf } from '../answer/error-format.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import { tokensOf } from '../price/usage-count.ts'
 import {
   answerFrom,
   badParameter,
@@ -49,7 +49,7 @@ import {
 } from './carry.ts'
 import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, Work } from './operation.ts'
-import { dressed, mustRead, refusalOf } from './written.ts'
+import { encodedBody, mustRead, refusalOfFault } from './request-reader.ts'
 
 const commonOr = formatWith('embeddings', 'openai')
 const dialectFor = (channel: RelayChannel, sent: string) => dialectOf('embeddings', 'openai', channel, sent)
@@ -91,7 +91,7 @@ export const embeddings = {
         const dialect = dialectFor(channel, sent)
         return dialect
           ? carry(dialect.encode(ask(), sent), channel)
-          : dressed({ bytes, members }, facts.model, sent, channel)
+          : encodedBody({ bytes, members }, facts.model, sent, channel)
       },
       undress: body => inEncoding(body, facts.encoding),
       readWhole(body, channel, { sent }) {
@@ -176,16 +176,16 @@ function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): 
 const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   operation: 'embeddings',
   format: 'openai',
-  formatFor: (provider, sent): Format | undefined =>
+  formatFor: (provider, sent): FormatName | undefined =>
     isNative(provider, sent) ? 'gemini' : commonOr(provider, sent),
-  voice: voiceOf(gemini),
+  voice: errorFormatOf(gemini),
   names: 'either',
   read(parsed, bytes): Work {
     const decoded = decodeEmbedding(parsed, { model })
-    if ('fault' in decoded && !isMedia(decoded.fault)) throw refusalOf(decoded.fault)
+    if ('fault' in decoded && !isMedia(decoded.fault)) throw refusalOfFault(decoded.fault)
     mustNameModel(parsed, model)
     const understood = () => {
-      if ('fault' in decoded) throw refusalOf(decoded.fault)
+      if ('fault' in decoded) throw refusalOfFault(decoded.fault)
       return decoded
     }
     const size = sizeOf(parsed)
@@ -197,13 +197,13 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
       outputTokens: () => 0,
       ...('fault' in decoded && {
         unfit: (channel: RelayChannel, sent: string) =>
-          isNative(channel.provider, sent) ? undefined : refusalOf(decoded.fault),
+          isNative(channel.provider, sent) ? undefined : refusalOfFault(decoded.fault),
       }),
       placeholders: channel => methodOn(channel, method),
       dress(channel, sent) {
         if (isNative(channel.provider, sent)) {
           const body = sent === model ? bytes : Buffer.from(JSON.stringify(withModel(parsed, sent)))
-          return { body: dressed({ bytes: body }, sent, sent, channel), boundsOf: inputOnly }
+          return { body: encodedBody({ bytes: body }, sent, sent, channel), boundsOf: inputOnly }
         }
         const { request, warnings } = understood()
         const encoded = (dialectFor(channel, sent) ?? COMMON).encode(request, sent)

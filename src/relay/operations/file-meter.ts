@@ -1,6 +1,6 @@
-import { soundKind } from '../../formats/audio/kind.ts'
-import { createSoundMeter, type SoundMeter } from '../../formats/audio/sound-meter.ts'
-import { emptyReading } from '../../formats/openai/stream-meter.ts'
+import { soundKind } from '../../media/audio/kind.ts'
+import { createSoundMeter, type SoundMeter } from '../../media/audio/sound-meter.ts'
+import { emptyReading } from '../../metering/stream-meter.ts'
 import type { StreamMeter } from './operation.ts'
 
 /** Of sound whose length we cannot tell. */

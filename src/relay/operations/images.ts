@@ -1,5 +1,7 @@
+import type { JsonObject } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { EMPTY, type Usage } from '../../domain/usage.ts'
+import { createEventMeter } from '../../media/event-meter.ts'
 import {
   askedOf,
   type ImageAsk,
@@ -12,11 +14,9 @@ import {
   readImageRequest,
   readImages,
   writeImages,
-} from '../../formats/media/image.ts'
-import { createEventMeter } from '../../formats/openai/event-meter.ts'
-import { inputBound, MEDIA_TOKENS, sizeOf } from '../../formats/openai/prompt-size.ts'
-import { bodyOfForm, typed } from '../../formats/openai/transcription-request.ts'
-import type { JsonObject } from '../../formats/openai/value.ts'
+} from '../../media/image.ts'
+import { bodyOfForm, typed } from '../../media/transcription-request.ts'
+import { inputBound, MEDIA_TOKENS, sizeOf } from '../../metering/prompt-size.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
 import {
   isCutText,
@@ -25,10 +25,10 @@ import {
   SLICED_BYTES,
   scanInSlices,
 } from '../../wire/json-slices.ts'
-import type { Part } from '../../wire/multipart.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Form, FormFile } from '../form.ts'
-import { digestOfBytes, digestOfForm } from '../repeat.ts'
+import type { FormPart } from '../../wire/multipart.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { Form, FormFile } from '../intake/form.ts'
+import { digestOfBytes, digestOfForm } from '../intake/repeat.ts'
 import {
   answerFrom,
   badParameter,
@@ -40,8 +40,8 @@ import {
   readingDocument,
   readingLater,
 } from './carry.ts'
-import type { Answering, Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
-import { dressed, mustRead } from './written.ts'
+import type { Answering, AnswerReading, EncodedWork, OperationSpec, Work } from './operation.ts'
+import { encodedBody, mustRead } from './request-reader.ts'
 
 const MAX_IMAGES = 16
 const MAX_ANSWER_BYTES = 64 * 1_048_576
@@ -51,9 +51,9 @@ const BYTES_PER_TOKEN = 4
 const USUAL_PICTURE_TOKENS = 1_056
 const LAST = ['image_generation.completed', 'image_edit.completed']
 
-type Dress = (channel: RelayChannel, sent: string) => Buffer | Dressed
+type Dress = (channel: RelayChannel, sent: string) => Buffer | EncodedWork
 
-type Reading = Omit<WholeReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
+type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
 
 /** Reads the answer of a vendor that speaks a dialect of its own. */
 function readDialect(
@@ -129,7 +129,7 @@ function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<stri
     dress,
     readWhole(body, channel, { answer, sent }) {
       const dialect = dialectOf('images', 'openai', channel, sent)
-      const counted = ({ count, usage, ...rest }: Reading): WholeReading => {
+      const counted = ({ count, usage, ...rest }: Reading): AnswerReading => {
         countMade = () => count
         return { ...rest, usage: usage && { ...usage, images: count, calls: ask.n } }
       }
@@ -181,7 +181,7 @@ function fromJson(ask: ImageAsk, bytes: Buffer): Dress {
     const removed = withoutForm(channel, sent)
     const own =
       ask.format !== undefined && 'response_format' in removed ? editTopLevel(bytes, removed) : bytes
-    return dressed({ bytes: own }, ask.model, sent, channel)
+    return encodedBody({ bytes: own }, ask.model, sent, channel)
   }
 }
 
@@ -190,7 +190,7 @@ function fromForm(ask: ImageAsk, form: Form): Dress {
     const dialect = dialectOf('images', 'openai', channel, sent)
     if (dialect) return carry(dialect.encode(ask, sent), channel)
     const removed = withoutForm(channel, sent)
-    const parts: Part[] = [
+    const parts: FormPart[] = [
       { name: 'model', value: sent },
       ...form.fields
         .filter(([name]) => name !== 'model' && !(name in removed))

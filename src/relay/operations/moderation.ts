@@ -1,15 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import {
-  readCommonModeration,
-  readModerationRequest,
-  writeModeration,
-} from '../../formats/media/moderation.ts'
-import { inputBound, sizeOf } from '../../formats/openai/prompt-size.ts'
-import { readOpenAiUsage } from '../../formats/openai/usage.ts'
-import { member } from '../../formats/openai/value.ts'
+import { member } from '../../domain/json-value.ts'
+import { readCommonModeration, readModerationRequest, writeModeration } from '../../media/moderation.ts'
+import { readOpenAiUsage } from '../../metering/openai-usage.ts'
+import { inputBound, sizeOf } from '../../metering/prompt-size.ts'
 import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
-import type { Desk, OperationSpec, Work } from './operation.ts'
-import { dressed, mustRead } from './written.ts'
+import type { OperationSpec, ReadContext, Work } from './operation.ts'
+import { encodedBody, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 
@@ -18,7 +14,7 @@ const USUAL_MODELS = ['omni-moderation-latest', 'text-moderation-latest', 'text-
 
 const newId = () => `modr-${randomBytes(12).toString('hex')}`
 
-const defaultModel = ({ settings, isServed }: Desk) =>
+const defaultModel = ({ settings, isServed }: ReadContext) =>
   settings().default_moderation_model || USUAL_MODELS.find(isServed)
 
 export const moderation = {
@@ -38,7 +34,9 @@ export const moderation = {
       outputTokens: () => 0,
       dress(channel, sent) {
         const dialect = dialectOf('moderation', 'openai', channel, sent)
-        return dialect ? carry(dialect.encode(ask, sent), channel) : dressed({ bytes }, asked, sent, channel)
+        return dialect
+          ? carry(dialect.encode(ask, sent), channel)
+          : encodedBody({ bytes }, asked, sent, channel)
       },
       readWhole: (body, channel, { sent }) =>
         readingDocument(body, answer => {

@@ -1,25 +1,25 @@
-import { type ChatFacts, readChatRequest } from '../../formats/openai/chat-request.ts'
-import { readCompletionRequest } from '../../formats/openai/completion-request.ts'
-import { inputBound, type PromptSize } from '../../formats/openai/prompt-size.ts'
-import { promptText } from '../../formats/openai/prompt-text.ts'
-import { createStreamMeter, type StreamMeter } from '../../formats/openai/stream-meter.ts'
-import { createTextSample, type TextSample } from '../../formats/openai/text-sample.ts'
+import { createChunkFitter } from '../../chat/openai/chat-completions/chunk-fitter.ts'
+import { openaiChat } from '../../chat/openai/chat-completions/format.ts'
+import { inputBound, type PromptSize } from '../../metering/prompt-size.ts'
+import { promptText } from '../../metering/prompt-text.ts'
+import { type AnswerMeter, createStreamMeter } from '../../metering/stream-meter.ts'
+import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
 import {
   type WholeReading as MeteredWhole,
   meterLarge,
   meterWhole,
   type WholeMeterOptions,
-} from '../../formats/openai/whole-meter.ts'
-import { createChunkFitter } from '../../formats/openai-chat/chunk-fitter.ts'
-import { openaiChat } from '../../formats/openai-chat/format.ts'
-import type { RequestedTools } from '../../formats/provider-tools.ts'
+} from '../../metering/whole-meter.ts'
+import { type ChatFacts, readChatRequest } from '../../requests/chat-request.ts'
+import { readCompletionRequest } from '../../requests/completion-request.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Limits, OperationSpec, WholeReading, Work } from './operation.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { AnswerReading, OperationSpec, Work, WorkLimits } from './operation.ts'
 import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
-import { asking, leftOut, type Wish, wishesIn, withWarnings } from './services.ts'
+import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
+import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, translating } from './translate.ts'
-import { type Body, dressed, mustRead, type Written } from './written.ts'
 
 /** Four bytes of text are a token, more or less. */
 const BYTES_PER_TOKEN = 4
@@ -31,7 +31,11 @@ export const countedInput = (size: PromptSize) =>
   Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
 
 /** The texts of a request, for whoever has to count them. */
-export const texts = (facts: PromptSize & { readonly overhead?: number }, parsed: Body, bytes: Buffer) => ({
+export const texts = (
+  facts: PromptSize & { readonly overhead?: number },
+  parsed: RequestBody,
+  bytes: Buffer,
+) => ({
   // Only chats have an overhead: vendors frame their messages.
   promptText: () => promptText(parsed, mediaTokens(facts), facts.overhead !== undefined),
   // Pictures and sounds are bound by their kind: there is nothing to count in them.
@@ -39,14 +43,14 @@ export const texts = (facts: PromptSize & { readonly overhead?: number }, parsed
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
 })
 
-export function readWhole(body: Buffer, options: WholeMeterOptions): WholeReading | Promise<WholeReading> {
+export function readWhole(body: Buffer, options: WholeMeterOptions): AnswerReading | Promise<AnswerReading> {
   const sample = createTextSample()
   const metering = { ...options, sample }
   if (body.length <= SLICED_BYTES) return readingOf(meterWhole(body, metering), sample)
   return meterLarge(body, metering).then(reading => readingOf(reading, sample))
 }
 
-function readingOf(reading: MeteredWhole, sample: TextSample): WholeReading {
+function readingOf(reading: MeteredWhole, sample: TextSample): AnswerReading {
   if (reading.kind === 'answer')
     return {
       usage: reading.usage,
@@ -58,20 +62,20 @@ function readingOf(reading: MeteredWhole, sample: TextSample): WholeReading {
 }
 
 /** Usage is asked for whether or not the client did: the books need it. */
-const streamOptions = (parsed: Body) => ({
-  stream_options: { ...(parsed.stream_options as Body | null | undefined), include_usage: true },
+const streamOptions = (parsed: RequestBody) => ({
+  stream_options: { ...(parsed.stream_options as RequestBody | null | undefined), include_usage: true },
 })
 
 /** A host with a dialect refuses to be asked for the usage where its dialect has no need of that. */
 const tellsUsageUnasked = ({ provider }: RelayChannel): boolean =>
   provider.encoding?.dialect?.needless.includes('stream_options') === true
 
-const hasStreamOptions = (parsed: Body) => (parsed.stream_options ?? undefined) !== undefined
+const hasStreamOptions = (parsed: RequestBody) => (parsed.stream_options ?? undefined) !== undefined
 
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
 /** What a chat comes to, in whichever format. */
-export const generation = (facts: ChatFacts, parsed: Body, bytes: Buffer) => {
+export const generation = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer) => {
   const { furtherInferences = 0, outputBeside = 0, choicesMade = facts.n } = facts
   return {
     model: facts.model,
@@ -100,17 +104,17 @@ type Generation = PromptSize & {
   readonly n: number
 }
 
-type Wishing = Written & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
+type Wishing = ReadBody & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
 
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
-const generating = (facts: Generation, parsed: Body, written: Wishing) => ({
-  dress(channel: RelayChannel, sent: string, limits?: Limits) {
-    const left = leftOut(written.wishes, channel, limits)
+const generating = (facts: Generation, parsed: RequestBody, written: Wishing) => ({
+  dress(channel: RelayChannel, sent: string, limits?: WorkLimits) {
+    const left = omittedServices(written.wishes, channel, limits)
     const tools = editsFor(parsed, written.tools, channel, limits)
     const isAsked = facts.stream && !facts.includeUsage && !tellsUsageUnasked(channel)
     const metered = isAsked ? streamOptions(parsed) : {}
     const more = left || tools ? { ...metered, ...left?.edits, ...editsOfBytes(tools, written) } : metered
-    return withWarnings(dressed(written, facts.model, sent, channel, more), left, toolWarnings(tools))
+    return withWarnings(encodedBody(written, facts.model, sent, channel, more), left, toolWarnings(tools))
   },
   readWhole: (body: Buffer, channel: RelayChannel) =>
     readWhole(body, { usageOptions: usageOptionsOf(channel) }),
@@ -126,7 +130,7 @@ const generating = (facts: Generation, parsed: Body, written: Wishing) => ({
 })
 
 /** The meter of a stream in a dialect: chunks that clients cannot read are rewritten before they are metered. */
-function fittingChunks(meter: StreamMeter): StreamMeter {
+function fittingChunks(meter: AnswerMeter): AnswerMeter {
   const fitter = createChunkFitter()
   return {
     ...meter,

@@ -1,29 +1,29 @@
+import type { IdsAndClock } from '../../chat/hub/format.ts'
+import type { ChatError } from '../../chat/hub/hub.ts'
 import type { Refusal } from '../../domain/errors.ts'
 import type { Price, When } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
 import type { ToolCalls, ToolCount, Usage } from '../../domain/usage.ts'
-import type { Bounds } from '../../formats/facts.ts'
-import type { Ambience } from '../../formats/format.ts'
-import type { ChatError } from '../../formats/hub.ts'
-import type { PromptText } from '../../formats/openai/prompt-text.ts'
-import type { StreamMeter as Meter } from '../../formats/openai/stream-meter.ts'
-import type { TextSample } from '../../formats/openai/text-sample.ts'
-import type { RequestedTools } from '../../formats/provider-tools.ts'
-import type { NameRules } from '../../formats/request-rules.ts'
-import type { Format, Operation, Provider, Values } from '../../providers/index.ts'
+import type { PromptText } from '../../metering/prompt-text.ts'
+import type { AnswerMeter as Meter } from '../../metering/stream-meter.ts'
+import type { TextSample } from '../../metering/text-sample.ts'
+import type { FormatName, Operation, Provider, Values } from '../../providers/index.ts'
+import type { Bounds } from '../../requests/facts.ts'
+import type { NameRules } from '../../requests/field-rules.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import type { Upload } from '../../wire/multipart.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Form } from '../form.ts'
-import type { TokenCounter } from '../token-count.ts'
-import type { Whole } from '../upstream.ts'
-import type { Voice } from '../voice.ts'
+import type { ErrorFormat } from '../answer/error-format.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { Form } from '../intake/form.ts'
+import type { TokenCounter } from '../price/token-count.ts'
+import type { WholeResponse } from '../upstream/upstream.ts'
 
 /** An answer as it goes to the client. */
 type Written = { readonly body: Buffer; readonly contentType: string }
 
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
-export type WholeReading = {
+export type AnswerReading = {
   readonly usage: Usage | undefined
   /** What the vendor says it bills, where no usage says it. */
   readonly vendorCost?: string | undefined
@@ -47,7 +47,7 @@ export type StreamMeter = Meter & {
 }
 
 /** A body for a channel with what else is asked in it; a bare buffer is JSON. */
-export type Dressed = {
+export type EncodedWork = {
   /** Several: the provider takes them one at a time, and answers each. */
   readonly body: Buffer | Upload | readonly (Buffer | Upload)[]
   readonly headers?: Readonly<Record<string, string>>
@@ -61,7 +61,7 @@ export type Dressed = {
 }
 
 /** What the price of a channel says of a request; without it, a body is looked at but not sent. */
-export type Limits = {
+export type WorkLimits = {
   /** What its answers may come to, for vendors that must be told a limit. */
   maxOutput(channel: RelayChannel): number
   /** What is asked for, without the services that it does not name. */
@@ -72,10 +72,10 @@ export type Limits = {
 }
 
 /** Counts beside tokens that no answer to a request can pass. */
-export type Units = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | ToolCount>>
+export type WorkUnits = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | ToolCount>>
 
 /** What else is known of a whole answer. */
-export type Answering = { readonly answer: Whole; readonly sent: string }
+export type Answering = { readonly answer: WholeResponse; readonly sent: string }
 
 /** A request that its operation has read and checked. */
 export type Work = {
@@ -101,7 +101,7 @@ export type Work = {
   /** The longest sound that a provider is believed to report, in seconds; absent: those of `units`. */
   readonly secondsLimit?: number
   /** One call where nothing is said. */
-  readonly units?: Units
+  readonly units?: WorkUnits
   /** The tools that the provider is asked to run; absent: an operation that has none. */
   readonly tools?: RequestedTools
   /** The same as they were sent to a channel in another format; undefined: as they were asked for. */
@@ -121,11 +121,11 @@ export type Work = {
   /** Values of the path that this request brings itself, where the channel's path has a place for them. */
   placeholders?(channel: RelayChannel): Values | undefined
   /** The body for a channel: the client's own bytes wherever nothing has to change. */
-  dress(channel: RelayChannel, sentModel: string, limits?: Limits): Buffer | Dressed
+  dress(channel: RelayChannel, sentModel: string, limits?: WorkLimits): Buffer | EncodedWork
   /** Turns the provider's answer into what the client asked for, where those differ. */
   undress?(body: Buffer): Buffer | Promise<Buffer>
   /** At once for a small answer; a large one is read in slices, so that other requests get their turn. */
-  readWhole(body: Buffer, channel: RelayChannel, more: Answering): WholeReading | Promise<WholeReading>
+  readWhole(body: Buffer, channel: RelayChannel, more: Answering): AnswerReading | Promise<AnswerReading>
   /** `length` is that of a file, where the provider tells it. */
   meter(channel: RelayChannel, length?: number): StreamMeter
   /** For answers that are bytes, not documents: whether one of this type passes as it comes. */
@@ -147,28 +147,28 @@ export type Work = {
 }
 
 /** What an operation may want to know of the gateway while it reads a request. */
-export type Desk = {
+export type ReadContext = {
   settings(): Settings
   isServed(model: string): boolean
-  readonly ambience: Ambience
+  readonly ambience: IdsAndClock
 }
 
 /** One thing the relay can be asked for. The walk learns nothing about any of them. */
 export type OperationSpec = {
   readonly operation: Operation
-  readonly format: Format
+  readonly format: FormatName
   /** The format for a model of a provider, where there is a choice; absent: always `format`. */
-  formatFor?(provider: Provider, model: string): Format | undefined
+  formatFor?(provider: Provider, model: string): FormatName | undefined
   /** The last part of the path, where it is not the one the provider's file tells. */
   readonly sibling?: string
   /** How its clients are told errors; absent: in the common shape. */
-  readonly voice?: Voice
+  readonly voice?: ErrorFormat
   /** How its requests name their members; absent: in snake case. */
   readonly names?: NameRules
   /** It needs no more of long texts than how long they are, and may be given a LongText in their place. */
   readonly skims?: true
   /** Absent: it takes no JSON. `members`: those of the body, where they are known already. */
-  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk, members?: readonly Member[]): Work
+  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext, members?: readonly Member[]): Work
   /** Absent: it takes no multipart/form-data. The form is let go of by `dispose`. */
-  readForm?(form: Form, desk: Desk): Work | Promise<Work>
+  readForm?(form: Form, desk: ReadContext): Work | Promise<Work>
 }

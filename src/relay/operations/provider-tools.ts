@@ -1,22 +1,22 @@
 import type { Price } from '../../domain/price.ts'
 import { TOOL_RATES } from '../../domain/rate.ts'
+import { warningsHeader } from '../../domain/warning.ts'
 import {
   type RequestedTool,
   type RequestedTools,
   requestedTools,
   searchesOf,
-} from '../../formats/provider-tools.ts'
-import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../formats/tool-edits.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
-import { type Route, sentModel } from '../../routing/table.ts'
+} from '../../requests/provider-tools.ts'
+import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../requests/tool-edits.ts'
+import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import { topLevel } from '../../wire/json-edit.ts'
-import type { RelayChannel } from '../catalog.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter } from './carry.ts'
-import type { Limits } from './operation.ts'
-import type { Body, Written } from './written.ts'
+import type { WorkLimits } from './operation.ts'
+import type { ReadBody, RequestBody } from './request-reader.ts'
 
 /** The tools that a request asks the provider to run; a limit of theirs that cannot be read is refused. */
-export function toolsIn(body: Body): RequestedTools {
+export function toolsIn(body: RequestBody): RequestedTools {
   const tools = requestedTools(body)
   if (tools.fault !== undefined) throw badParameter(tools.fault.field, tools.fault.message)
   return tools
@@ -32,10 +32,10 @@ export const isPaidFor = ({ charge }: RequestedTool, { rates }: Price): boolean 
 
 /** What changes of the tools in a body for a channel; undefined: nothing. */
 export function editsFor(
-  body: Body,
+  body: RequestBody,
   tools: RequestedTools,
   channel: RelayChannel,
-  limits: Limits | undefined,
+  limits: WorkLimits | undefined,
 ): ToolEdits | undefined {
   if (tools.list.length === 0 || limits === undefined) return undefined
   const price = limits.priceOn(channel)
@@ -47,15 +47,17 @@ export function editsFor(
 }
 
 /** The same as members of the client's own bytes. */
-export const editsOfBytes = (edits: ToolEdits | undefined, { bytes, members }: Written): Body | undefined =>
-  edits && memberEdits(edits, bytes, members ?? topLevel(bytes))
+export const editsOfBytes = (
+  edits: ToolEdits | undefined,
+  { bytes, members }: ReadBody,
+): RequestBody | undefined => edits && memberEdits(edits, bytes, members ?? topLevel(bytes))
 
 /** A body in another format with its tools edited, and what its client is told of that. */
 export function withPaidTools(
-  body: Body,
+  body: RequestBody,
   channel: RelayChannel,
-  limits: Limits | undefined,
-): { readonly body: Body; readonly tools: RequestedTools; readonly warnings: readonly string[] } {
+  limits: WorkLimits | undefined,
+): { readonly body: RequestBody; readonly tools: RequestedTools; readonly warnings: readonly string[] } {
   const tools = toolsIn(body)
   const edits = editsFor(body, tools, channel, limits)
   if (edits === undefined) return { body, tools, warnings: [] }
@@ -92,10 +94,10 @@ export function searchesOn(channel: RelayChannel, model: string): number {
   return searches
 }
 
-const routeSearches = new WeakMap<Route<RelayChannel>, number>()
+const routeSearches = new WeakMap<RoutedModel<RelayChannel>, number>()
 
 /** The same for the channels that a request may go to. */
-export function searchesIn(route: Route<RelayChannel>): number {
+export function searchesIn(route: RoutedModel<RelayChannel>): number {
   const count = routeSearches.get(route)
   if (count !== undefined) return count
   const channels = route.tiers.flatMap(tier => tier.channels)

@@ -7,10 +7,10 @@ import {
   readRerankRequest,
   searchesBound,
   writeRanking,
-} from '../../formats/media/rerank.ts'
+} from '../../media/rerank.ts'
 import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import type { OperationSpec, Work } from './operation.ts'
-import { dressed, mustRead } from './written.ts'
+import { encodedBody, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 /** A tokenizer may put markers around the query and the document. */
@@ -40,7 +40,7 @@ export const rerank = {
         const dialect = dialectOf('rerank', 'cohere', channel, sent)
         if (dialect) return carry(dialect.encode(ask, sent), channel)
         const documents = plainDocuments(ask)
-        return dressed({ bytes }, ask.model, sent, channel, documents && { documents })
+        return encodedBody({ bytes }, ask.model, sent, channel, documents && { documents })
       },
       readWhole: (body, channel, { sent }) =>
         readingDocument(body, answer => {

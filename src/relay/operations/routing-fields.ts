@@ -1,24 +1,24 @@
-import { NO_TOOLS } from '../../formats/provider-tools.ts'
+import { NO_TOOLS } from '../../requests/provider-tools.ts'
 import {
   isRoutingField,
   isUnpricedRouting,
   modelsNamedIn,
   removedWarning,
   routingFieldsIn,
-} from '../../formats/routing-fields.ts'
+} from '../../requests/routing-fields.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Desk, Dressed, Work } from './operation.ts'
-import type { Body } from './written.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { EncodedWork, ReadContext, Work } from './operation.ts'
+import type { RequestBody } from './request-reader.ts'
 
 /** A JSON request as it came. */
-type Request = { readonly value: Body; readonly bytes: Buffer; readonly members: readonly Member[] }
+type Request = { readonly value: RequestBody; readonly bytes: Buffer; readonly members: readonly Member[] }
 
 type Read<W extends Work> = (
   parsed: Record<string, unknown>,
   bytes: Buffer,
-  desk: Desk,
+  desk: ReadContext,
   members?: readonly Member[],
 ) => W
 
@@ -38,7 +38,11 @@ function without({ value, bytes, members }: Request, isRemoved: (name: string) =
   return { value: kept, bytes: editTopLevel(bytes, edits, members) }
 }
 
-function warned(dressed: Buffer | Dressed, removed: readonly string[], reread: Dressed['boundsOf']): Dressed {
+function warned(
+  dressed: Buffer | EncodedWork,
+  removed: readonly string[],
+  reread: EncodedWork['boundsOf'],
+): EncodedWork {
   const sent = Buffer.isBuffer(dressed) ? { body: dressed, ...(reread && { boundsOf: reread }) } : dressed
   if (removed.length === 0) return sent
   return { ...sent, removed, warnings: [removedWarning(removed), ...(sent.warnings ?? [])] }
@@ -48,7 +52,7 @@ function warned(dressed: Buffer | Dressed, removed: readonly string[], reread: D
  * A request with routing fields is read twice: without any of them, as most channels are sent it, and with those that name
  * their models, for channels that let them through. Each channel's answer is read by the work that was sent to it.
  */
-export function readRouted<W extends Work>(read: Read<W>, request: Request, desk: Desk): W {
+export function readRouted<W extends Work>(read: Read<W>, request: Request, desk: ReadContext): W {
   const bare = without(request, isRoutingField)
   const routed = without(request, isUnpricedRouting)
   const removedAll = routingFieldsIn(request.value)
@@ -58,7 +62,7 @@ export function readRouted<W extends Work>(read: Read<W>, request: Request, desk
   const sentTo = new Map<number, W>()
   let latest = plainWork
   const workOf = ({ id }: RelayChannel) => sentTo.get(id) ?? plainWork
-  const reread: Dressed['boundsOf'] = parsed => {
+  const reread: EncodedWork['boundsOf'] = parsed => {
     const work = read({ ...parsed }, Buffer.from(JSON.stringify(parsed)), desk)
     return { ...work, tools: work.tools ?? NO_TOOLS }
   }
@@ -97,7 +101,7 @@ export function withoutRoutingFields<F extends { readonly fields: readonly (read
 }
 
 /** A work whose client is told what was removed of its request. */
-export const tellingRemoved = <W extends Work>(work: W, removed: readonly string[]): W =>
+export const reportingRemoved = <W extends Work>(work: W, removed: readonly string[]): W =>
   removed.length === 0
     ? work
     : {

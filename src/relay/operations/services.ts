@@ -1,11 +1,11 @@
+import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
-import { boundsOf } from '../../formats/facts.ts'
-import { member } from '../../formats/openai/value.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Dressed, Limits } from './operation.ts'
-import type { Body } from './written.ts'
+import { warningsHeader } from '../../domain/warning.ts'
+import { boundsOf } from '../../requests/facts.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { EncodedWork, WorkLimits } from './operation.ts'
+import type { RequestBody } from './request-reader.ts'
 
 /** How the formats ask for another service than the usual one. Hosts may understand each other's words, so all are looked for. */
 const MEMBERS = [
@@ -21,7 +21,7 @@ export type Wish = { readonly name: string; readonly service: Service; readonly 
 const NONE: readonly Wish[] = []
 
 /** What is asked for beyond the usual; nothing is made where nothing is asked for. */
-export function wishesIn(body: Body): readonly Wish[] {
+export function wishesIn(body: RequestBody): readonly Wish[] {
   let wishes: Wish[] | undefined
   for (const [name, service] of MEMBERS) {
     const given = body[name]
@@ -45,7 +45,7 @@ function wordOf(given: unknown): string {
 const isCheap = ({ service, value }: Wish) => isNeverDearer(service, value)
 
 /** What the request is priced by: of two wishes for the same service the dearer one. */
-export function askedIn(wishes: readonly Wish[]): When {
+export function servicesIn(wishes: readonly Wish[]): When {
   const asked: { [service in Service]?: string } = {}
   for (const wish of [...wishes.filter(wish => !isCheap(wish)), ...wishes.filter(isCheap)])
     asked[wish.service] ??= wish.value
@@ -55,18 +55,21 @@ export function askedIn(wishes: readonly Wish[]): When {
 /** The same as a part of the work, with the kind of its web search; a plain request has no such part. */
 export function asking(wishes: readonly Wish[], search: string | undefined): { readonly asked?: When } {
   if (wishes.length === 0 && search === undefined) return {}
-  return { asked: { ...askedIn(wishes), ...(search !== undefined && { web_search: search }) } }
+  return { asked: { ...servicesIn(wishes), ...(search !== undefined && { web_search: search }) } }
 }
 
 /** Wishes that a channel is not sent, as edits of the body and as words for the client. */
-export type LeftOut = { readonly edits: Readonly<Record<string, undefined>>; readonly warnings: string }
+export type OmittedServices = {
+  readonly edits: Readonly<Record<string, undefined>>
+  readonly warnings: string
+}
 
 /** What may cost more than the usual service and has no price: whoever asked for it would not pay for it. */
-export function leftOut(
+export function omittedServices(
   wishes: readonly Wish[],
   channel: RelayChannel,
-  limits: Limits | undefined,
-): LeftOut | undefined {
+  limits: WorkLimits | undefined,
+): OmittedServices | undefined {
   if (wishes.length === 0 || limits === undefined) return undefined
   const granted = limits.granted(channel)
   const left = wishes.filter(wish => wish.value !== granted[wish.service] && !isCheap(wish))
@@ -82,9 +85,9 @@ export function leftOut(
 /** A body with the warnings that its client is sent. */
 export function withWarnings(
   body: Buffer,
-  left: LeftOut | undefined,
+  left: OmittedServices | undefined,
   more: readonly string[],
-): Buffer | Dressed {
+): Buffer | EncodedWork {
   if (left === undefined && more.length === 0) return body
   return { body, warnings: [...(left ? [left.warnings] : []), ...more], boundsOf }
 }

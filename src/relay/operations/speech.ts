@@ -1,23 +1,18 @@
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
-import { createSoundMeter } from '../../formats/audio/sound-meter.ts'
-import { isDearerSpeechField, UNPRICED } from '../../formats/media/dearer-fields.ts'
-import { AnswerError } from '../../formats/media/dialect.ts'
-import type { Voices } from '../../formats/media/speech.ts'
-import { createEventMeter } from '../../formats/openai/event-meter.ts'
-import {
-  readSpeechRequest,
-  SPEECH_TYPES,
-  type SpeechAsk,
-  VOICES,
-} from '../../formats/openai/speech-request.ts'
+import { createSoundMeter } from '../../media/audio/sound-meter.ts'
+import { isDearerSpeechField, UNPRICED } from '../../media/dearer-fields.ts'
+import { AnswerError } from '../../media/dialect.ts'
+import { createEventMeter } from '../../media/event-meter.ts'
+import type { Voices } from '../../media/speech.ts'
+import { readSpeechRequest, SPEECH_TYPES, type SpeechAsk, VOICES } from '../../media/speech-request.ts'
 import { parseInSlices } from '../../wire/json-slices.ts'
 import { createSseScanner, dataText, type Frame, SseError } from '../../wire/sse.ts'
-import type { RelayChannel } from '../catalog.ts'
-import { BYTES_TYPE, mediaType } from '../content-type.ts'
+import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
 import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { Dressed, OperationSpec, WholeReading, Work } from './operation.ts'
-import { dressed, mustRead } from './written.ts'
+import type { AnswerReading, EncodedWork, OperationSpec, Work } from './operation.ts'
+import { encodedBody, mustRead } from './request-reader.ts'
 
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
 const SECONDS_PER_CHARACTER = 1
@@ -74,13 +69,13 @@ function dressCommon(
   bytes: Buffer,
   channel: RelayChannel,
   { sent, voice }: { readonly sent: string; readonly voice: string },
-): Buffer | Dressed {
+): Buffer | EncodedWork {
   const removed = Object.keys(ask.body).filter(name => name !== 'model' && isDearerSpeechField(name))
   const edits = {
     ...(voice !== ask.voice && { voice }),
     ...Object.fromEntries(removed.map(name => [name, undefined])),
   }
-  const body = dressed({ bytes }, ask.model, sent, channel, edits)
+  const body = encodedBody({ bytes }, ask.model, sent, channel, edits)
   return removed.length === 0 ? body : { body, warnings: removed.map(name => `${name} ${UNPRICED}`) }
 }
 
@@ -165,7 +160,7 @@ export const speech = {
       },
       readWhole(body, channel, { sent }) {
         const dialect = dialectOf('speech', 'openai', channel, sent)
-        const read = (told: unknown): WholeReading => {
+        const read = (told: unknown): AnswerReading => {
           if (!dialect?.decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
           const { audio, contentType, usage } = dialect.decode(told, ask)
           const sound = createSoundMeter(contentType)

@@ -1,5 +1,7 @@
+import type { JsonObject } from '../../domain/json-value.ts'
 import { EMPTY, totalInput, totalOutput, type Usage, wholeSeconds } from '../../domain/usage.ts'
-import { measureSound } from '../../formats/audio/length.ts'
+import { measureSound } from '../../media/audio/length.ts'
+import { createEventMeter } from '../../media/event-meter.ts'
 import {
   isTranscriptFormat,
   needsTimes,
@@ -9,19 +11,17 @@ import {
   verboseOf,
   WITHOUT_TIMES,
   writeTranscript,
-} from '../../formats/media/transcript.ts'
-import { createEventMeter } from '../../formats/openai/event-meter.ts'
-import { readMediaUsage } from '../../formats/openai/media-usage.ts'
-import { readCommonTranscript } from '../../formats/openai/transcript-answer.ts'
-import { readTranscriptionRequest } from '../../formats/openai/transcription-request.ts'
-import type { JsonObject } from '../../formats/openai/value.ts'
-import type { RelayChannel } from '../catalog.ts'
-import { TEXT_TYPE } from '../content-type.ts'
-import type { Form } from '../form.ts'
+} from '../../media/transcript.ts'
+import { readCommonTranscript } from '../../media/transcript-answer.ts'
+import { readTranscriptionRequest } from '../../media/transcription-request.ts'
+import { readMediaUsage } from '../../metering/media-usage.ts'
+import { TEXT_TYPE } from '../answer/content-type.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { Form } from '../intake/form.ts'
 import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { Answering, OperationSpec, WholeReading, Work } from './operation.ts'
-import { mustRead } from './written.ts'
+import type { Answering, AnswerReading, OperationSpec, Work } from './operation.ts'
+import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536
 /** Sound that does not tell its length has at least so many bytes a second, or is dearer than what is held. */
@@ -82,8 +82,8 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
 const OPEN_BRACE = 0x7b
 
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
-function plainText(body: Buffer, type: string): WholeReading | Promise<WholeReading> | undefined {
-  const read = (text: Buffer): WholeReading => ({
+function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerReading> | undefined {
+  const read = (text: Buffer): AnswerReading => ({
     usage: undefined,
     outputBytes: body.length,
     answer: { body: text, contentType: TEXT_TYPE },
@@ -113,7 +113,7 @@ function read(
   body: Buffer,
   channel: RelayChannel,
   { answer, sent }: Answering,
-): WholeReading | Promise<WholeReading> {
+): AnswerReading | Promise<AnswerReading> {
   const type = String(answer.headers['content-type'] ?? '')
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)

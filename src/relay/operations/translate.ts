@@ -1,25 +1,31 @@
+import { eventsOf } from '../../chat/hub/answer.ts'
+import type { DecodeOptions, Inbound, Outbound } from '../../chat/hub/format.ts'
+import type { ChatAnswer, ChatRequest } from '../../chat/hub/hub.ts'
+import { createEventMeter, createTranslatingMeter } from '../../chat/hub/meter.ts'
+import { hasForeignProof } from '../../chat/hub/signature.ts'
+import {
+  fittedNames,
+  restoringNames,
+  withFittedNames,
+  withOwnNames,
+} from '../../chat/hub/tools/fitted-names.ts'
+import { outboundOf } from '../../chat/index.ts'
+import { FORMAT as OPENAI_CHAT } from '../../chat/openai/chat-completions/content.ts'
+import { isInDialect } from '../../chat/openai/chat-completions/dialect.ts'
 import type { When } from '../../domain/price.ts'
 import { withToolCalls } from '../../domain/usage.ts'
-import { eventsOf } from '../../formats/answer.ts'
-import { boundsOf } from '../../formats/facts.ts'
-import { fittedNames, restoringNames, withFittedNames, withOwnNames } from '../../formats/fitted-names.ts'
-import type { Address, DecodeOptions, Inbound, Outbound } from '../../formats/format.ts'
-import type { ChatAnswer, ChatRequest } from '../../formats/hub.ts'
-import { outboundOf } from '../../formats/index.ts'
-import { createEventMeter, createTranslatingMeter } from '../../formats/meter.ts'
-import { FORMAT as OPENAI_CHAT } from '../../formats/openai-chat/content.ts'
-import { isInDialect } from '../../formats/openai-chat/dialect.ts'
-import type { RequestedTools } from '../../formats/provider-tools.ts'
-import { hasForeignProof } from '../../formats/signature.ts'
-import { warningsHeader } from '../../formats/warnings.ts'
-import { type Format as FormatName, formatsFor, type Provider } from '../../providers/index.ts'
+import { warningsHeader } from '../../domain/warning.ts'
+import { type FormatName, formatsFor, type Provider } from '../../providers/index.ts'
+import { boundsOf } from '../../requests/facts.ts'
+import type { RequestedTools } from '../../requests/provider-tools.ts'
+import type { RequestAddress } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
-import type { RelayChannel } from '../catalog.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import { answerFrom, readingDocument } from './carry.ts'
-import type { Desk, Dressed, Limits, WholeReading, Work } from './operation.ts'
+import type { AnswerReading, EncodedWork, ReadContext, Work, WorkLimits } from './operation.ts'
 import { searchAsked, withPaidTools } from './provider-tools.ts'
-import { asking, leftOut, type Wish, wishesIn } from './services.ts'
-import { type Body, mustRead, type Written } from './written.ts'
+import { mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
+import { asking, omittedServices, type Wish, wishesIn } from './services.ts'
 
 /** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
 export const chatFormat =
@@ -37,12 +43,12 @@ const NOTHING = Buffer.alloc(0)
 export type Native = Pick<Work, 'dress' | 'readWhole' | 'meter'>
 
 /** The client's format and its request. */
-export type Told = Written & {
+export type TranslatedAnswer = ReadBody & {
   readonly format: Inbound
   /** `chatFormat` of it. */
   readonly formatOf: ReturnType<typeof chatFormat>
-  readonly parsed: Body
-  readonly address?: Address | undefined
+  readonly parsed: RequestBody
+  readonly address?: RequestAddress | undefined
   readonly choices: number
   readonly wishes: readonly Wish[]
   readonly tools: RequestedTools
@@ -54,13 +60,13 @@ const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
   provider.usage === undefined ? {} : { usage: provider.usage }
 
 /** How the host words chat completions, where the client speaks them too. */
-const dialectOn = ({ format }: Told, { provider }: RelayChannel) =>
+const dialectOn = ({ format }: TranslatedAnswer, { provider }: RelayChannel) =>
   format.name === OPENAI_CHAT ? provider.encoding?.dialect : undefined
 
 const THOUGHTS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
 
 /** Whether answers in the request brought something along that this channel would refuse. */
-function bringsRefused({ format, bytes, goesOn }: Told, { provider }: RelayChannel): boolean {
+function bringsRefused({ format, bytes, goesOn }: TranslatedAnswer, { provider }: RelayChannel): boolean {
   if (!goesOn) return false
   if (hasForeignProof(bytes)) return true
   const omits = provider.encoding?.omitReasoning === true && format.name === OPENAI_CHAT
@@ -69,9 +75,9 @@ function bringsRefused({ format, bytes, goesOn }: Told, { provider }: RelayChann
 
 /** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
 export function translating(
-  told: Told,
+  told: TranslatedAnswer,
   native: Native,
-  { ambience }: Desk,
+  { ambience }: ReadContext,
 ): Native & Required<Pick<Work, 'askedOn' | 'toolsOn'>> {
   const { format: client, bytes, formatOf } = told
   // Which channels were asked in another format: their answers come in it.
@@ -110,7 +116,7 @@ export function translating(
   const namesFor = (upstream: Outbound, channel: RelayChannel) =>
     foreign?.has(channel.id) ? fittedNames(request(), upstream.name) : undefined
 
-  function encode(upstream: Outbound, channel: RelayChannel, sent: string, limits?: Limits): Dressed {
+  function encode(upstream: Outbound, channel: RelayChannel, sent: string, limits?: WorkLimits): EncodedWork {
     const named = withFittedNames(request(), namesFor(upstream, channel))
     const { body, warnings, headers } = upstream.encodeRequest(
       { ...named, model: sent },
@@ -118,7 +124,7 @@ export function translating(
     )
     const fixed = channel.provider.bodies?.[upstream.name as FormatName]
     const wishes = wishesIn(body)
-    const left = leftOut(wishes, channel, limits)
+    const left = omittedServices(wishes, channel, limits)
     const paid = told.tools.list.length > 0 ? withPaidTools(body, channel, limits) : undefined
     if (paid) {
       toolsSent ??= new Map()
@@ -204,13 +210,13 @@ export function decodeWhole(
   format: Outbound,
   document: unknown,
   options: DecodeOptions,
-): { readonly answer: ChatAnswer } | (WholeReading & { readonly fault: string }) {
+): { readonly answer: ChatAnswer } | (AnswerReading & { readonly fault: string }) {
   const answer = format.decodeAnswer(document, options)
   return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
 }
 
 /** What an answer has used; where it does not say so, how much of it there is to count. */
-export function measured(answer: ChatAnswer): WholeReading {
+export function measured(answer: ChatAnswer): AnswerReading {
   const { usage, toolCalls } = answer
   if (usage !== undefined) return { usage: withToolCalls(usage, toolCalls), outputBytes: 0 }
   const meter = createEventMeter()

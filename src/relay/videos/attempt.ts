@@ -1,46 +1,46 @@
 import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { Refusal } from '../../domain/errors.ts'
-import { UNPRICED } from '../../formats/media/dearer-fields.ts'
-import { AnswerError } from '../../formats/media/dialect.ts'
-import type { Submission, VideoAsk, VideoDialect } from '../../formats/media/video.ts'
-import { pricedFields } from '../../formats/media/video-modes.ts'
-import { removedWarning } from '../../formats/routing-fields.ts'
-import { PASSED_OVER, retryAfterS, type Step, walk } from '../../routing/plan.ts'
+import { UNPRICED } from '../../media/dearer-fields.ts'
+import { AnswerError } from '../../media/dialect.ts'
+import type { Submission, VideoAsk, VideoDialect } from '../../media/video.ts'
+import { pricedFields } from '../../media/video-modes.ts'
+import { removedWarning } from '../../requests/routing-fields.ts'
+import { type PlanStep, planCursor, retryAfterS, SKIP_REASONS } from '../../routing/plan.ts'
 import type { Release } from '../../routing/rates.ts'
 import { sentModel as modelOn } from '../../routing/table.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Errand, Trace } from '../errand.ts'
-import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../failure.ts'
-import type { Outcome, Whole } from '../upstream.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { RelayRequest, Trace } from '../request.ts'
+import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
+import type { UpstreamOutcome, WholeResponse } from '../upstream/upstream.ts'
 import type { VideoDeps } from './deps.ts'
 import { overrideSubmission } from './override.ts'
 import type { VideoPrice } from './price.ts'
-import { type Access, accessOf, parsedBody, VendorError, videoDialect } from './vendor.ts'
+import { accessOf, parsedBody, type VendorAccess, VendorError, videoDialect } from './vendor.ts'
 
-export type VideoErrand = Errand & {
+export type VideoRequest = RelayRequest & {
   readonly deps: VideoDeps
   readonly priced: VideoPrice
   readonly ask: VideoAsk
   readonly videoId: string
   /** The job it is made from: the channel that has it is the only one that can be asked. */
   readonly source?: {
-    readonly access: Access
+    readonly access: VendorAccess
     readonly channelId: number
     readonly submit: (prompt: string) => Submission
   }
 }
 
 /** How a submission ended. */
-export type Submitted = { readonly trace: Trace } & (
+export type SubmittedJob = { readonly trace: Trace } & (
   | {
       readonly kind: 'accepted'
-      readonly step: Step<RelayChannel>
+      readonly step: PlanStep<RelayChannel>
       readonly ids: readonly string[]
       /** How many videos those jobs make, and how many nobody knows of. */
       readonly videos: number
       readonly doubtful: number
       readonly warnings: readonly string[]
-      readonly answer: Whole
+      readonly answer: WholeResponse
     }
   /** It was sent, and nobody knows whether it was taken. */
   | {
@@ -58,11 +58,11 @@ const NEXT_CHANNEL = new Set([401, 402, 403, 404, 429])
 const AT_ONCE = 4
 
 type Judged =
-  | { readonly kind: 'accepted'; readonly id: string; readonly answer: Whole }
+  | { readonly kind: 'accepted'; readonly id: string; readonly answer: WholeResponse }
   | { readonly kind: 'next' | 'refused' | 'doubt'; readonly failure: AttemptFailure }
 
 /** A refusal inside an answer whose status is good, as an answer whose status says so. */
-function honest(dialect: VideoDialect, answer: Whole): Whole {
+function honest(dialect: VideoDialect, answer: WholeResponse): WholeResponse {
   const refusal = dialect.refused?.(parsedBody(answer))
   if (!refusal) return answer
   const { status, code, message } = refusal
@@ -70,7 +70,12 @@ function honest(dialect: VideoDialect, answer: Whole): Whole {
   return { ...answer, status, body: Buffer.from(JSON.stringify({ error })) }
 }
 
-function judge(dialect: VideoDialect, channel: RelayChannel, outcome: Outcome, nowMs: number): Judged {
+function judge(
+  dialect: VideoDialect,
+  channel: RelayChannel,
+  outcome: UpstreamOutcome,
+  nowMs: number,
+): Judged {
   if (outcome.kind === 'stream') return { kind: 'doubt', failure: invalidAnswer(channel, 'a stream') }
   if (outcome.kind === 'failure') {
     const failure = connectionFailure(channel, outcome)
@@ -93,10 +98,11 @@ function judge(dialect: VideoDialect, channel: RelayChannel, outcome: Outcome, n
   return { kind: answer.status >= 500 || answer.status === 408 ? 'doubt' : 'refused', failure }
 }
 
-const refusalOf = (errand: VideoErrand) => (channel: RelayChannel) => {
+const refusalOf = (errand: VideoRequest) => (channel: RelayChannel) => {
   const { deps, priced, route, work, source } = errand
   if (source) return source.channelId === channel.id ? undefined : 'not_offered'
-  if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled) return PASSED_OVER.disabled
+  if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
+    return SKIP_REASONS.disabled
   const sent = modelOn(channel, route.model)
   if (!videoDialect(channel.provider, sent) || work.unfit?.(channel, sent)) return 'not_offered'
   return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
@@ -106,12 +112,12 @@ const refusalOf = (errand: VideoErrand) => (channel: RelayChannel) => {
 export type Aiming = {
   readonly channel: RelayChannel
   readonly sentModel: string
-  readonly access: Access
+  readonly access: VendorAccess
   readonly kind: string
 }
 
 export type Attempting = {
-  readonly errand: VideoErrand
+  readonly errand: VideoRequest
   /** Says where the job goes, in the store and in the journal; nothing is sent before it resolves. */
   aim(aiming: Aiming): Promise<void>
   /** Whether something is on its way of which nobody knows how it ends. */
@@ -121,9 +127,9 @@ export type Attempting = {
 const left = () => new Refusal('request_timeout', 'the client left before its job was sent')
 
 /** Walks the plan until a channel takes the job, or one leaves in doubt whether it has; what is sent outlives its client. */
-export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Promise<Submitted> {
+export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Promise<SubmittedJob> {
   const { deps, route, response } = errand
-  const { steps, passedOver, turnedAway } = walk({
+  const { steps, passedOver, turnedAway } = planCursor({
     route,
     health: deps.health,
     fullForS: channel => deps.rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
@@ -187,7 +193,11 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
   })
 }
 
-async function takeTurn({ deps }: VideoErrand, step: Step<RelayChannel>, onFull: (againInS: number) => void) {
+async function takeTurn(
+  { deps }: VideoRequest,
+  step: PlanStep<RelayChannel>,
+  onFull: (againInS: number) => void,
+) {
   const { id, limits } = step.channel
   const health = deps.health.begin(step)
   const admission = await deps.rates.admit([{ kind: 'channel', id, limits }], 0)
@@ -209,7 +219,7 @@ async function takeTurn({ deps }: VideoErrand, step: Step<RelayChannel>, onFull:
 
 type Prepared = {
   readonly dialect: VideoDialect
-  readonly access: Access
+  readonly access: VendorAccess
   /** How many videos one call asks for. */
   readonly most: number
   readonly first: Submission
@@ -217,7 +227,10 @@ type Prepared = {
 }
 
 /** What is sent to a channel, or why its own overrides keep it from going there. */
-async function prepare(errand: VideoErrand, step: Step<RelayChannel>): Promise<Prepared | AttemptFailure> {
+async function prepare(
+  errand: VideoRequest,
+  step: PlanStep<RelayChannel>,
+): Promise<Prepared | AttemptFailure> {
   const { source, priced } = errand
   const { channel, key, sentModel } = step
   const dialect = videoDialect(channel.provider, sentModel)
@@ -253,8 +266,8 @@ async function prepare(errand: VideoErrand, step: Step<RelayChannel>): Promise<P
 }
 
 async function sendOne(
-  { deps, requestId }: VideoErrand,
-  { channel, sentModel }: Step<RelayChannel>,
+  { deps, requestId }: VideoRequest,
+  { channel, sentModel }: PlanStep<RelayChannel>,
   { access, dialect }: Prepared,
   submission: Submission,
 ): Promise<Judged> {
@@ -275,8 +288,8 @@ async function sendOne(
 
 /** A vendor that makes one video a call is asked for each of the others too, and what it refuses is not paid. */
 async function submitRest(
-  errand: VideoErrand,
-  step: Step<RelayChannel>,
+  errand: VideoRequest,
+  step: PlanStep<RelayChannel>,
   prepared: Prepared,
   { id, answer }: Extract<Judged, { kind: 'accepted' }>,
 ) {

@@ -1,18 +1,18 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
-import type { VideoSource } from '../../formats/media/video.ts'
-import { emptyReading } from '../../formats/openai/stream-meter.ts'
 import { overloaded } from '../../http/budget.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
-import type { VideoRow } from '../../store/schema.ts'
-import { BYTES_TYPE, mediaType } from '../content-type.ts'
-import { deliver } from '../deliver.ts'
+import type { VideoSource } from '../../media/video.ts'
+import { emptyReading } from '../../metering/stream-meter.ts'
+import type { VideoRow } from '../../store/engine/schema.ts'
+import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
+import { deliver } from '../answer/deliver.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { StreamMeter } from '../operations/operation.ts'
-import type { Exchange, Outcome } from '../upstream.ts'
+import type { UpstreamExchange, UpstreamOutcome } from '../upstream/upstream.ts'
 import type { VideoDeps } from './deps.ts'
-import { resultsIn } from './tell.ts'
-import { type Access, openAccess, VendorError, videoDialect } from './vendor.ts'
+import { openAccess, type VendorAccess, VendorError, videoDialect } from './vendor.ts'
+import { resultsIn } from './video-view.ts'
 
 const MOST_REDIRECTS = 3
 const PASSED = [
@@ -91,9 +91,13 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
   })
 
   /** No end but the silence of the other side: a film may be long, and its reader slow. */
-  const patient = ({ timeouts }: Access) => ({ ...timeouts, totalMs: 0 })
+  const patient = ({ timeouts }: VendorAccess) => ({ ...timeouts, totalMs: 0 })
 
-  async function open(source: Exclude<VideoSource, { base64: string }>, access: Access, fetching: Fetching) {
+  async function open(
+    source: Exclude<VideoSource, { base64: string }>,
+    access: VendorAccess,
+    fetching: Fetching,
+  ) {
     const { row, request } = fetching
     const ranges = rangesOf(request)
     const common = { access, model: row.sent_model, passes: () => true, timeouts: patient(access) }
@@ -107,8 +111,8 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
   async function openAddress(
     url: URL,
     isWithKey: boolean,
-    { access, model, ranges }: { access: Access; model: string; ranges: Record<string, string> },
-  ): Promise<Exchange> {
+    { access, model, ranges }: { access: VendorAccess; model: string; ranges: Record<string, string> },
+  ): Promise<UpstreamExchange> {
     if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unreached()
     const keyed = isWithKey ? await vendor.credentials(access) : {}
     return upstream.exchange({
@@ -123,13 +127,18 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
   }
 
   /** Follows where a provider sends us; its key goes along only as far as the provider itself. */
-  async function follow(first: Exchange, source: VideoSource, access: Access, fetching: Fetching) {
+  async function follow(
+    first: UpstreamExchange,
+    source: VideoSource,
+    access: VendorAccess,
+    fetching: Fetching,
+  ) {
     let exchange = first
     // Nobody waits any more for what a client that left has asked for.
     const onClose = () => exchange.abort()
     fetching.response.once('close', onClose)
     if (fetching.response.destroyed) onClose()
-    let outcome: Outcome = await exchange.outcome
+    let outcome: UpstreamOutcome = await exchange.outcome
     let from = 'url' in source ? source.url : access.baseUrl || (access.provider.baseUrl ?? '')
     const isSentWithKey = 'call' in source || (source as { withKey?: boolean }).withKey === true
     // Of the first address: a foreign host that redirects to itself is still foreign.
@@ -171,7 +180,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
       PASSED.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name] as string]] : [])),
     )
 
-  function judge(outcome: Outcome): Exclude<Outcome, { kind: 'failure' }> {
+  function judge(outcome: UpstreamOutcome): Exclude<UpstreamOutcome, { kind: 'failure' }> {
     if (outcome.kind === 'failure' && outcome.shortage) throw overloaded(outcome.shortage)
     if (outcome.kind === 'failure')
       throw outcome.reason === 'timeout'

@@ -1,7 +1,7 @@
 import type { Keyring } from '../../identity/keyring.ts'
 import type { AccountName } from '../../ledger/books.ts'
-import type { Db, Engine } from '../../store/store.ts'
-import type { RelayDeps } from '../errand.ts'
+import type { Db, Engine } from '../../store/engine/store.ts'
+import type { RelayDeps } from '../request.ts'
 import type { Vendor } from './vendor.ts'
 
 /** What video jobs need beside what every request of the relay does. */

@@ -1,22 +1,22 @@
-import type { Submission } from '../../formats/media/video.ts'
-import { extentOf, type VideoExtent } from '../../formats/media/video-extent.ts'
-import { isEmpty } from '../../formats/override/override.ts'
-import type { Step } from '../../routing/plan.ts'
-import type { Part } from '../../wire/multipart.ts'
-import type { RelayChannel } from '../catalog.ts'
-import { dress } from '../dress.ts'
-import type { Errand } from '../errand.ts'
-import { type AttemptFailure, overrideFailure } from '../failure.ts'
+import type { Submission } from '../../media/video.ts'
+import { extentOf, type VideoExtent } from '../../media/video-extent.ts'
+import { isEmpty } from '../../override/override.ts'
+import type { PlanStep } from '../../routing/plan.ts'
+import type { FormPart } from '../../wire/multipart.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { RelayRequest } from '../request.ts'
+import { type AttemptFailure, overrideFailure } from '../upstream/failure.ts'
+import { encodeOutgoing } from '../upstream/outgoing.ts'
 
 type Document = Readonly<Record<string, unknown>>
 
-const isText = (part: Part): part is Extract<Part, { value: string }> => 'value' in part
+const isText = (part: FormPart): part is Extract<FormPart, { value: string }> => 'value' in part
 
 /** Of a form, the texts that stand alone under their names. */
 function documentOf({ json, parts = [] }: Submission): Document {
   if (json) return json
   const texts = parts.filter(isText)
-  const isAlone = ({ name }: Part) => parts.filter(part => part.name === name).length === 1
+  const isAlone = ({ name }: FormPart) => parts.filter(part => part.name === name).length === 1
   return Object.fromEntries(texts.filter(isAlone).map(({ name, value }) => [name, value]))
 }
 
@@ -37,15 +37,15 @@ const exceeds = (made: VideoExtent, { seconds = Number.POSITIVE_INFINITY, videos
 /** Lays a channel's overrides over a submission, in the vendor's words, as over any other request. */
 export function overrideSubmission(
   submission: Submission,
-  errand: Errand & { readonly ask: { readonly fps: number | undefined } },
-  { channel, key, sentModel }: Step<RelayChannel>,
+  errand: RelayRequest & { readonly ask: { readonly fps: number | undefined } },
+  { channel, key, sentModel }: PlanStep<RelayChannel>,
   paid: VideoExtent,
 ): Submission | AttemptFailure {
   if (isEmpty(channel.override) && channel.headerOverride.templates.length === 0) return submission
   const { deps, spec, work, response, ask } = errand
   const plain = documentOf(submission)
   const body = Buffer.from(JSON.stringify({ ...plain, ...channel.override.members }))
-  const ready = dress(
+  const ready = encodeOutgoing(
     { channel, key, asked: work.model, sent: sentModel, client: response.req.headers },
     { spec, desk: deps.desk },
     submission.headers ?? {},

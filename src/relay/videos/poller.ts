@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { SYSTEM } from '../../domain/actor.ts'
 import { hasEnded, laterStatus, RESULT_LIFE_S, THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
-import { AnswerError } from '../../formats/media/dialect.ts'
-import type { UpstreamJob, VideoDialect, VideoState } from '../../formats/media/video.ts'
-import { charge } from '../../store/accounts.ts'
-import { insertLog, LOG_TYPE } from '../../store/logs.ts'
-import type { VideoRow } from '../../store/schema.ts'
-import { transact } from '../../store/store.ts'
-import { closeSuspense } from '../../store/suspense.ts'
+import { AnswerError } from '../../media/dialect.ts'
+import type { UpstreamJob, VideoDialect, VideoState } from '../../media/video.ts'
+import { charge } from '../../store/books/accounts.ts'
+import { closeSuspense } from '../../store/books/suspense.ts'
+import type { VideoRow } from '../../store/engine/schema.ts'
+import { transact } from '../../store/engine/store.ts'
 import {
   type DueVideo,
   dueVideos,
@@ -18,14 +17,15 @@ import {
   progressVideo,
   startFound,
   suspenseOfRequest,
-} from '../../store/videos.ts'
-import type { ChannelSecrets } from '../channel-secrets.ts'
-import { cleaned } from '../passed.ts'
+} from '../../store/records/videos.ts'
+import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
+import { withoutSecrets } from '../answer/upstream-error.ts'
+import type { ChannelSecrets } from '../catalog/channel-secrets.ts'
 import type { VideoDeps } from './deps.ts'
-import { LOST } from './doubts.ts'
 import type { Search } from './search.ts'
-import type { KeptResult } from './tell.ts'
-import { type Access, openAccess, secretsOf, VendorError, videoDialect } from './vendor.ts'
+import { LOST } from './suspense.ts'
+import { openAccess, secretsOf, type VendorAccess, VendorError, videoDialect } from './vendor.ts'
+import type { StoredResult } from './video-view.ts'
 
 const TICK_MS = 1_000
 /** Looks at once; at one channel fewer, so that a provider that does not answer keeps nobody else's jobs waiting. */
@@ -85,21 +85,21 @@ export function createPoller(deps: VideoDeps, search: Search) {
     leaseVideo(db, id, { by: nodeId, nowMs: nowMs(), untilMs: nowMs() + LEASE_MS }, polledBeforeMs)
 
   /** The older a job, the longer until the next look; the vendor's own wish counts. */
-  function pauseMs({ created_time, sent_model }: VideoRow, access: Access | undefined): number {
+  function pauseMs({ created_time, sent_model }: VideoRow, access: VendorAccess | undefined): number {
     const ageMs = nowMs() - created_time * 1000
     const wishS = (access && videoDialect(access.provider, sent_model)?.pauseS) ?? 0
     return Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, Math.round(ageMs / 20)))
   }
 
   /** A look that came to nothing: twice the pause there was meant to be, whatever time went by meanwhile. */
-  function troubled(row: VideoRow, message: string, access?: Access): Progressed {
+  function troubled(row: VideoRow, message: string, access?: VendorAccess): Progressed {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
     const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
   }
 
   /** What the job was sent with, and what its channel has now. */
-  function secretsAt({ channel_id }: VideoRow, access: Access): Pick<ChannelSecrets, 'scrub'> {
+  function secretsAt({ channel_id }: VideoRow, access: VendorAccess): Pick<ChannelSecrets, 'scrub'> {
     const sent = secretsOf(access)
     const current = deps.catalog.table().channel(channel_id)?.secrets
     return { scrub: text => sent.scrub(current?.scrub(text) ?? text) }
@@ -107,10 +107,10 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   const isTooLate = ({ created_time }: VideoRow) => nowMs() >= created_time * 1000 + deps.deadlineMs
 
-  function failed(row: VideoRow, { code, message }: Failing, access: Access | undefined): Progressed {
+  function failed(row: VideoRow, { code, message }: Failing, access: VendorAccess | undefined): Progressed {
     const time = Math.floor(nowMs() / 1000)
     const clean = (text: string) =>
-      access ? cleaned(text, { secrets: secretsAt(row, access), baseUrl: access.baseUrl }) : text
+      access ? withoutSecrets(text, { secrets: secretsAt(row, access), baseUrl: access.baseUrl }) : text
     return {
       phase: 'ended',
       status: 'failed',
@@ -125,8 +125,8 @@ export function createPoller(deps: VideoDeps, search: Search) {
   function progressed(
     row: VideoRow,
     state: VideoState,
-    results: readonly KeptResult[],
-    access: Access,
+    results: readonly StoredResult[],
+    access: VendorAccess,
   ): Progressed {
     const time = Math.floor(nowMs() / 1000)
     const nextMs = nowMs() + pauseMs(row, access)
@@ -157,7 +157,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
-  async function statesOf(row: VideoRow, access: Access, dialect: VideoDialect) {
+  async function statesOf(row: VideoRow, access: VendorAccess, dialect: VideoDialect) {
     const ids = [row.upstream_id ?? '', ...(JSON.parse(row.upstream_more) as string[])]
     return Promise.all(
       ids.map(async id => {
@@ -172,7 +172,12 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   /** What a finished job has made, where that is asked for by itself; a refusal of it is the job's own failure. */
-  async function finished(state: VideoState, { finish }: VideoDialect, job: UpstreamJob, access: Access) {
+  async function finished(
+    state: VideoState,
+    { finish }: VideoDialect,
+    job: UpstreamJob,
+    access: VendorAccess,
+  ) {
     if (!finish) return state
     try {
       return finish.state(await vendor.ask(finish.call(job), access, job.model))

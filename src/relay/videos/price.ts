@@ -1,12 +1,12 @@
 import { Refusal } from '../../domain/errors.ts'
 import type { Usage } from '../../domain/usage.ts'
-import type { Route } from '../../routing/table.ts'
+import type { RoutedModel } from '../../routing/table.ts'
 import { sentModel } from '../../routing/table.ts'
-import type { Catalog, CatalogPrice, RelayChannel } from '../catalog.ts'
-import { type Priced, priceWork } from '../price.ts'
+import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
+import { priceWork, type RequestPrice } from '../price/price.ts'
 import { secondsOn, usageOf, type VideoWork } from './request.ts'
 
-export type VideoPrice = Priced & {
+export type VideoPrice = RequestPrice & {
   /** What so many videos of this request use up on a channel. */
   usageOn(channel: RelayChannel, videos: number): Usage
   secondsOn(channel: RelayChannel): number | undefined
@@ -30,7 +30,7 @@ const isByLength = (found: CatalogPrice) =>
   ratesOf(found).some(rates => LENGTHS.some(unit => rates[unit] !== undefined))
 
 /** Prices of a job: `per_call` or `per_second`, times `n` (contract 4, video). */
-export function priceVideo(catalog: Catalog, route: Route<RelayChannel>, work: VideoWork): VideoPrice {
+export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, work: VideoWork): VideoPrice {
   const { ask } = work
   const channels = route.tiers.flatMap(tier => tier.channels)
   const secondsFor = (channel: RelayChannel) => secondsOn(ask, channel, sentModel(channel, route.model))

@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
-import { MAX_STILL_BYTES } from '../../formats/media/still.ts'
-import { readVideoRequest, VIDEO_FIELDS, type VideoAsk, whenOf } from '../../formats/media/video.ts'
-import { extentOf } from '../../formats/media/video-extent.ts'
-import { bodyOfForm } from '../../formats/openai/transcription-request.ts'
-import type { RelayChannel } from '../catalog.ts'
-import type { Form, FormFile } from '../form.ts'
+import { MAX_STILL_BYTES } from '../../media/still.ts'
+import { bodyOfForm } from '../../media/transcription-request.ts'
+import { readVideoRequest, VIDEO_FIELDS, type VideoAsk, whenOf } from '../../media/video.ts'
+import { extentOf } from '../../media/video-extent.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { Form, FormFile } from '../intake/form.ts'
+import { digestOfBytes, digestOfForm, keyOf } from '../intake/repeat.ts'
 import { badParameter } from '../operations/carry.ts'
-import type { Desk, OperationSpec, Work } from '../operations/operation.ts'
-import { mustRead } from '../operations/written.ts'
-import { digestOfBytes, digestOfForm, keyOf } from '../repeat.ts'
+import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
+import { mustRead } from '../operations/request-reader.ts'
 import { videoDialect } from './vendor.ts'
 
 /** A request for a video, and what tells it from another one with the same `Idempotency-Key`. */
@@ -43,14 +43,14 @@ export const usageOf = (videos: number, seconds: number | undefined): Usage => (
   seconds: wholeSeconds(seconds ?? 0) * videos,
 })
 
-function modelOf(ask: VideoAsk, desk: Desk): string {
+function modelOf(ask: VideoAsk, desk: ReadContext): string {
   const model = ask.model || desk.settings().default_video_model
   if (model) return model
   const message = 'is missing, and the gateway has no default_video_model'
   throw new Refusal('missing_parameter', `model ${message}`, { errors: [{ path: 'model', message }] })
 }
 
-export function workOf(asked: VideoAsk, desk: Desk, digest: VideoWork['digest']): VideoWork {
+export function workOf(asked: VideoAsk, desk: ReadContext, digest: VideoWork['digest']): VideoWork {
   const ask = { ...asked, model: modelOf(asked, desk) }
   return {
     ask,
@@ -119,9 +119,9 @@ export const videoSpec = {
   operation: 'videos' as const,
   format: 'openai' as const,
   names: 'vendor' as const,
-  read: (parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork =>
+  read: (parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext): VideoWork =>
     workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOfBytes(bytes)),
-  readForm(form: Form, desk: Desk): VideoWork {
+  readForm(form: Form, desk: ReadContext): VideoWork {
     const ask = mustRead(readVideoRequest(bodyIn(form), picturesOf(form)))
     return workOf(ask, desk, () => digestOfForm(form))
   },
@@ -132,11 +132,11 @@ export const remixSpec = (source: { readonly model: string; readonly ask: Omit<V
   operation: 'videos' as const,
   format: 'openai' as const,
   names: 'vendor' as const,
-  read(parsed: Record<string, unknown>, bytes: Buffer, desk: Desk): VideoWork {
+  read(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext): VideoWork {
     const prompt = remixPrompt(parsed)
     return workOf({ ...source.ask, model: source.model, prompt }, desk, async () => digestOfBytes(bytes))
   },
-  readForm(form: Form, desk: Desk): VideoWork {
+  readForm(form: Form, desk: ReadContext): VideoWork {
     const prompt = remixPrompt(bodyOfForm(form.fields))
     return workOf({ ...source.ask, model: source.model, prompt }, desk, () => digestOfForm(form))
   },

@@ -1,9 +1,9 @@
-import type { VideoRow } from '../../store/schema.ts'
-import { transact } from '../../store/store.ts'
-import { claimUpstream, isTwinSubmitting } from '../../store/videos.ts'
+import type { VideoRow } from '../../store/engine/schema.ts'
+import { transact } from '../../store/engine/store.ts'
+import { claimUpstream, isTwinSubmitting } from '../../store/records/videos.ts'
 import type { VideoDeps } from './deps.ts'
-import { factsIn } from './tell.ts'
 import { openAccess, videoDialect } from './vendor.ts'
+import { factsIn } from './video-view.ts'
 
 type Lost = Pick<
   VideoRow,

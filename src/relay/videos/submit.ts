@@ -3,35 +3,35 @@ import { Refusal } from '../../domain/errors.ts'
 import { usdText } from '../../domain/money.ts'
 import { EMPTY } from '../../domain/usage.ts'
 import { RESULT_LIFE_S } from '../../domain/video.ts'
-import { factsOf, sizeText } from '../../formats/media/video.ts'
 import { createShare, type Share } from '../../http/budget.ts'
 import { relayError } from '../../http/errors.ts'
 import { newVideoId } from '../../identity/credentials.ts'
 import type { Hold } from '../../ledger/ledger.ts'
+import { factsOf, sizeText } from '../../media/video.ts'
 import type { Ticket } from '../../routing/rates.ts'
-import type { VideoRow } from '../../store/schema.ts'
+import type { VideoRow } from '../../store/engine/schema.ts'
 import {
   aimVideo,
-  doubtVideo,
   dropVideo,
   findRepeated,
   insertVideo,
   saveVideoAnswer,
-} from '../../store/videos.ts'
-import { type Admitted, admit, credentialOf } from '../admit.ts'
-import { answerJson, commonHeaders } from '../answer.ts'
-import { readRequest } from '../ask.ts'
+  suspendVideo,
+} from '../../store/records/videos.ts'
+import { answerJson, commonHeaders } from '../answer/answer.ts'
+import { upstreamError } from '../answer/upstream-error.ts'
+import { type AdmittedCaller, admit, credentialOf } from '../callers/admit.ts'
+import { identify } from '../callers/identify.ts'
 import { answerHeaders, errorCodeOf, idOf, settle } from '../conclude.ts'
-import { refusalFor } from '../failure.ts'
-import { identify } from '../identify.ts'
-import { passedError } from '../passed.ts'
-import { type Aiming, type Submitted, submitSomewhere, type VideoErrand } from './attempt.ts'
+import { readRequest } from '../intake/read-request.ts'
+import { refusalFor } from '../upstream/failure.ts'
+import { type Aiming, type SubmittedJob, submitSomewhere, type VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
-import type { Doubts } from './doubts.ts'
 import { priceVideo } from './price.ts'
 import { repeatKeyOf, type VideoWork, videoSpec } from './request.ts'
-import { tellVideo } from './tell.ts'
+import type { SuspenseBook } from './suspense.ts'
 import { sealAccess } from './vendor.ts'
+import { presentVideo } from './video-view.ts'
 
 export type Submitting = {
   readonly request: IncomingMessage
@@ -41,9 +41,9 @@ export type Submitting = {
   readonly spec: Pick<typeof videoSpec, 'read' | 'readForm' | 'names'>
   /** Answered with `task_id` beside `id`. */
   readonly isTask: boolean
-  readonly identified: Admitted
+  readonly identified: AdmittedCaller
   /** The job a remix is made from. */
-  readonly remix?: { readonly of: string } & NonNullable<VideoErrand['source']>
+  readonly remix?: { readonly of: string } & NonNullable<VideoRequest['source']>
 }
 
 type Answer = { readonly status: number; readonly body: unknown }
@@ -56,7 +56,11 @@ const AFTER_DISPATCH = { 'x-should-retry': 'false' }
 let made = 0
 
 /** Takes video jobs: held before anything is sent, paid when the provider has taken it, exactly once. */
-export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: IncomingMessage) => string) {
+export function createSubmit(
+  deps: VideoDeps,
+  doubts: SuspenseBook,
+  baseOf: (request: IncomingMessage) => string,
+) {
   const { db, nowMs } = deps
   const nowS = () => Math.floor(nowMs() / 1000)
   const running = new Set<Promise<void>>()
@@ -64,7 +68,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
   function newRow(
     given: Submitting,
     work: VideoWork,
-    admitted: Admitted,
+    admitted: AdmittedCaller,
     repeat: Repeat | undefined,
   ): VideoRow {
     const time = nowS()
@@ -123,7 +127,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
   type Repeat = { readonly key: string; readonly digest: string }
 
   const told = (given: Submitting, row: VideoRow) => ({
-    ...tellVideo(row, baseOf(given.request)),
+    ...presentVideo(row, baseOf(given.request)),
     ...(given.isTask && { task_id: row.id }),
   })
 
@@ -195,9 +199,9 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
   type Begun = {
     readonly given: Submitting
     readonly work: VideoWork
-    readonly admitted: Admitted
-    readonly route: VideoErrand['route']
-    readonly priced: VideoErrand['priced']
+    readonly admitted: AdmittedCaller
+    readonly route: VideoRequest['route']
+    readonly priced: VideoRequest['priced']
     readonly row: VideoRow
     readonly ticket: Ticket
     readonly share: Share
@@ -227,7 +231,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
       if (!deps.directory.isCurrent(credentialOf(request), admitted.caller))
         await identify(deps, request, credentialOf(request))
       const held = hold
-      const errand: VideoErrand = {
+      const errand: VideoRequest = {
         deps,
         spec: videoSpec,
         work,
@@ -293,7 +297,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     }
   }
 
-  function aimedAt({ deps: { keyring }, ask, priced }: VideoErrand, id: string, aiming: Aiming) {
+  function aimedAt({ deps: { keyring }, ask, priced }: VideoRequest, id: string, aiming: Aiming) {
     const { channel, sentModel, access, kind } = aiming
     const seconds = priced.secondsOn(channel)
     const price = priced.priceFor(channel)
@@ -310,9 +314,9 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     }
   }
 
-  type Of<Kind extends Submitted['kind']> = Extract<Submitted, { kind: Kind }>
+  type Of<Kind extends SubmittedJob['kind']> = Extract<SubmittedJob, { kind: Kind }>
 
-  async function accept(errand: VideoErrand, given: Submitting, row: VideoRow, submitted: Of<'accepted'>) {
+  async function accept(errand: VideoRequest, given: Submitting, row: VideoRow, submitted: Of<'accepted'>) {
     const { priced, response } = errand
     const { step, ids, videos, doubtful, trace, answer } = submitted
     const { channel } = step
@@ -344,7 +348,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     )
   }
 
-  async function doubt(errand: VideoErrand, given: Submitting, row: VideoRow, submitted: Of<'doubt'>) {
+  async function doubt(errand: VideoRequest, given: Submitting, row: VideoRow, submitted: Of<'doubt'>) {
     const { channel, videos, reason, trace } = submitted
     const refusal = new Refusal(
       'upstream_timeout',
@@ -352,7 +356,7 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     )
     const { status, body } = relayError(refusal)
     doubts.keep({ errand, row, channel, videos, reason, trace })
-    await doubtVideo(db, row.id, JSON.stringify({ status, body } satisfies Answer)).catch(error =>
+    await suspendVideo(db, row.id, JSON.stringify({ status, body } satisfies Answer)).catch(error =>
       deps.onTrouble(error, 'a doubt waits for the store', row.id),
     )
     const { response, requestId } = given
@@ -365,11 +369,11 @@ export function createSubmit(deps: VideoDeps, doubts: Doubts, baseOf: (request: 
     )
   }
 
-  async function fail(errand: VideoErrand, given: Submitting, row: VideoRow, submitted: Of<'failed'>) {
+  async function fail(errand: VideoRequest, given: Submitting, row: VideoRow, submitted: Of<'failed'>) {
     const { channel, failure, trace } = submitted
     // What is wrong between us and the provider is not the client's to read.
     const isOurs = failure.health.kind === 'auth' || failure.status === 402 || failure.status === 429
-    const passed = !isOurs && failure.answer ? passedError(failure.answer, channel) : undefined
+    const passed = !isOurs && failure.answer ? upstreamError(failure.answer, channel) : undefined
     const refusal = refusalFor(trace.failures)
     await settle(errand, {
       channel,

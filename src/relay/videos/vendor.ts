@@ -1,18 +1,18 @@
-import type { VideoCall, VideoDialect } from '../../formats/media/video.ts'
 import type { Keyring } from '../../identity/keyring.ts'
+import type { VideoCall, VideoDialect } from '../../media/video.ts'
 import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import { JsonError } from '../../wire/json.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { parseInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
-import { addressAt, type RelayChannel, signing } from '../catalog.ts'
-import { type ChannelSecrets, createChannelSecrets } from '../channel-secrets.ts'
-import type { KeyExchange } from '../key-exchange.ts'
-import type { Exchange, Timeouts, Upstream, Whole } from '../upstream.ts'
+import { addressAt, type RelayChannel, signing } from '../catalog/catalog.ts'
+import { type ChannelSecrets, createChannelSecrets } from '../catalog/channel-secrets.ts'
+import type { KeyExchange } from '../upstream/key-exchange.ts'
+import type { Timeouts, Upstream, UpstreamExchange, WholeResponse } from '../upstream/upstream.ts'
 
 /** With what a job was sent, and is asked about to its end, whatever becomes of its channel. */
-export type Access = {
+export type VendorAccess = {
   readonly provider: Provider
   readonly baseUrl: string
   readonly setting: Readonly<Record<string, unknown>>
@@ -21,7 +21,7 @@ export type Access = {
   readonly timeouts: Timeouts
 }
 
-export const accessOf = (channel: RelayChannel, key: RoutedKey): Access => ({
+export const accessOf = (channel: RelayChannel, key: RoutedKey): VendorAccess => ({
   provider: channel.provider,
   baseUrl: channel.baseUrl,
   setting: channel.setting,
@@ -32,16 +32,16 @@ export const accessOf = (channel: RelayChannel, key: RoutedKey): Access => ({
 })
 
 /** What must not come back from the provider of a job. */
-export const secretsOf = ({ key, headerOverride, setting }: Access): ChannelSecrets =>
+export const secretsOf = ({ key, headerOverride, setting }: VendorAccess): ChannelSecrets =>
   createChannelSecrets({ keys: [key], headers: headerOverride.fixed, fields: [setting] })
 
 const place = (id: string) => ({ table: 'videos', row: id, field: 'access' })
 
-export const sealAccess = (keyring: Keyring, id: string, { provider, ...access }: Access): string =>
+export const sealAccess = (keyring: Keyring, id: string, { provider, ...access }: VendorAccess): string =>
   keyring.seal(JSON.stringify({ ...access, type: provider.type }), place(id))
 
 /** Undefined where it is not kept any longer, or its vendor is none of ours any more. */
-export function openAccess(keyring: Keyring, id: string, sealed: string): Access | undefined {
+export function openAccess(keyring: Keyring, id: string, sealed: string): VendorAccess | undefined {
   if (sealed === '') return undefined
   const { type, ...access } = JSON.parse(keyring.open(sealed, place(id)))
   const provider = providerOf(type)
@@ -67,7 +67,7 @@ export class VendorError extends Error {
 }
 
 type Sending = {
-  readonly access: Access
+  readonly access: VendorAccess
   readonly model: string
   readonly headers?: Readonly<Record<string, string>>
   passes?(contentType: string): boolean
@@ -78,7 +78,7 @@ type Sending = {
 const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
 /** Undefined for what is no JSON, or more than any answer about a job has. */
-export const parsedBody = ({ body }: Whole): unknown => parsedOrNothing(body.toString('utf8'))
+export const parsedBody = ({ body }: WholeResponse): unknown => parsedOrNothing(body.toString('utf8'))
 
 function bodyOf({ json, parts }: VideoCall) {
   if (json)
@@ -93,7 +93,7 @@ type Deps = { readonly upstream: Upstream; readonly keys: KeyExchange; nowMs(): 
 /** Calls about jobs, to whichever vendor has them. */
 export function createVendor({ upstream, keys, nowMs }: Deps) {
   /** Throws VendorError where the channel has no address for the call, or its key yields no credential. */
-  async function send(call: VideoCall, sending: Sending): Promise<Exchange> {
+  async function send(call: VideoCall, sending: Sending): Promise<UpstreamExchange> {
     const { access, model, passes, timeouts = access.timeouts } = sending
     const address = addressAt(access, call.path, access.key, { model })
     if (!address) throw new VendorError('the channel has no address for this')
@@ -125,7 +125,7 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
   }
 
   /** The parsed body of a success. */
-  async function ask(call: VideoCall, access: Access, model: string): Promise<unknown> {
+  async function ask(call: VideoCall, access: VendorAccess, model: string): Promise<unknown> {
     const timeouts = { ...LOOK_TIMEOUTS, connectMs: access.timeouts.connectMs }
     const outcome = await (await send(call, { access, model, timeouts })).outcome
     if (outcome.kind !== 'whole') {
@@ -143,13 +143,13 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
   }
 
   /** The headers that carry a job's key, for an address of the vendor's that is no path of ours. */
-  async function credentials({ provider, key }: Access): Promise<Readonly<Record<string, string>>> {
+  async function credentials({ provider, key }: VendorAccess): Promise<Readonly<Record<string, string>>> {
     const exchanged = await keys.headersFor(provider, key)
     return provider.exchange?.takes(key) === true ? exchanged : (provider.auth?.(key) ?? {})
   }
 
   /** The origin that an administrator chose for the calls of a job. */
-  const originOf = (access: Access, model: string): string | undefined =>
+  const originOf = (access: VendorAccess, model: string): string | undefined =>
     addressAt(access, '/', access.key, { model })?.url.origin
 
   return { send, ask, credentials, originOf }

@@ -2,23 +2,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal, wrongMethod } from '../../domain/errors.ts'
 import { NO_TOKEN } from '../../domain/token.ts'
-import type { VideoAsk } from '../../formats/media/video.ts'
-import type { VideoRow } from '../../store/schema.ts'
-import { deleteVideo, findVideo, listOwnVideos } from '../../store/videos.ts'
-import { assume, credentialOf, isWithoutCredential } from '../admit.ts'
-import { answerJson, commonHeaders } from '../answer.ts'
-import { identify } from '../identify.ts'
+import type { VideoAsk } from '../../media/video.ts'
+import type { VideoRow } from '../../store/engine/schema.ts'
+import { deleteVideo, findVideo, listOwnVideos } from '../../store/records/videos.ts'
+import { answerJson, commonHeaders } from '../answer/answer.ts'
+import { assignCaller, credentialOf, isWithoutCredential } from '../callers/admit.ts'
+import { identify } from '../callers/identify.ts'
+import { credentialOfPerson } from '../callers/playground.ts'
 import { badParameter } from '../operations/carry.ts'
-import { credentialOfPerson } from '../playground.ts'
 import { createContent } from './content.ts'
 import type { VideoDeps } from './deps.ts'
-import { createDoubts } from './doubts.ts'
 import { createPoller } from './poller.ts'
 import { remixSpec, videoSpec } from './request.ts'
 import { createSearch } from './search.ts'
 import { createSubmit } from './submit.ts'
-import { factsIn, tellTask, tellVideo } from './tell.ts'
+import { createSuspenseBook } from './suspense.ts'
 import { openAccess, videoDialect } from './vendor.ts'
+import { factsIn, presentTask, presentVideo } from './video-view.ts'
 
 const HOST = /^[A-Za-z0-9.:[\]_-]{1,255}$/
 const DEFAULT_PAGE = 20
@@ -41,7 +41,7 @@ type Serve = (asked: Asked) => Promise<void>
 export function createVideos(deps: VideoDeps) {
   const { db, nowMs, keyring, vendor, basePath } = deps
   const search = createSearch(deps)
-  const doubts = createDoubts(deps, search)
+  const doubts = createSuspenseBook(deps, search)
   const poller = createPoller(deps, search)
   const fetchContent = createContent(deps)
   const { submit, settled } = createSubmit(deps, doubts, baseOf)
@@ -87,7 +87,7 @@ export function createVideos(deps: VideoDeps) {
     const after = query.get('after') || undefined
     const page = await listOwnVideos(db, caller.userId, { after, limit, isAscending: order === 'asc' })
     if (!page) throw badParameter('after', 'is no video of yours')
-    const data = page.rows.map(row => tellVideo(row, baseOf(request)))
+    const data = page.rows.map(row => presentVideo(row, baseOf(request)))
     answerJson(response, 200, commonHeaders(requestId), {
       object: 'list',
       data,
@@ -100,7 +100,7 @@ export function createVideos(deps: VideoDeps) {
   /** A film is opened in the address bar, too, where nothing but the user's own session says who asks. */
   async function assumeSession(request: IncomingMessage): Promise<void> {
     const userId = isWithoutCredential(request) ? await deps.sessionUser(request) : undefined
-    if (userId !== undefined) assume(request, credentialOfPerson({ userId, tokenId: NO_TOKEN }))
+    if (userId !== undefined) assignCaller(request, credentialOfPerson({ userId, tokenId: NO_TOKEN }))
   }
 
   const content: Serve = async asked => {
@@ -171,11 +171,11 @@ export function createVideos(deps: VideoDeps) {
   /** By path, then by method. */
   const ROUTES: readonly (readonly [RegExp, Readonly<Record<string, Serve>>])[] = [
     [/^\/v1\/videos$/, { POST: create(false), GET: list }],
-    [/^\/v1\/videos\/([^/]+)$/, { GET: tell(tellVideo), DELETE: remove }],
+    [/^\/v1\/videos\/([^/]+)$/, { GET: tell(presentVideo), DELETE: remove }],
     [/^\/v1\/videos\/([^/]+)\/content$/, { GET: content }],
     [/^\/v1\/videos\/([^/]+)\/remix$/, { POST: remix }],
     [/^\/v1\/video\/generations$/, { POST: create(true) }],
-    [/^\/v1\/video\/generations\/([^/]+)$/, { GET: tell(tellTask) }],
+    [/^\/v1\/video\/generations\/([^/]+)$/, { GET: tell(presentTask) }],
   ]
 
   return {

@@ -1,5 +1,5 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /** The ground: people, credentials, channels, prices, and the books from the first row on. */
 export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<void> {

@@ -1,5 +1,5 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /** What the relay's books need: nodes and their leases, doubts that wait for a decision, and sums by quarter hour. */
 export async function books(db: Kysely<unknown>, engine: Engine): Promise<void> {

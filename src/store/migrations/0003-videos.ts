@@ -1,5 +1,5 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /** Video jobs: who asked for what, where it runs, how far it is, what it cost. */
 export async function videos(db: Kysely<unknown>, engine: Engine): Promise<void> {

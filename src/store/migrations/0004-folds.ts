@@ -1,5 +1,5 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /** Sums of sums, so that a chart of a quarter of a year reads thousands of rows and not millions. */
 export async function folds(db: Kysely<unknown>, engine: Engine): Promise<void> {

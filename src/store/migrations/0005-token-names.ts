@@ -1,5 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /** Rows of usage read at once: a statement on a large store stays within its time. */
 const ROWS_AT_ONCE = 100_000

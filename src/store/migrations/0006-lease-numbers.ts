@@ -1,5 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /** Changes of a lease are numbered by the node that asks for them, so that one that is asked for again is made once. */
 export async function leaseNumbers(db: Kysely<unknown>, engine: Engine): Promise<void> {

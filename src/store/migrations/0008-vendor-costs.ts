@@ -1,5 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /** What vendors say that requests cost them, summed up by channel beside what the same requests cost here. */
 export async function vendorCosts(db: Kysely<unknown>, engine: Engine): Promise<void> {

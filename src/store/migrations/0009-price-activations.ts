@@ -1,5 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from 'kysely'
-import type { Engine } from '../schema.ts'
+import type { Engine } from '../engine/schema.ts'
 
 /**
  * The order in which a model's versions came into force is written down, so that a clock that goes back does not change

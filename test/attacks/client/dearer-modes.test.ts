@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { pricedFields } from '../../../src/formats/media/video-modes.ts'
+import { pricedFields } from '../../../src/media/video-modes.ts'
 import { ENGINES } from '../../support/gateway.ts'
 import { openRelay, type Relay } from '../../support/relay.ts'
 import { jsonAnswer, startVendor, type Vendor } from '../../support/scripted-vendor.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Refusal } from '../../../src/domain/errors.ts'
-import { inputBound, MEDIA_TOKENS } from '../../../src/formats/openai/prompt-size.ts'
+import { inputBound, MEDIA_TOKENS } from '../../../src/metering/prompt-size.ts'
 import { operationAt } from '../../../src/relay/operations/index.ts'
 import { DESK } from '../../support/desk.ts'
 

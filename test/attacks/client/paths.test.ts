@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { Refusal } from '../../../src/domain/errors.ts'
 import { managementError } from '../../../src/http/errors.ts'
-import { serveConsole } from '../../../src/manage/console.ts'
+import { serveConsole } from '../../../src/manage/server/console.ts'
 
 describe('a path that leads out of the console’s files', () => {
   let app: FastifyInstance

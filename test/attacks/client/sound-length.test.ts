@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { measureSound } from '../../../src/formats/audio/length.ts'
+import { measureSound } from '../../../src/media/audio/length.ts'
 import { ENGINES } from '../../support/gateway.ts'
 import { type Media, openMedia, soundForm } from '../../support/media.ts'
 import { jsonAnswer, type ScriptedAnswer, startVendor, type Vendor } from '../../support/scripted-vendor.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createAssembler } from '../../../src/formats/assembler.ts'
+import { createAssembler } from '../../../src/chat/hub/assembler.ts'
 import { createGatherer } from '../../../src/wire/gather.ts'
 import { parseInSlices, writeInSlices } from '../../../src/wire/json-slices.ts'
 

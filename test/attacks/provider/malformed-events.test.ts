@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { anthropic } from '../../../src/formats/anthropic/format.ts'
-import type { Ambience, Outbound } from '../../../src/formats/format.ts'
-import { gemini } from '../../../src/formats/gemini/format.ts'
-import { createPassingMeter } from '../../../src/formats/meter.ts'
-import { responses } from '../../../src/formats/responses/format.ts'
+import { anthropic } from '../../../src/chat/anthropic/messages/format.ts'
+import { gemini } from '../../../src/chat/gemini/format.ts'
+import type { IdsAndClock, Outbound } from '../../../src/chat/hub/format.ts'
+import { createPassingMeter } from '../../../src/chat/hub/meter.ts'
+import { responses } from '../../../src/chat/openai/responses/format.ts'
 import { fc } from '../../support/properties.ts'
 import { startRecorder } from '../../support/recorder.ts'
 import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../../support/relay.ts'
@@ -77,7 +77,7 @@ const MALFORMED = [
   'data: {"one":\ndata: "two lines',
 ].map(text => (text.endsWith('\n\n') ? text : `${text}\n\n`))
 
-function ambience(): Ambience {
+function ambience(): IdsAndClock {
   let count = 0
   return { newId: prefix => `${prefix}${++count}`, nowS: () => 1_700_000_000 }
 }

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { SYSTEM } from '../domain/actor.ts'
+import { createChainKey } from '../domain/chain.ts'
+import { ROLE } from '../domain/role.ts'
+import { mask } from '../domain/text.ts'
+import { NEVER } from '../domain/token.ts'
+import { sealHeaders } from '../identity/channel-headers.ts'
+import { createDigest, newPassword } from '../identity/credentials.ts'
+import { createKeyring, type Keyring, SealError } from '../identity/keyring.ts'
+import { OPERATOR, type Passwords } from '../identity/passwords.ts'
+import { createAccount } from '../manage/people/users.ts'
+import { setChainKey } from '../store/books/chain-key.ts'
+import { closeUnkeyedChains } from '../store/books/chain-upgrade.ts'
+import { AUDIT_CHAIN, listChains, STORE_CHAIN, startChain } from '../store/books/chains.ts'
+import { claimMeta, readMeta } from '../store/engine/meta.ts'
+import { listPlainHeaders, replaceHeaders } from '../store/engine/sealed.ts'
+import { type Db, transact } from '../store/engine/store.ts'
+import { insertAccessToken } from '../store/records/access-tokens.ts'
+import { appendAudit } from '../store/records/audit.ts'
+import { type Config, SettingError } from './config.ts'
+
+const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
+
+const WRONG_SECRET =
+  'is not the secret this database was sealed under; nothing was written. Give the right one, or put it behind the new one: new,old'
+
+/** Opens what the store keeps sealed, and so proves the master key before anything is written under it. */
+export async function openDigest(db: Db, keyring: Keyring, source: string) {
+  const sealed = await readMeta(db, 'digest_key')
+  if (sealed === undefined) return undefined
+  try {
+    return createDigest(Buffer.from(keyring.open(sealed, DIGEST_KEY_PLACE), 'base64'))
+  } catch (error) {
+    if (error instanceof SealError) throw new SettingError(source, WRONG_SECRET)
+    throw error
+  }
+}
+
+const CHAIN_KEY_PLACE = { table: 'meta', row: 'chain_key', field: 'value' } as const
+const LOST_CHAIN_KEY =
+  'the store has lost its chain key (meta, chain_key), and its chains were written under one. Restore a backup'
+
+/**
+ * Opens the key of the chains, for this store and all its transactions. A store from before there was one is given
+ * one here, and its chains are closed under it in the same transaction.
+ */
+export async function openChainKey(db: Db, keyring: Keyring, now: () => number): Promise<void> {
+  const open = (sealed: string) =>
+    createChainKey(Buffer.from(keyring.open(sealed, CHAIN_KEY_PLACE), 'base64'))
+  const sealed = await readMeta(db, 'chain_key')
+  if (sealed !== undefined) return setChainKey(db, open(sealed))
+  const key = createChainKey(randomBytes(32))
+  const isFirst = await transact(db, async trx => {
+    const value = keyring.seal(key.bytes.toString('base64'), CHAIN_KEY_PLACE)
+    if (!(await claimMeta(trx, 'chain_key', value))) return false
+    // A key that went missing must not be replaced: the next one would vouch for whatever stands there now.
+    if ((await listChains(trx)).some(({ mac }) => mac !== '')) throw new Error(LOST_CHAIN_KEY)
+    setChainKey(db, key)
+    await closeUnkeyedChains(trx, key, now())
+    return true
+  })
+  // Another process was first.
+  if (!isFirst) await openChainKey(db, keyring, now)
+}
+
+const HEADERS_AT_ONCE = 200
+
+/**
+ * Seals the headers of channels that are from before they were sealed. Several processes may start at once, and
+ * administrators change channels meanwhile: each text is replaced only while it is what was read.
+ */
+export async function sealPlainHeaders(db: Db, keyring: Keyring): Promise<void> {
+  for (;;) {
+    const rows = await listPlainHeaders(db, HEADERS_AT_ONCE)
+    if (rows.length === 0) return
+    await transact(db, async trx => {
+      for (const row of rows)
+        await replaceHeaders(trx, row, sealHeaders(keyring, row.id, row.header_override))
+    })
+  }
+}
+
+export const keyringOf = (secrets: readonly string[]) => createKeyring(secrets)
+
+type FirstStart = {
+  readonly config: Config
+  readonly db: Db
+  readonly keyring: Keyring
+  readonly passwords: Passwords
+  readonly now: () => number
+}
+
+/**
+ * The first start of a store makes its digest key, its chains and its root user, all in one transaction. Several
+ * processes may start at once: one wins, the others find everything there. Answers what is to be printed, once.
+ */
+export async function firstStart({ config, db, keyring, passwords, now }: FirstStart) {
+  if ((await readMeta(db, 'digest_key')) !== undefined) return undefined
+  const password = config.rootPassword ?? newPassword()
+  const passwordHash = await passwords.hash(password, OPERATOR)
+  const digestKey = randomBytes(32)
+  const digest = createDigest(digestKey)
+  const time = now()
+
+  const isFirst = await transact(db, async trx => {
+    if (!(await claimMeta(trx, 'digest_key', keyring.seal(digestKey.toString('base64'), DIGEST_KEY_PLACE))))
+      return false
+    await startChain(trx, STORE_CHAIN)
+    await startChain(trx, AUDIT_CHAIN)
+    const root = await createAccount(trx, {
+      username: 'root',
+      displayName: 'Root',
+      passwordHash,
+      role: ROLE.root,
+      unlimited: true,
+      quota: 0,
+      author: SYSTEM,
+      time,
+    })
+    if (config.rootAccessToken)
+      await insertAccessToken(trx, {
+        user_id: root.id,
+        name: 'SLUICE_ROOT_ACCESS_TOKEN',
+        digest: digest(config.rootAccessToken),
+        hint: mask(config.rootAccessToken),
+        created_time: time,
+        expired_time: NEVER,
+      })
+    await appendAudit(trx, {
+      time,
+      actor_id: 0,
+      actor_name: SYSTEM,
+      via: 'command:start',
+      address: '',
+      request_id: '',
+      action: 'user.create',
+      target: `user:${root.id}`,
+      before: null,
+      after: JSON.stringify({ username: 'root', role: ROLE.root }),
+    })
+    return true
+  })
+  return isFirst && config.rootPassword === undefined ? { rootPassword: password } : undefined
+}

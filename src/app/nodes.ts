@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { lockFile } from '../host/lock.ts'
+import { openDatabase } from '../host/sqlite-open.ts'
+import { createJournal, type Journal, type JournalDatabase } from '../ledger/journal.ts'
+import type { Assignment } from '../workers/messages.ts'
+
+const JOURNAL_BUSY_MS = 1_000
+/** A worker whose supervisor was killed ends at once; its successor waits until it has. */
+const TAKE_OVER_MS = 10_000
+
+const nodesIn = (dataDir: string) => join(dataDir, 'nodes')
+
+/** A node is a random name kept in its directory, so that its journal is found again. One for each worker. */
+export function assignNodes(dataDir: string, workers: number): readonly Assignment[] {
+  mkdirSync(nodesIn(dataDir), { recursive: true, mode: 0o700 })
+  const known = readdirSync(nodesIn(dataDir)).sort()
+  return Array.from({ length: workers }, (_each, slot) => ({
+    slot,
+    nodeId: known[slot] ?? randomUUID().slice(0, 13),
+    orphans: slot === 0 ? known.slice(workers) : [],
+  }))
+}
+
+/** Opens a node's journal for this process alone. */
+export function openNode(
+  { dataDir, durability }: { readonly dataDir: string; readonly durability: string },
+  nodeId: string,
+  onShort: (error: Error) => void,
+): { readonly journal: Journal; release(): void } {
+  const dir = join(nodesIn(dataDir), nodeId)
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const lock = lockFile(join(dir, 'lock'), TAKE_OVER_MS)
+  const journal = createJournal({
+    dir,
+    fullSync: durability === 'full',
+    nowMs: Date.now,
+    onShort,
+    open: path =>
+      openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
+  })
+  return { journal, release: lock.release }
+}

@@ -1,0 +1,22 @@
+import type { Logger } from 'pino'
+import type { Shortage } from '../domain/shortage.ts'
+
+const EVERY_MS = 60_000
+
+/** Logs what the machine has run out of and which setting to change: each shortage once a minute. */
+export function createShortageLog(log: Pick<Logger, 'error'>, nowMs: () => number) {
+  const last = new Map<string, { ms: number; times: number }>()
+  return function logShortage({ code, resource, advice }: Shortage): void {
+    const known = last.get(code)
+    if (known && nowMs() - known.ms < EVERY_MS) {
+      known.times += 1
+      return
+    }
+    last.set(code, { ms: nowMs(), times: 0 })
+    const since = known && known.times > 0 ? { since_last: known.times } : {}
+    log.error(
+      { code, ...since },
+      `The gateway is out of ${resource}. Requests are refused with 503. ${advice}`,
+    )
+  }
+}

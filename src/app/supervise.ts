@@ -1,0 +1,47 @@
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import { programFile } from '../host/program-file.ts'
+import { createProxyReports } from '../http/exposure.ts'
+import { createThrottle } from '../identity/throttle.ts'
+import { monotonicMs } from '../routing/clock.ts'
+import { createRates, type Subject } from '../routing/rates.ts'
+import { createRateServer } from '../routing/shared-rates.ts'
+import { startSupervisor } from '../workers/supervisor.ts'
+import type { Config } from './config.ts'
+import { warnOfProxy } from './exposure.ts'
+import { assignNodes } from './nodes.ts'
+
+/** Starts the workers and counts for all of them what is limited for all of them together. */
+export function startWorkers(config: Config, port: number, log: Logger) {
+  const rates = createRates({ nowMs: monotonicMs })
+  const throttle = createThrottle(Date.now)
+  const proxies = createProxyReports(() => Math.floor(Date.now() / 1000), warnOfProxy(log))
+  return startSupervisor({
+    program: fileURLToPath(programFile('main')),
+    args: ['start'],
+    env: {
+      PORT: String(port),
+      HOST: config.host,
+      SLUICE_DATA: config.dataDir,
+      SLUICE_LOG: log.level,
+    },
+    assignments: assignNodes(config.dataDir, config.workers),
+    drainMs: config.drainS * 1000,
+    services() {
+      const desk = createRateServer(rates)
+      return {
+        words: {
+          admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),
+          leaveTicket: async id => desk.leave(id),
+          endTicket: async ({ id, tokens }) => desk.end(id, tokens),
+          attempt: async ({ account, address }) => throttle.attempt(account, address),
+          succeed: ({ account, address }) => throttle.succeed(account, address),
+          reportProxy: peer => proxies.report(peer),
+          firstProxy: async () => proxies.first() ?? null,
+        },
+        end: desk.close,
+      }
+    },
+    onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; another takes its place'),
+  })
+}

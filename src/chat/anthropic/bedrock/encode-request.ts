@@ -1,0 +1,205 @@
+import { isObject, type JsonObject } from '../../../domain/json-value.ts'
+import { withoutCacheMarks } from '../../hub/cache.ts'
+import { bodyOf, ownExtras } from '../../hub/fields.ts'
+import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
+import type { ChatRequest } from '../../hub/hub.ts'
+import { effortOf } from '../../hub/reasoning.ts'
+import { tierIn } from '../../hub/service-tier.ts'
+import { withoutCustomTools } from '../../hub/tools/custom-tools.ts'
+import { allowedFunctions, calledTools, isNamed } from '../../hub/tools/tool-choice.ts'
+import { warnBeyondText, warnOfDescription, warnUnsayable } from '../../hub/unsayable.ts'
+import { createWarnings, type Warnings } from '../../hub/warnings.ts'
+import { encodeConversation } from '../messages/conversation.ts'
+import { fitLimit, fitStops } from '../messages/limit.ts'
+import { fitSampling, type Sampling } from '../messages/sampling.ts'
+import { heldSchema } from '../messages/schema.ts'
+import { encodeThinking } from '../messages/thinking.ts'
+import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
+import { type Family, familyOf, holdsToSchemas } from './model.ts'
+
+/** The model and whether to stream are told by the address. */
+export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const family = familyOf(given.model)
+  const request = withoutCustomTools(family.hasCache ? given : withoutCacheMarks(given, warnings), warnings)
+  warnings.foreign('', request)
+  const unsayable = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
+  warnUnsayable(request, [...unsayable, 'audio', 'safety', 'user'], warnings)
+  warnBeyondText(request, warnings)
+  warnOfDescription(request, warnings)
+  const { system, messages } = encodeMessages(request, warnings)
+  const tools = encodeTools(request, { family, warnings })
+  const wishes = encodeWishes(request, { family, options, warnings })
+  const { additionalModelRequestFields: own, ...extras } = ownExtras(FORMAT, request)
+  const additional = { ...wishes.additional, ...tools.additional, ...(isObject(own) && own) }
+  const body = bodyOf({
+    ...extras,
+    messages,
+    system: system.length === 0 ? undefined : system,
+    inferenceConfig: Object.keys(wishes.inference).length === 0 ? undefined : wishes.inference,
+    toolConfig: tools.config,
+    outputConfig: encodeOutput(request, warnings),
+    serviceTier: encodeTier(request.serviceTier, warnings),
+    additionalModelRequestFields: Object.keys(additional).length === 0 ? undefined : additional,
+  })
+  return { body, warnings: warnings.list() }
+}
+
+// --- Messages -----------------------------------------------------------------------------------------------------
+
+/** Roles must take turns, and instructions lead the conversation. */
+function encodeMessages(request: ChatRequest, warnings: Warnings) {
+  const writing: Writing = { warnings, documents: new Set() }
+  const { system, turns } = encodeConversation(request, {
+    warnings,
+    blocksOf: ({ content }, path) => encodeBlocks(content, path, writing),
+    instructionsOf: (blocks, path) => instructions(blocks, path, warnings),
+    textOf: text => ({ text }),
+    takesSchemas: holdsToSchemas(request.model),
+  })
+  return { system, messages: turns.map(({ role, content }) => ({ role, content })) }
+}
+
+const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
+
+function instructions(blocks: readonly JsonObject[], path: string, warnings: Warnings) {
+  const kept = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
+  if (kept.length < blocks.length) warnings.lost(path, 'instructions are words: media were left out')
+  return kept
+}
+
+// --- Tools --------------------------------------------------------------------------------------------------------
+
+type Deciding = { readonly family: Family; readonly warnings: Warnings }
+
+/**
+ * Calls and results in the conversation are refused unless tools are told, so that those that were called are told again
+ * where the request has none.
+ */
+function encodeTools(request: ChatRequest, { family, warnings }: Deciding) {
+  const allowed = allowedFunctions(
+    isNamed(request.toolChoice) ? { ...request, toolChoice: { mode: 'auto' } } : request,
+    warnings,
+  )
+  const called = calledTools(request.messages)
+  const isForbidden = request.toolChoice?.mode === 'none'
+  if (isForbidden && called.length > 0 && allowed.length > 0) {
+    warnings.lost('tool_choice', 'calls cannot be forbidden once there were some')
+  }
+  const offered = isForbidden && called.length === 0 ? [] : allowed
+  if (offered.some(tool => tool.strict)) {
+    warnings.unsayable('tools.strict')
+  }
+  const specs = offered.flatMap(tool => [
+    toolSpec(tool.name, tool.description, tool.parameters),
+    ...('cache' in tool && family.hasCache ? [cachePoint(tool.cache)] : []),
+  ])
+  const tools = specs.length > 0 ? specs : called.map(name => toolSpec(name))
+  if (tools.length === 0) return { additional: {} }
+  return {
+    config: { tools, ...encodeToolChoice(request) },
+    additional: encodeSerial(request, family, warnings),
+  }
+}
+
+const toolSpec = (name: string, description?: string, parameters?: JsonObject): JsonObject => ({
+  toolSpec: bodyOf({
+    name,
+    description: description || undefined,
+    inputSchema: { json: { type: 'object', ...parameters } },
+  }),
+})
+
+function encodeToolChoice({ tools = [], toolChoice }: ChatRequest): JsonObject {
+  if (tools.length === 0 || toolChoice?.mode !== 'required') return {}
+  return { toolChoice: isNamed(toolChoice) ? { tool: { name: toolChoice.only?.[0] } } : { any: {} } }
+}
+
+/** One call at a time is a wish that only Claude can be told, in its own words. */
+function encodeSerial(
+  { parallelTools, tools = [], toolChoice }: ChatRequest,
+  { isClaude }: Family,
+  warnings: Warnings,
+): JsonObject {
+  if (parallelTools !== false || tools.length === 0) return {}
+  const mode = toolChoice?.mode ?? 'auto'
+  if (isClaude && mode === 'auto') {
+    return { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }
+  }
+  if (mode !== 'none') warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+  return {}
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+type Wishing = Deciding & { readonly options: EncodeOptions }
+type Wishes = { readonly inference: JsonObject; readonly additional: JsonObject }
+
+function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishing): Wishes {
+  const maxTokens = family.isClaude ? fitLimit(request, options, warnings) : request.maxTokens
+  const thinking = family.isClaude
+    ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
+    : { isOn: false }
+  const { temperature, topP, topK } = family.isClaude
+    ? fitSampling(request, thinking.isOn, warnings)
+    : coolest(request, warnings)
+  const stopSequences = fitStops(request.stop, warnings)
+  const inference = bodyOf({ maxTokens, temperature, topP, stopSequences })
+  const config = thinking.config ?? {}
+  const additional = bodyOf({
+    ...encodeTopK(topK, family, warnings),
+    ...(family.isClaude ? {} : encodeEffort(request, family, warnings)),
+    thinking: thinking.body,
+    output_config: Object.keys(config).length === 0 ? undefined : config,
+  })
+  return { inference, additional }
+}
+
+/** The highest temperature that all makers take is 1. */
+function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
+  if (temperature !== undefined && temperature > 1)
+    warnings.lost('temperature', 'was lowered to 1, the highest')
+  return { temperature: temperature && Math.min(temperature, 1), topP, topK }
+}
+
+function encodeTopK(topK: number | undefined, family: Family, warnings: Warnings): JsonObject {
+  if (topK === undefined) return {}
+  if (family.topK !== undefined) return family.topK(topK)
+  warnings.unsayable('top_k')
+  return {}
+}
+
+function encodeEffort({ reasoning }: ChatRequest, family: Family, warnings: Warnings): JsonObject {
+  if (reasoning === undefined) return {}
+  const { effort, budget } = reasoning
+  const word = effort ?? (budget === undefined ? undefined : effortOf(budget))
+  if (family.effort === undefined || word === undefined) {
+    warnings.lost('reasoning', 'has no counterpart for this model and was left out')
+    return {}
+  }
+  if (effort === undefined) {
+    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${word}`)
+  }
+  return family.effort(word)
+}
+
+/** The schema is a text here. */
+function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject | undefined {
+  if (output?.type !== 'schema' || !holdsToSchemas(model)) return undefined
+  const schema = heldSchema(output.schema, 'response_format.schema', warnings)
+  const jsonSchema = { schema: JSON.stringify(schema), name: output.name ?? 'answer' }
+  return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
+}
+
+const TIERS: Readonly<Record<string, string>> = {
+  auto: 'default',
+  default: 'default',
+  standard: 'default',
+  flex: 'flex',
+  priority: 'priority',
+}
+
+function encodeTier(tier: string | undefined, warnings: Warnings): JsonObject | undefined {
+  const type = tierIn(TIERS, tier, warnings)
+  return type === undefined ? undefined : { type }
+}

@@ -1,0 +1,46 @@
+import { member, textOf } from '../../../domain/json-value.ts'
+import { chatError, errorKind, retryAfterS } from '../../hub/error.ts'
+import type { VendorErrorAnswer } from '../../hub/format.ts'
+import type { ChatError, ErrorKind } from '../../hub/hub.ts'
+
+/** The class of an error says more than its status, and inside of a stream there is none. */
+const KINDS: Readonly<Record<string, ErrorKind>> = {
+  accessdenied: 'permission',
+  unrecognizedclient: 'auth',
+  invalidsignature: 'auth',
+  expiredtoken: 'auth',
+  missingauthenticationtoken: 'auth',
+  resourcenotfound: 'notFound',
+  throttling: 'rateLimit',
+  modelnotready: 'overloaded',
+  servicequotaexceeded: 'quota',
+  serviceunavailable: 'overloaded',
+  modeltimeout: 'timeout',
+  modelerror: 'server',
+  modelstreamerror: 'server',
+  internalserver: 'server',
+}
+
+/** `{message}`; its class stands in a header, in `__type`, or in the head of a frame. */
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
+  const named = header?.('x-amzn-errortype') ?? textOf(member(body, '__type'))
+  // `ThrottlingException:http://…`, `com.amazon.coral#ThrottlingException`
+  const type = named?.split(':')[0]?.split('#').at(-1)
+  const told = textOf(member(body, 'message')) ?? textOf(member(body, 'Message')) ?? textOf(body)
+  return errorOf(type, told ?? `the provider answered with the status ${status}`, {
+    status,
+    retryAfterS: retryAfterS(header),
+  })
+}
+
+export function errorOf(
+  type: string | undefined,
+  message: string,
+  { status, retryAfterS }: { status: number; retryAfterS?: number | undefined },
+): ChatError {
+  const word = type?.toLowerCase().replace(/(exception|error)$/, '')
+  const isInvalid = word === 'validation'
+  const meant = status >= 400 ? status : isInvalid ? 400 : 500
+  const kind = (word !== undefined && KINDS[word]) || errorKind(meant, message, [])
+  return chatError(kind, message, { type, retryAfterS })
+}

@@ -1,0 +1,73 @@
+import { createRequire } from 'node:module'
+import { parseBounded } from '../../../wire/json-bounds.ts'
+import type { Stage } from '../../../wire/stage.ts'
+
+/** What a frame of the vendor's event streams says: `kind` is `event`, `exception` or `error`. */
+export type EventFrame = { readonly kind: string; readonly name: string; readonly data: unknown }
+
+/** The vendor allows no longer frame; its head and its checksums take at least so much. */
+const MAX_FRAME_BYTES = 16 * 2 ** 20
+const MIN_FRAME_BYTES = 16
+
+const LENGTH_BYTES = 4
+
+const require = createRequire(import.meta.url)
+/** Loaded with the first such stream, and at once, since a scanner is made in the middle of one: few gateways need it. */
+const codecLibrary = () => require('@smithy/eventstream-codec') as typeof import('@smithy/eventstream-codec')
+
+/** Cuts binary frames. One that is cut in the middle at the end is left out; a broken one is an error. */
+export function createFrameScanner(): Stage<Buffer, EventFrame> {
+  const { EventStreamCodec } = codecLibrary()
+  const codec = new EventStreamCodec(
+    bytes => Buffer.from(bytes as Uint8Array).toString('utf8'),
+    text => Buffer.from(text),
+  )
+  let rest: Buffer[] = []
+  let size = 0
+  let wanted = LENGTH_BYTES
+
+  function read(frame: Buffer): EventFrame {
+    const { headers, body } = codec.decode(frame)
+    const told = (name: string) => String(headers[name]?.value ?? '')
+    const kind = told(':message-type') || 'event'
+    const text = Buffer.from(body).toString('utf8')
+    if (kind === 'error') return { kind, name: told(':error-code'), data: told(':error-message') || text }
+    const name = kind === 'exception' ? told(':exception-type') : told(':event-type')
+    return { kind, name, data: parse(text) }
+  }
+
+  return {
+    push(chunk) {
+      rest.push(chunk)
+      size += chunk.length
+      if (size < wanted) return []
+      const bytes = Buffer.concat(rest, size)
+      const frames: EventFrame[] = []
+      let from = 0
+      wanted = LENGTH_BYTES
+      while (bytes.length - from >= wanted) {
+        const length = bytes.readUInt32BE(from)
+        if (length < MIN_FRAME_BYTES || length > MAX_FRAME_BYTES) {
+          throw new Error('a frame of the provider’s stream has an impossible length')
+        }
+        wanted = length
+        if (bytes.length - from < length) break
+        frames.push(read(bytes.subarray(from, from + length)))
+        from += length
+        wanted = LENGTH_BYTES
+      }
+      rest = [bytes.subarray(from)]
+      size = bytes.length - from
+      return frames
+    },
+    end: () => [],
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return text === '' ? undefined : parseBounded(text)
+  } catch (cause) {
+    throw new Error('an event of the provider’s stream is not JSON', { cause })
+  }
+}

@@ -1,0 +1,19 @@
+import type { StopReason } from '../../hub/hub.ts'
+
+const REASONS: Readonly<Record<string, StopReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'sequence',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'context',
+  tool_use: 'tools',
+  content_filtered: 'filter',
+  guardrail_intervened: 'filter',
+}
+
+/** The model wrote what nobody can read: there is no answer. */
+export const isFailed = (word: unknown): boolean => typeof word === 'string' && word.startsWith('malformed_')
+
+export function decodeStop(word: unknown, hasCalls: boolean): StopReason {
+  const reason = (typeof word === 'string' && REASONS[word]) || 'stop'
+  return reason === 'stop' && hasCalls ? 'tools' : reason
+}

@@ -1,0 +1,32 @@
+import { isObject, member } from '../../../domain/json-value.ts'
+import { EMPTY, type Usage } from '../../../domain/usage.ts'
+import { count } from '../../../metering/openai-usage.ts'
+
+/**
+ * Reads a `usage` of this format: `inputTokens` are only those that came from no cache and went into none. Older answers
+ * name the counts of the cache otherwise, some tell both; `cacheDetails` tell how long what was written is kept.
+ */
+export function readBedrockUsage(value: unknown): Usage | undefined {
+  const input = count(value, 'inputTokens')
+  const output = count(value, 'outputTokens')
+  if (input === undefined || output === undefined) return undefined
+  const written = count(value, 'cacheWriteInputTokens') ?? count(value, 'cacheWriteInputTokenCount') ?? 0
+  const hour = Math.min(writtenForAnHour(member(value, 'cacheDetails')), written)
+  return {
+    ...EMPTY,
+    input,
+    cachedInput: count(value, 'cacheReadInputTokens') ?? count(value, 'cacheReadInputTokenCount') ?? 0,
+    cacheWrite: written - hour,
+    cacheWrite1h: hour,
+    output,
+    calls: 1,
+  }
+}
+
+function writtenForAnHour(details: unknown): number {
+  if (!Array.isArray(details)) return 0
+  return details
+    .filter(isObject)
+    .filter(({ ttl }) => ttl === '1h')
+    .reduce((sum, detail) => sum + (count(detail, 'inputTokens') ?? 0), 0)
+}

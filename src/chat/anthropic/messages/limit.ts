@@ -1,0 +1,27 @@
+import type { EncodeOptions } from '../../hub/format.ts'
+import type { ChatRequest } from '../../hub/hub.ts'
+import type { Warnings } from '../../hub/warnings.ts'
+import { allowedOutput, maxOutputOf } from './model.ts'
+
+/** The limit that Claude must be given: the client's as far as the model takes it, else as much as it may write. */
+export function fitLimit(
+  { model, maxTokens }: ChatRequest,
+  { maxOutputTokens }: EncodeOptions,
+  warnings: Warnings,
+): number {
+  if (maxTokens === undefined) return maxOutputTokens ?? maxOutputOf(model)
+  const allowed = allowedOutput(model, maxTokens)
+  if (allowed < maxTokens)
+    warnings.lost('max_tokens', `was lowered to ${allowed}, the most that the model writes`)
+  return allowed
+}
+
+/** Sequences of blanks are refused. */
+export function fitStops(
+  stop: readonly string[] | undefined,
+  warnings: Warnings,
+): readonly string[] | undefined {
+  const kept = stop?.filter(each => each.trim() !== '')
+  if (kept?.length !== stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
+  return kept
+}

@@ -1,0 +1,114 @@
+import { isObject, type JsonObject } from '../../../domain/json-value.ts'
+import type { Warnings } from '../../hub/warnings.ts'
+
+/** Where schemas stand inside of schemas. */
+const MAPS = new Set(['properties', '$defs', 'definitions'])
+const LISTS = new Set(['anyOf', 'allOf'])
+
+/** What answers can be held to. Anything else in a schema is refused. */
+const HELD = new Set([
+  '$ref',
+  'additionalProperties',
+  'const',
+  'default',
+  'description',
+  'enum',
+  'items',
+  'required',
+  'title',
+  'type',
+  ...MAPS,
+  ...LISTS,
+])
+
+const FORMATS = new Set([
+  'date-time',
+  'time',
+  'date',
+  'duration',
+  'email',
+  'hostname',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'uuid',
+])
+
+/** Said about a schema, not by it: nothing is lost without them. */
+const REMARKS = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
+
+const isHeld = (name: string, value: unknown): boolean =>
+  HELD.has(name) ||
+  (name === 'format' && FORMATS.has(String(value))) ||
+  (name === 'minItems' && (value === 0 || value === 1))
+
+/**
+ * A schema that an answer of Claude's, or a strict call of a tool, can be held to: objects are closed, and rules that
+ * would be refused are told to the model in words.
+ */
+export function heldSchema(schema: JsonObject, path: string, warnings: Warnings): JsonObject {
+  const { oneOf, ...rest } = schema as Record<string, unknown>
+  const given = oneOf === undefined || rest.anyOf !== undefined ? rest : { ...rest, anyOf: oneOf }
+  const held: Record<string, unknown> = {}
+  const words: string[] = []
+  for (const [name, value] of Object.entries(given)) {
+    if (REMARKS.has(name)) continue
+    if (isHeld(name, value)) held[name] = nested(name, value, inner => heldSchema(inner, path, warnings))
+    else words.push(`${name}: ${JSON.stringify(value)}`)
+  }
+  if (isOfObjects(held)) {
+    if (held.additionalProperties === true || isObject(held.additionalProperties)) {
+      warnings.lost(path, 'objects cannot have further properties')
+    }
+    held.additionalProperties = false
+  }
+  if (words.length === 0) return held
+  warnings.lost(path, 'rules that nothing can be held to are told in words')
+  return { ...held, description: [held.description, `(${words.join(', ')})`].filter(Boolean).join(' ') }
+}
+
+const isOfObjects = ({ type, properties }: JsonObject): boolean =>
+  type === 'object' || (Array.isArray(type) && type.includes('object')) || properties !== undefined
+
+function nested(name: string, value: unknown, change: (schema: JsonObject) => JsonObject): unknown {
+  const changed = (inner: unknown) => (isObject(inner) ? change(inner) : inner)
+  if (name === 'items') return changed(value)
+  if (LISTS.has(name) && Array.isArray(value)) return value.map(changed)
+  if (!MAPS.has(name) || !isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, changed(inner)]))
+}
+
+/** What the strict tools of one request may have together. */
+const LIMITS = { tools: 20, optional: 24, unions: 16 } as const
+
+/** Says of tool after tool whether it can be strict beside those before it. */
+export function createStrictness(): (schema: JsonObject) => boolean {
+  const used = { tools: 0, optional: 0, unions: 0 }
+  return schema => {
+    const own = { tools: 1, ...countParameters(schema) }
+    const isWithin = (['tools', 'optional', 'unions'] as const).every(
+      each => used[each] + own[each] <= LIMITS[each],
+    )
+    if (isWithin) for (const each of ['tools', 'optional', 'unions'] as const) used[each] += own[each]
+    return isWithin
+  }
+}
+
+function countParameters(schema: JsonObject): { readonly optional: number; readonly unions: number } {
+  const required = Array.isArray(schema.required) ? schema.required : []
+  const parameters = isObject(schema.properties) ? Object.entries(schema.properties) : []
+  let optional = parameters.filter(([name]) => !required.includes(name)).length
+  let unions = Array.isArray(schema.type) || Array.isArray(schema.anyOf) ? 1 : 0
+  const inner = [
+    ...parameters.map(([, each]) => each),
+    schema.items,
+    ...(Array.isArray(schema.anyOf) ? schema.anyOf : []),
+    ...(isObject(schema.$defs) ? Object.values(schema.$defs) : []),
+  ]
+  for (const each of inner.filter(isObject)) {
+    const counted = countParameters(each)
+    optional += counted.optional
+    unions += counted.unions
+  }
+  return { optional, unions }
+}

@@ -1,0 +1,215 @@
+import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
+import type { ToolCalls } from '../../../domain/usage.ts'
+import { toolCallOf, withCall } from '../../../metering/tool-calls.ts'
+import { parseBounded } from '../../../wire/json-bounds.ts'
+import { type Assembler, createAssembler } from '../../hub/assembler.ts'
+import { chatError } from '../../hub/error.ts'
+import { compact, extrasOf, lenientFields } from '../../hub/fields.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../../hub/format.ts'
+import type { ChatEvent, Signature, Stop, ToolCallPart } from '../../hub/hub.ts'
+import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../../hub/signature.ts'
+import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../../hub/stream.ts'
+import { decodeBlock, decodeCitation, FORMAT } from './content.ts'
+import { decodeError } from './error.ts'
+import { decodeStop } from './stop.ts'
+import { readAnthropicUsage, restated } from './usage.ts'
+
+/** What a block of the stream has become. */
+type Block =
+  | { readonly kind: 'part'; readonly part: number }
+  /** Opens with its first word: without any it is perhaps no thought at all. */
+  | { readonly kind: 'thought' }
+  /** Told whole when it has ended. */
+  | { readonly kind: 'vendor'; readonly value: JsonObject; json: string }
+
+/** Inputs of the vendor's own tools are queries and the like; a longer one is left unfinished. */
+const MAX_VENDOR_INPUT = 2 ** 20
+
+/** Anything but a word does not say that the answer has ended. */
+const isReason = (value: unknown) => typeof value === 'string' && value !== ''
+
+export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecoder {
+  const blocks = new Map<number, Block>()
+  let parts: Assembler | undefined
+  let usage: JsonObject = {}
+  let stop: Stop | undefined
+  let pending: Signature | undefined
+  let calls: ToolCalls | undefined
+
+  return createDecoder<JsonFrame>(createJsonScanner(), {
+    frame({ event, text, data }, emit) {
+      if (event === 'error' || member(data, 'type') === 'error') {
+        return emit({ type: 'error', error: decodeError({ status: 200, body: data ?? text }) })
+      }
+      if (isObject(data)) read(data, emit)
+    },
+    isWhole: () => stop !== undefined,
+    finish(emit) {
+      parts?.closeAll()
+      emit({ type: 'finish', choice: 0, stop: stop ?? { reason: 'stop' } })
+    },
+  })
+
+  function read(data: JsonObject, emit: Emit): void {
+    switch (data.type) {
+      case 'message_start':
+        start(data.message, emit)
+        break
+      case 'content_block_start':
+        open(indexOf(data), data.content_block, emit)
+        break
+      case 'content_block_delta':
+        add(indexOf(data), data.delta, emit)
+        break
+      case 'content_block_stop':
+        close(indexOf(data), emit)
+        break
+      case 'message_delta':
+        tell(data.usage, emit)
+        if (isReason(member(data.delta, 'stop_reason')))
+          stop = decodeStop(data.delta, parts?.hasToolCalls ?? false)
+        break
+      case 'message_stop':
+        emit({ type: 'end' })
+        break
+      default:
+      // Pings, and whatever is invented next.
+    }
+  }
+
+  function start(message: unknown, emit: Emit): void {
+    if (!isObject(message)) return
+    if (parts !== undefined) {
+      restart(emit)
+      return
+    }
+    const fields = lenientFields(message)
+    for (const name of ['type', 'role', 'content', 'stop_reason', 'stop_sequence', 'stop_details', 'usage']) {
+      fields.any(name)
+    }
+    parts = createAssembler(0, emit)
+    emit(
+      compact<ChatEvent & { type: 'start' }>({
+        type: 'start',
+        id: fields.text('id') ?? '',
+        model: fields.text('model') ?? '',
+        extras: extrasOf(FORMAT, fields.rest()),
+      }),
+    )
+    tell(member(message, 'usage'), emit)
+  }
+
+  /**
+   * A proxy that lost its upstream may begin anew inside of the same stream. What was said cannot be taken back: words are
+   * simply gone on with, but a call would be made twice, or from half of its arguments.
+   */
+  function restart(emit: Emit): void {
+    if (parts?.hasToolCalls) {
+      const message = 'the provider began its answer anew after a tool was called'
+      emit({ type: 'error', error: chatError('server', message) })
+      return
+    }
+    parts?.closeAll()
+    blocks.clear()
+  }
+
+  function tell(told: unknown, emit: Emit): void {
+    usage = restated(usage, told)
+    const read = readAnthropicUsage(usage)
+    if (read !== undefined) emit({ type: 'usage', usage: read })
+  }
+
+  function assembler(emit: Emit): Assembler {
+    parts ??= createAssembler(0, emit)
+    return parts
+  }
+
+  function open(index: number, block: unknown, emit: Emit): void {
+    if (!isObject(block)) return
+    const call = toolCallOf(block)
+    if (call !== undefined) {
+      calls = withCall(calls, call)
+      emit({ type: 'providerTools', calls })
+    }
+    if (block.type === 'thinking') {
+      blocks.set(index, { kind: 'thought' })
+      if (typeof block.thinking === 'string' && block.thinking !== '') think(index, block.thinking, emit)
+      return
+    }
+    const part = decodeBlock(lenientFields(block))
+    if (part.type === 'vendor') blocks.set(index, { kind: 'vendor', value: block, json: '' })
+    else if (part.type === 'toolCall') blocks.set(index, { kind: 'part', part: openCall(part, emit) })
+    else blocks.set(index, { kind: 'part', part: assembler(emit).open(part) })
+  }
+
+  /** The input that a call begins with is a placeholder, unless it says something. */
+  function openCall(call: ToolCallPart, emit: Emit): number {
+    const signature = pending
+    pending = undefined
+    const text = call.arguments === '{}' ? '' : call.arguments
+    return assembler(emit).open({ ...call, arguments: text, ...(signature && { signature }) })
+  }
+
+  /** The number of the part that a thought is told in; it begins here if it has not. */
+  function think(index: number, text: string, emit: Emit): number {
+    const block = blocks.get(index)
+    const part = block?.kind === 'part' ? block.part : assembler(emit).open({ type: 'reasoning', text: '' })
+    blocks.set(index, { kind: 'part', part })
+    if (text !== '') assembler(emit).add(part, { text })
+    return part
+  }
+
+  function add(index: number, delta: unknown, emit: Emit): void {
+    const block = blocks.get(index)
+    if (block === undefined || !isObject(delta)) return
+    const { type, text, thinking, signature, citation, partial_json } = delta
+    if (block.kind === 'vendor') {
+      if (typeof partial_json === 'string' && block.json.length < MAX_VENDOR_INPUT) block.json += partial_json
+      return
+    }
+    if (type === 'thinking_delta' && typeof thinking === 'string') think(index, thinking, emit)
+    else if (type === 'signature_delta' && typeof signature === 'string' && signature !== '') {
+      sign(index, signature, emit)
+    } else if (block.kind === 'part') {
+      if (type === 'text_delta' && typeof text === 'string') assembler(emit).add(block.part, { text })
+      if (type === 'input_json_delta' && typeof partial_json === 'string' && partial_json !== '') {
+        assembler(emit).add(block.part, { text: partial_json })
+      }
+      if (type === 'citations_delta' && isObject(citation)) {
+        assembler(emit).add(block.part, { citation: decodeCitation(citation) })
+      }
+    }
+  }
+
+  function sign(index: number, text: string, emit: Emit): void {
+    const proof = unpackProof(FORMAT, text, 'signature')
+    const ofText = signatureOfText(proof)
+    if (proof.signature !== undefined && isCallSignature(proof.signature)) {
+      pending = callSignatureOf(proof.signature)
+    } else if (ofText !== undefined) {
+      // The block of the text is over by now.
+      assembler(emit).whole({ type: 'text', text: '', signature: ofText })
+    } else assembler(emit).add(think(index, '', emit), proof)
+  }
+
+  function close(index: number, emit: Emit): void {
+    const block = blocks.get(index)
+    blocks.delete(index)
+    if (block?.kind === 'part') assembler(emit).close(block.part)
+    if (block?.kind === 'vendor') {
+      assembler(emit).whole({ type: 'vendor', format: FORMAT, value: withInput(block.value, block.json) })
+    }
+  }
+}
+
+const indexOf = (data: JsonObject): number => (typeof data.index === 'number' ? data.index : 0)
+
+function withInput(value: JsonObject, json: string): JsonObject {
+  if (json === '') return value
+  try {
+    return { ...value, input: parseBounded(json) }
+  } catch {
+    // Half of an input is none; the block itself still tells that the tool was called.
+    return value
+  }
+}

@@ -1,0 +1,79 @@
+import type { JsonObject } from '../../../domain/json-value.ts'
+import type { ChatRequest, Part } from '../../hub/hub.ts'
+import { budgetOf, effortOf } from '../../hub/reasoning.ts'
+import { nativeSignature } from '../../hub/signature.ts'
+import type { Warnings } from '../../hub/warnings.ts'
+import { governsItself, thinksAdaptively } from './model.ts'
+
+/** The least that may be asked for. */
+const MIN_BUDGET = 1_024
+
+/** What a model may think with that cannot decide it itself, where the client leaves it to the model. */
+const FREE_EFFORT = 'high'
+
+/** Why the vendor would refuse to let the model think, where the client could not know. */
+function obstacleToThinking(
+  { reasoning, messages, model, tools, toolChoice }: ChatRequest,
+  home: string,
+): string | undefined {
+  if (tools !== undefined && toolChoice?.mode === 'required')
+    return 'a tool is forced, and no thought can precede it'
+  const isAdaptive = thinksAdaptively(model) && (reasoning?.isAdaptive || reasoning?.budget === undefined)
+  if (isAdaptive || governsItself(model)) return undefined
+  const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
+  const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
+  const isProven = calls.some(part => isOwnThought(part, home))
+  return isInLoop && !isProven ? 'the thoughts before the last call did not come back with it' : undefined
+}
+
+const isOwnThought = (part: Part, home: string): boolean =>
+  part.type === 'reasoning' &&
+  (nativeSignature(home, part.signature) ?? nativeSignature(home, part.encrypted)) !== undefined
+
+/** `body` is the field `thinking`, `config` belongs into `output_config`. */
+type Thinking = { readonly body?: JsonObject; readonly config?: JsonObject; readonly isOn: boolean }
+
+/** `home`: the format whose proofs of thoughts the host takes. */
+type Bounds = { readonly home: string; readonly maxTokens: number; readonly warnings: Warnings }
+
+/** How Claude is told to think, on whatever host it runs. */
+export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings }: Bounds): Thinking {
+  const { reasoning, model } = request
+  if (reasoning === undefined) return { isOn: false }
+  const { effort, budget, isAdaptive, summary } = reasoning
+  if (effort === 'none') return { body: { type: 'disabled' }, isOn: false }
+  const obstacle = obstacleToThinking(request, home)
+  if (obstacle !== undefined) {
+    warnings.lost('reasoning', obstacle)
+    return { isOn: false }
+  }
+  const display = summary === undefined ? {} : { display: summary === 'none' ? 'omitted' : 'summarized' }
+  const config = effort === undefined ? {} : { effort: effort === 'minimal' ? 'low' : effort }
+  if (budget !== undefined && governsItself(model)) {
+    const word = effort ?? effortOf(budget)
+    warnings.lost(
+      'reasoning.budget',
+      `the model takes none: ${budget} tokens are asked for as the effort ${word}`,
+    )
+    return { body: { type: 'adaptive', ...display }, config: { effort: word }, isOn: true }
+  }
+  if (budget !== undefined) {
+    // What the client asked for in this very form is the vendor's to judge.
+    const own = effort !== undefined && thinksAdaptively(model) ? config : {}
+    return {
+      body: { type: 'enabled', budget_tokens: Math.max(budget, MIN_BUDGET), ...display },
+      config: own,
+      isOn: true,
+    }
+  }
+  if (thinksAdaptively(model)) return { body: { type: 'adaptive', ...display }, config, isOn: true }
+  const worth = budgetOf(effort ?? (isAdaptive ? FREE_EFFORT : ''))
+  if (worth === undefined) return { isOn: false }
+  // Thoughts are part of `max_tokens`, which is what the request was admitted for: they must fit in.
+  const room = Math.min(worth, Math.floor(maxTokens / 2))
+  if (room < MIN_BUDGET) {
+    warnings.lost('reasoning_effort', 'max_tokens leave no room to think')
+    return { isOn: false }
+  }
+  return { body: { type: 'enabled', budget_tokens: room }, isOn: true }
+}

@@ -1,0 +1,119 @@
+import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
+import {
+  allCounts,
+  type Counts,
+  EMPTY,
+  type Inference,
+  totalInput,
+  totalOutput,
+  type Usage,
+} from '../../../domain/usage.ts'
+import { count, vendorCostIn } from '../../../metering/openai-usage.ts'
+
+/**
+ * Reads a `usage` of this format: `input_tokens` are only those that came from no cache and went into none, and
+ * `output_tokens` hold the thinking. Undefined when the two are not told.
+ */
+export function readAnthropicUsage(value: unknown): Usage | undefined {
+  const counts = countsIn(value)
+  if (counts === undefined) return undefined
+  const cost = vendorCostIn(value)
+  const usage = cost === undefined ? counts : { ...counts, vendorCost: cost }
+  const iterations = member(value, 'iterations')
+  return Array.isArray(iterations) ? withIterations(usage, iterations) : usage
+}
+
+function countsIn(value: unknown): Counts | undefined {
+  const input = count(value, 'input_tokens')
+  const output = count(value, 'output_tokens')
+  if (input === undefined || output === undefined) return undefined
+  const written = count(value, 'cache_creation_input_tokens')
+  const split = member(value, 'cache_creation')
+  const hour = count(split, 'ephemeral_1h_input_tokens') ?? 0
+  const short = written === undefined ? (count(split, 'ephemeral_5m_input_tokens') ?? 0) : written - hour
+  const thinking = count(member(value, 'output_tokens_details'), 'thinking_tokens') ?? 0
+  const reasoning = Math.min(thinking, output)
+  return {
+    ...EMPTY,
+    input,
+    cachedInput: count(value, 'cache_read_input_tokens') ?? 0,
+    cacheWrite: Math.max(short, 0),
+    cacheWrite1h: hour,
+    output: output - reasoning,
+    reasoning,
+    searches: count(member(value, 'server_tool_use'), 'web_search_requests') ?? 0,
+    calls: 1,
+  }
+}
+
+type Iteration = Inference & { readonly isMessage: boolean }
+
+/** Iterations that the requested model runs itself; the others name the model that ran them. */
+const OWN_ITERATIONS: readonly unknown[] = ['message', 'compaction']
+/** The vendor ends a request after ten rounds of its tools, each with a summary and advice at most. */
+const MAX_ITERATIONS = 64
+
+const tokensOf = (counts: Counts) => totalInput(counts) + totalOutput(counts)
+
+function iterationIn(entry: unknown): readonly Iteration[] {
+  const counts = countsIn(entry)
+  if (counts === undefined) return []
+  const type = member(entry, 'type')
+  const model = OWN_ITERATIONS.includes(type) ? undefined : member(entry, 'model')
+  return [
+    {
+      isMessage: type === 'message',
+      counts: { ...counts, searches: 0, calls: 0 },
+      ...(typeof model === 'string' && { model }),
+    },
+  ]
+}
+
+/**
+ * `iterations` list every inference of a request, and each is billed. The counts beside them leave out the summary of a
+ * long conversation (compaction), the advice of another model, and the prompts of later rounds. A list with fewer tokens
+ * than those counts is not the whole list.
+ */
+function withIterations(usage: Usage, list: readonly unknown[]): Usage {
+  const iterations = list.slice(0, MAX_ITERATIONS).flatMap(iterationIn)
+  const main = iterations.find(({ isMessage }) => isMessage)
+  const others = iterations.filter(each => each !== main)
+  if (
+    main !== undefined &&
+    iterations.reduce((sum, { counts }) => sum + tokensOf(counts), 0) < tokensOf(usage)
+  )
+    return usage
+  if (others.length === 0) return usage
+  const inferences = others.map(({ isMessage: _, ...inference }) => inference)
+  if (main === undefined) return { ...usage, inferences }
+  const { output } = main.counts
+  const reasoning = Math.min(usage.reasoning, output)
+  const { searches, calls } = usage
+  return { ...usage, ...main.counts, searches, calls, output: output - reasoning, reasoning, inferences }
+}
+
+/** A count that is told again replaces the first: the last word on each of them is the right one. */
+export const restated = (known: JsonObject, told: unknown): JsonObject =>
+  isObject(told)
+    ? { ...known, ...Object.fromEntries(Object.entries(told).filter(([, value]) => value !== null)) }
+    : known
+
+/** Usage as this format tells it; audio and images are tokens like any other here. */
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
+  const written = usage.cacheWrite + usage.cacheWrite1h
+  return {
+    input_tokens: usage.input + usage.audioInput + usage.imageInput,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: usage.cachedInput,
+    cache_creation: {
+      ephemeral_5m_input_tokens: usage.cacheWrite,
+      ephemeral_1h_input_tokens: usage.cacheWrite1h,
+    },
+    output_tokens: usage.output + usage.reasoning + usage.audioOutput + usage.imageOutput,
+    ...(usage.reasoning > 0 && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
+    ...(usage.searches > 0 && {
+      server_tool_use: { web_search_requests: usage.searches, web_fetch_requests: 0 },
+    }),
+  }
+}

@@ -1,0 +1,18 @@
+import type { StopReason } from '../hub/hub.ts'
+
+const REASONS: Readonly<Record<string, StopReason>> = {
+  COMPLETE: 'stop',
+  STOP_SEQUENCE: 'sequence',
+  MAX_TOKENS: 'length',
+  TOOL_CALL: 'tools',
+}
+
+/** Words under which there is no answer, or half of one. */
+const FAILED: ReadonlySet<unknown> = new Set(['ERROR', 'TIMEOUT', 'ERROR_TOXIC', 'ERROR_LIMIT'])
+
+export const isFailed = (word: unknown): boolean => FAILED.has(word)
+
+export function decodeStop(word: unknown, hasCalls: boolean): StopReason {
+  const reason = (typeof word === 'string' && REASONS[word]) || 'stop'
+  return reason === 'stop' && hasCalls ? 'tools' : reason
+}

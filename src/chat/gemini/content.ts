@@ -1,0 +1,296 @@
+import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
+import { compact, extrasOf, type FieldReader, ownExtras } from '../hub/fields.ts'
+import type { MediaPart, MediaSource, Part, ReasoningPart, Signature, ToolCallPart } from '../hub/hub.ts'
+import { mediaText } from '../hub/media.ts'
+import {
+  armored,
+  disarmed,
+  nativeSignature,
+  packProof,
+  packSignature,
+  unpackProof,
+  unpackSignature,
+} from '../hub/signature.ts'
+import { FREE_TEXT, parseArguments } from '../hub/tools/arguments.ts'
+import type { Warnings } from '../hub/warnings.ts'
+import { isThirdGeneration } from './model.ts'
+
+export const FORMAT = 'gemini'
+
+/** What the vendor takes in place of a signature for calls that it has not made itself (protocols 2.5). */
+const NO_SIGNATURE = 'skip_thought_signature_validator'
+
+// --- Reading ------------------------------------------------------------------------------------------------------
+
+/** Parts whose meaning depends on others are left to whoever knows those: a result belongs to a call. */
+export function decodePart(part: FieldReader, newId: () => string): Part {
+  const { value } = part
+  if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
+  if (isObject(value.inlineData)) return extended(part, decodeInline(part))
+  if (isObject(value.fileData)) return extended(part, decodeFile(part))
+  if (typeof value.text !== 'string' && !isBareSignature(value))
+    return { type: 'vendor', format: FORMAT, value }
+  const text = part.needText('text')
+  if (part.flag('thought') === true) return extended(part, { type: 'reasoning', text, ...proofIn(part) })
+  return extended(part, compact<Part>({ type: 'text', text, signature: signatureIn(part) }))
+}
+
+/** The last part of a stream may be a signature of what was said before, and nothing else. */
+const isBareSignature = (part: JsonObject): boolean =>
+  'thoughtSignature' in part &&
+  Object.keys(part).every(name => name === 'thoughtSignature' || name === 'thought')
+
+function extended(part: FieldReader, decoded: Part): Part {
+  const extras = extrasOf(FORMAT, part.rest())
+  return extras === undefined ? decoded : ({ ...decoded, extras } as Part)
+}
+
+function signatureIn(part: FieldReader): Signature | undefined {
+  const text = part.text('thoughtSignature')
+  return text === undefined || text === '' || text === NO_SIGNATURE
+    ? undefined
+    : unpackSignature(FORMAT, disarmed(text))
+}
+
+function proofIn(part: FieldReader): Pick<ReasoningPart, 'signature' | 'encrypted'> {
+  const text = part.text('thoughtSignature')
+  return text === undefined || text === '' ? {} : unpackProof(FORMAT, disarmed(text), 'signature')
+}
+
+function decodeCall(part: FieldReader, newId: () => string): ToolCallPart {
+  const call = part.needFields('functionCall')
+  return compact<ToolCallPart>({
+    type: 'toolCall',
+    id: call.text('id') || newId(),
+    name: call.needText('name'),
+    arguments: JSON.stringify(call.object('args') ?? {}),
+    signature: signatureIn(part),
+  })
+}
+
+const KINDS = ['image', 'audio', 'video'] as const
+
+const kindOf = (mediaType: string | undefined): MediaPart['kind'] =>
+  KINDS.find(kind => mediaType?.startsWith(`${kind}/`)) ?? 'file'
+
+function decodeInline(part: FieldReader): MediaPart {
+  const inline = part.needFields('inlineData')
+  return medium(part, inline, { data: inline.needText('data') })
+}
+
+/** Files of the vendor's own storage mean nothing to others; any other address is one. */
+const STORED = /^(gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/|files\/)/
+
+function decodeFile(part: FieldReader): MediaPart {
+  const file = part.needFields('fileData')
+  const uri = file.needText('fileUri')
+  return medium(part, file, STORED.test(uri) ? { fileId: uri, format: FORMAT } : { url: uri })
+}
+
+const DETAILS: Readonly<Record<string, string>> = {
+  MEDIA_RESOLUTION_LOW: 'low',
+  MEDIA_RESOLUTION_MEDIUM: 'medium',
+  MEDIA_RESOLUTION_HIGH: 'high',
+}
+
+function medium(part: FieldReader, held: FieldReader, source: MediaSource): MediaPart {
+  const mediaType = held.text('mimeType')
+  const level = member(member(part.value, 'mediaResolution'), 'level')
+  const detail = typeof level === 'string' ? DETAILS[level] : undefined
+  if (detail !== undefined) part.any('mediaResolution')
+  return compact<MediaPart>({
+    type: 'media',
+    kind: kindOf(mediaType),
+    source,
+    mediaType,
+    name: held.text('displayName'),
+    detail,
+  })
+}
+
+// --- Writing ------------------------------------------------------------------------------------------------------
+
+export type PartPlace = { readonly model: string; readonly path: string; readonly warnings: Warnings }
+
+/** The parts of a message that goes to the vendor: what it would refuse stays out, with a warning. */
+export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] {
+  const { path, warnings } = place
+  if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
+  switch (part.type) {
+    case 'text':
+      return encodeText(part, place)
+    case 'refusal':
+      return part.text === '' ? [] : [{ text: part.text }]
+    case 'reasoning':
+      return encodeThought(part, place)
+    case 'toolCall':
+      return [encodeCall(part, place)]
+    case 'media':
+      return encodeMedia(part, place)
+    case 'vendor':
+      if (part.format === FORMAT) return [part.value]
+      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
+      return []
+    default:
+      warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
+      return []
+  }
+}
+
+/** Empty texts are refused, unless they are there to be signed. */
+function encodeText(
+  part: Extract<Part, { type: 'text' }>,
+  { path, warnings }: PartPlace,
+): readonly JsonObject[] {
+  if (part.citations !== undefined)
+    warnings.lost(`${path}.citations`, 'cannot be sent back and were left out')
+  const thoughtSignature = nativeSignature(FORMAT, part.signature)
+  if (part.signature !== undefined && thoughtSignature === undefined) {
+    warnings.lost(path, 'the signature that another vendor gave a text was left out')
+  }
+  if (part.text === '' && thoughtSignature === undefined) return []
+  return [{ ...ownExtras(FORMAT, part), text: part.text, ...(thoughtSignature && { thoughtSignature }) }]
+}
+
+/** Thoughts may go back without a proof; a foreign one would be refused. */
+function encodeThought(part: ReasoningPart, { path, warnings }: PartPlace): readonly JsonObject[] {
+  const thoughtSignature = nativeSignature(FORMAT, part.signature)
+  if (thoughtSignature === undefined && (part.signature ?? part.encrypted) !== undefined) {
+    warnings.lost(path, 'the proof that another vendor gave a thought was left out')
+  }
+  if (part.text === '' && thoughtSignature === undefined) return []
+  return [
+    {
+      ...ownExtras(FORMAT, part),
+      text: part.text,
+      thought: true,
+      ...(thoughtSignature && { thoughtSignature }),
+    },
+  ]
+}
+
+function encodeCall(part: ToolCallPart, { path, warnings }: PartPlace): JsonObject {
+  const thoughtSignature = nativeSignature(FORMAT, part.signature)
+  if (part.signature !== undefined && thoughtSignature === undefined) {
+    warnings.lost(path, 'the signature that another vendor gave a call was left out')
+  }
+  const args = parseArguments(part.arguments, (field, message) => warnings.lost(`${path}.${field}`, message))
+  return {
+    ...ownExtras(FORMAT, part),
+    functionCall: { name: part.name, args, id: part.id },
+    ...(thoughtSignature && { thoughtSignature }),
+  }
+}
+
+/** The newer models refuse a turn whose first call is not signed; of several at once only the first is. */
+export function signFirstCall(parts: readonly JsonObject[], model: string): readonly JsonObject[] {
+  const first = parts.findIndex(part => isObject(part.functionCall))
+  if (first === -1 || !isThirdGeneration(model)) return parts
+  return parts.map((part, at) => (at === first ? { thoughtSignature: NO_SIGNATURE, ...part } : part))
+}
+
+const LEVELS: Readonly<Record<string, string>> = {
+  low: 'MEDIA_RESOLUTION_LOW',
+  medium: 'MEDIA_RESOLUTION_MEDIUM',
+  high: 'MEDIA_RESOLUTION_HIGH',
+}
+
+/** A type must be given; where none is known it is the likeliest of the kind. */
+const LIKELY_TYPES = {
+  image: 'image/jpeg',
+  audio: 'audio/mpeg',
+  video: 'video/mp4',
+  file: 'application/pdf',
+} as const satisfies Record<MediaPart['kind'], string>
+
+export function encodeMedia(part: MediaPart, place: PartPlace): readonly JsonObject[] {
+  const { path, warnings } = place
+  const { name, context, isCited, source } = part
+  if (name !== undefined) warnings.unsayable(`${path}.name`)
+  if (context !== undefined) warnings.unsayable(`${path}.context`)
+  if (isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
+  const held = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
+  if (held === undefined) {
+    warnings.lost(path, 'a file stored with another vendor cannot be sent and was left out')
+    return []
+  }
+  return [{ ...ownExtras(FORMAT, part), ...held, ...encodeDetail(part, place) }]
+}
+
+const TYPES_BY_ENDING: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  webp: 'image/webp',
+  gif: 'image/gif',
+  heic: 'image/heic',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+}
+
+/** What the name of a picture at an address says of its type. */
+function typeInUrl(source: MediaSource): string | undefined {
+  if (!('url' in source)) return undefined
+  const ending = /\.(\w+)(?:[?#]|$)/.exec(source.url.toLowerCase())?.[1] ?? ''
+  return Object.hasOwn(TYPES_BY_ENDING, ending) ? TYPES_BY_ENDING[ending] : undefined
+}
+
+function holderOf(source: MediaSource, mimeType: string): JsonObject | undefined {
+  if ('data' in source) return { inlineData: { mimeType, data: source.data } }
+  if ('url' in source) return { fileData: { mimeType, fileUri: source.url } }
+  if ('text' in source) {
+    return { inlineData: { mimeType: 'text/plain', data: Buffer.from(source.text).toString('base64') } }
+  }
+  return source.format === FORMAT ? { fileData: { mimeType, fileUri: source.fileId } } : undefined
+}
+
+function encodeDetail({ detail }: MediaPart, { model, path, warnings }: PartPlace): JsonObject {
+  if (detail === undefined || detail === 'auto') return {}
+  const level = LEVELS[detail]
+  if (level !== undefined && isThirdGeneration(model)) return { mediaResolution: { level } }
+  warnings.unsayable(`${path}.detail`)
+  return {}
+}
+
+// --- Answers ------------------------------------------------------------------------------------------------------
+
+const signed = (proof: string | undefined): JsonObject =>
+  proof === undefined ? {} : { thoughtSignature: armored(proof) }
+
+/** The parts of an answer that goes to a client. Foreign proofs are packed, so that the client hands them back. */
+export function answerParts(part: Part): readonly JsonObject[] {
+  const own = part.type === 'vendor' ? {} : ownExtras(FORMAT, part)
+  switch (part.type) {
+    case 'text':
+      return [{ ...own, text: part.text, ...signed(part.signature && packSignature(FORMAT, part.signature)) }]
+    case 'refusal':
+      return [{ text: part.text }]
+    case 'reasoning': {
+      const proof = packProof(FORMAT, part)
+      return part.text === '' && proof === undefined
+        ? []
+        : [{ ...own, text: part.text, thought: true, ...signed(proof) }]
+    }
+    case 'toolCall':
+      return [
+        {
+          ...own,
+          functionCall: { name: part.name, args: argumentsOf(part), id: part.id },
+          ...signed(part.signature && packSignature(FORMAT, part.signature)),
+        },
+      ]
+    case 'media':
+      return [answerMedium(part, own)]
+    case 'vendor':
+      return part.format === FORMAT ? [part.value] : []
+    default:
+      return []
+  }
+}
+
+const argumentsOf = ({ arguments: text, isCustom }: ToolCallPart): JsonObject =>
+  isCustom ? { [FREE_TEXT]: text } : parseArguments(text, () => {})
+
+function answerMedium(part: MediaPart, own: JsonObject): JsonObject {
+  const { source, mediaType, kind } = part
+  if (!('data' in source) || source.data === '') return { ...own, text: mediaText(part) }
+  return { ...own, inlineData: { mimeType: mediaType ?? LIKELY_TYPES[kind], data: source.data } }
+}

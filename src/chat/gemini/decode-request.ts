@@ -1,0 +1,232 @@
+import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
+import type { RequestAddress } from '../../requests/request-fields.ts'
+import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../hub/fields.ts'
+import type { DecodedRequest } from '../hub/format.ts'
+import type {
+  ChatRequest,
+  FunctionTool,
+  Message,
+  Output,
+  Part,
+  Reasoning,
+  ReasoningPart,
+  Tool,
+  ToolChoice,
+} from '../hub/hub.ts'
+import { modelIn } from '../hub/model-name.ts'
+import { decodePart, FORMAT } from './content.ts'
+import { canonical } from './names.ts'
+import { fromOpenApi } from './schema.ts'
+import { decodeResult, type OpenCalls } from './tool-result.ts'
+
+/** The model and whether to stream stand in the address. */
+export const decodeRequest = (body: unknown, address: RequestAddress = {}): DecodedRequest =>
+  decoding(() => decode(strictFields(canonical(body), ''), address))
+
+function decode(body: FieldReader, address: RequestAddress): ChatRequest {
+  const model = modelIn(body, address.model)
+  // Some clients repeat the address in the body.
+  body.any('model')
+  const config = body.fields('generationConfig') ?? strictFields({}, 'generationConfig')
+  const calling = body.fields('toolConfig')
+  return compact<ChatRequest>({
+    model,
+    stream: address.stream ?? false,
+    messages: [...decodeInstruction(body), ...decodeContents(body)],
+    tools: body.list('tools') && body.each('tools').flatMap(decodeTools),
+    ...decodeConfig(config),
+    toolChoice: decodeChoice(calling?.fields('functionCallingConfig')),
+    safety: decodeSafety(body),
+    serviceTier: body.text('serviceTier'),
+    extras: extrasOf(FORMAT, withRests(body, { generationConfig: config, toolConfig: calling })),
+  })
+}
+
+/** What nobody asked for, of the body and of the objects inside that were read field by field. */
+function withRests(
+  body: FieldReader,
+  inner: Readonly<Record<string, FieldReader | undefined>>,
+): JsonObject | undefined {
+  const rests = Object.entries(inner).flatMap(([name, fields]) => {
+    const rest = fields?.rest()
+    return rest === undefined ? [] : [[name, rest] as const]
+  })
+  const rest = body.rest()
+  return rests.length === 0 ? rest : { ...rest, ...Object.fromEntries(rests) }
+}
+
+// --- Contents -----------------------------------------------------------------------------------------------------
+
+const ROLES: Readonly<Record<string, Message['role']>> = {
+  user: 'user',
+  model: 'assistant',
+  assistant: 'assistant',
+  function: 'user',
+  tool: 'user',
+  system: 'system',
+}
+
+function decodeInstruction(body: FieldReader): readonly Message[] {
+  const instruction = body.fields('systemInstruction')
+  if (instruction === undefined) return []
+  // It has a role that means nothing.
+  instruction.any('role')
+  const content = instruction.each('parts').map(part => decodePart(part, () => ''))
+  return content.length === 0 ? [] : [{ role: 'system', content }]
+}
+
+function decodeContents(body: FieldReader): readonly Message[] {
+  if (body.needList('contents').length === 0)
+    body.refuse('contents', 'must be a list of at least one content')
+  const open: OpenCalls = []
+  let made = 0
+  // Older clients know no ids: a call gets one by its place, the same in every turn that repeats it.
+  const newId = () => `call_${++made}`
+  return body.each('contents').flatMap(content => {
+    const role = ROLES[content.text('role') ?? 'user']
+    if (role === undefined) return content.refuse('role', 'must be user or model')
+    const parts = content.each('parts').map((part): Part => {
+      if (isObject(part.value.functionResponse)) return decodeResult(part, open, newId)
+      const decoded = decodePart(part, newId)
+      if (decoded.type === 'toolCall') open.push({ id: decoded.id, name: decoded.name })
+      return decoded
+    })
+    return splitResults(role, joinThoughts(parts), extrasOf(FORMAT, content.rest()))
+  })
+}
+
+/** Clients keep the pieces of a streamed thought apart; another vendor's proof is of all that was thought before it. */
+function joinThoughts(parts: readonly Part[]): readonly Part[] {
+  const joined: Part[] = []
+  for (const part of parts) {
+    let text = ''
+    if (part.type === 'reasoning' && hasForeignProofIn(part)) {
+      for (let last = joined.at(-1); isPieceOfThought(last); last = joined.at(-1)) {
+        text = last.text + text
+        joined.pop()
+      }
+    }
+    joined.push(part.type === 'reasoning' && text !== '' ? { ...part, text: text + part.text } : part)
+  }
+  return joined
+}
+
+const hasForeignProofIn = ({ signature, encrypted }: ReasoningPart) =>
+  (signature ?? encrypted ?? { format: FORMAT }).format !== FORMAT
+
+const isPieceOfThought = (part: Part | undefined): part is ReasoningPart =>
+  part?.type === 'reasoning' && (part.signature ?? part.encrypted ?? part.extras) === undefined
+
+/** Results of tools are a role of their own in the hub; what the user adds to them comes after. */
+function splitResults(
+  role: Message['role'],
+  content: readonly Part[],
+  extras: Message['extras'],
+): readonly Message[] {
+  const results = content.filter(part => part.type === 'toolResult')
+  const others = content.filter(part => part.type !== 'toolResult')
+  const said = compact<Message>({ role, content: others, extras })
+  if (results.length === 0) return [said]
+  const tool = { role: 'tool', content: results } as const
+  return others.length === 0 ? [tool] : [tool, said]
+}
+
+// --- Tools --------------------------------------------------------------------------------------------------------
+
+/** An entry holds functions, or tools of the vendor's own, or both. */
+function decodeTools(entry: FieldReader): readonly Tool[] {
+  const functions = entry.each('functionDeclarations').map(decodeFunction)
+  const rest = entry.rest()
+  const own = Object.entries(rest ?? {}).map(
+    ([name, value]): Tool => ({ type: 'vendor', format: FORMAT, value: { [name]: value } }),
+  )
+  return [...functions, ...own]
+}
+
+function decodeFunction(tool: FieldReader): FunctionTool {
+  const schema = tool.object('parametersJsonSchema')
+  const parameters = tool.object('parameters')
+  return compact<FunctionTool>({
+    type: 'function',
+    name: tool.needText('name'),
+    description: tool.text('description'),
+    parameters: schema ?? (parameters && fromOpenApi(parameters)),
+    extras: extrasOf(FORMAT, tool.rest()),
+  })
+}
+
+function decodeChoice(config: FieldReader | undefined): ToolChoice | undefined {
+  const mode = config?.text('mode')
+  const names = config?.texts('allowedFunctionNames') ?? []
+  const only = names.length === 0 ? {} : { only: names }
+  switch (mode) {
+    case undefined:
+    case 'MODE_UNSPECIFIED':
+      return undefined
+    case 'AUTO':
+    case 'VALIDATED':
+      return { mode: 'auto', ...only }
+    case 'ANY':
+      return { mode: 'required', ...only }
+    case 'NONE':
+      return { mode: 'none' }
+    default:
+      return (config as FieldReader).refuse('mode', 'must be one of AUTO, ANY, NONE, VALIDATED')
+  }
+}
+
+/** Settings that say more than a category and a threshold stay as they are. */
+function decodeSafety(body: FieldReader): ChatRequest['safety'] {
+  const settings = member(body.value, 'safetySettings')
+  if (!Array.isArray(settings)) return undefined
+  const isPlain = settings.every(each => isObject(each) && Object.keys(each).length === 2)
+  if (!isPlain) return undefined
+  return body.each('safetySettings').map(setting => ({
+    category: setting.needText('category'),
+    threshold: setting.needText('threshold'),
+  }))
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+function decodeConfig(config: FieldReader): Partial<ChatRequest> {
+  const isLogged = config.flag('responseLogprobs') === true
+  return compact<Partial<ChatRequest>>({
+    maxTokens: config.count('maxOutputTokens'),
+    temperature: config.number('temperature'),
+    topP: config.number('topP'),
+    topK: config.number('topK'),
+    seed: config.number('seed'),
+    stop: config.texts('stopSequences'),
+    presencePenalty: config.number('presencePenalty'),
+    frequencyPenalty: config.number('frequencyPenalty'),
+    choices: config.count('candidateCount'),
+    logprobs: isLogged ? (config.number('logprobs') ?? 0) : undefined,
+    output: decodeOutput(config),
+    reasoning: decodeThinking(config.fields('thinkingConfig')),
+    modalities: config.texts('responseModalities')?.map(each => each.toLowerCase()),
+  })
+}
+
+const JSON_TYPE = 'application/json'
+
+function decodeOutput(config: FieldReader): Output | undefined {
+  if (member(config.value, 'responseMimeType') !== JSON_TYPE) return undefined
+  config.any('responseMimeType')
+  const schema = config.object('responseJsonSchema')
+  const openApi = config.object('responseSchema')
+  if (schema === undefined && openApi === undefined) return { type: 'json' }
+  return { type: 'schema', schema: schema ?? fromOpenApi(openApi ?? {}) }
+}
+
+/** Thoughts are told only on demand; a budget of 0 forbids them, −1 leaves it to the model. */
+function decodeThinking(thinking: FieldReader | undefined): Reasoning | undefined {
+  if (thinking === undefined) return undefined
+  const budget = thinking.number('thinkingBudget')
+  const level = thinking.text('thinkingLevel')?.toLowerCase()
+  const isTold = thinking.flag('includeThoughts')
+  const summary = isTold === true ? 'auto' : 'none'
+  if (budget === 0) return { effort: 'none' }
+  if (budget !== undefined && budget < 0) return { isAdaptive: true, summary }
+  return compact<Reasoning>({ budget, effort: level?.replace('thinking_level_', ''), summary })
+}

@@ -1,0 +1,255 @@
+import { isObject, type JsonObject } from '../../domain/json-value.ts'
+import { withoutCacheMarks } from '../hub/cache.ts'
+import { bodyOf, ownExtras } from '../hub/fields.ts'
+import type { EncodedRequest } from '../hub/format.ts'
+import type { ChatRequest, FunctionTool, Message, Reasoning, ToolChoice } from '../hub/hub.ts'
+import { budgetOf } from '../hub/reasoning.ts'
+import { tierIn } from '../hub/service-tier.ts'
+import { withoutCustomTools } from '../hub/tools/custom-tools.ts'
+import { HOSTED_TOOL } from '../hub/tools/tool-choice.ts'
+import { toolNames } from '../hub/tools/tool-names.ts'
+import { gatherTurns } from '../hub/turns.ts'
+import { warnOfDescription, warnUnsayable } from '../hub/unsayable.ts'
+import { createWarnings, type Warnings } from '../hub/warnings.ts'
+import { encodePart, FORMAT, signFirstCall } from './content.ts'
+import { budgetRange, canThink, isThirdGeneration, leastLevel, maxOutputOf } from './model.ts'
+import { isEmptySchema, toVendorSchema } from './schema.ts'
+import { encodeResult } from './tool-result.ts'
+
+/** The model and whether to stream stand in the address, not in the body. */
+export function encodeRequest(given: ChatRequest): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const request = withoutCacheMarks(withoutCustomTools(given, warnings), warnings)
+  warnings.foreign('', request)
+  warnUnsayable(request, ['verbosity', 'audio', 'user'], warnings)
+  warnOfDescription(request, warnings)
+  if (request.parallelTools === false && request.tools !== undefined)
+    warnings.lost('parallel_tool_calls', 'cannot be forbidden')
+  const own = ownExtras(FORMAT, request)
+  const body = bodyOf({
+    ...own,
+    ...encodeMessages(request, warnings),
+    tools: encodeTools(request, warnings),
+    toolConfig: encodeToolConfig(request, own.toolConfig),
+    safetySettings: request.safety ?? own.safetySettings,
+    generationConfig: encodeConfig(request, own.generationConfig, warnings),
+    serviceTier: tierIn(TIERS, request.serviceTier, warnings),
+  })
+  return { body, warnings: warnings.list() }
+}
+
+// --- Contents -----------------------------------------------------------------------------------------------------
+
+/** A request of nothing but instructions is refused: the turn that is asked for has to follow something. */
+const NOTHING_SAID = ' '
+
+function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
+  const { messages, model } = request
+  const names = toolNames(messages)
+  const { system, turns } = gatherTurns(messages, {
+    warnings,
+    blocksOf: (message, path) => encodeParts(message, names, { model, path, warnings }),
+  })
+  if (turns.length === 0) {
+    warnings.lost('messages', 'instructions alone are refused: an empty turn of the user was added')
+    turns.push({ role: 'user', content: [{ text: NOTHING_SAID }] })
+  }
+  return {
+    contents: turns.map(({ role, content, first }) => ({
+      ...(first && ownExtras(FORMAT, first)),
+      ...(role === 'user'
+        ? { role, parts: content }
+        : { role: 'model', parts: signFirstCall(content, model) }),
+    })),
+    systemInstruction: system.length === 0 ? undefined : { parts: system },
+  }
+}
+
+type Place = { readonly model: string; readonly path: string; readonly warnings: Warnings }
+
+function encodeParts(
+  { content }: Message,
+  names: ReadonlyMap<string, string>,
+  { model, path, warnings }: Place,
+): readonly JsonObject[] {
+  const parts = content.flatMap((part, index) => {
+    const place = { model, path: `${path}.content[${index}]`, warnings }
+    if (part.type !== 'toolResult') return encodePart(part, place)
+    const name = part.name ?? names.get(part.callId)
+    if (name === undefined) warnings.lost(place.path, 'belongs to no call: its id stands for the tool’s name')
+    return encodeResult(part, name ?? part.callId, place)
+  })
+  // Results stand together, directly after their calls; media that could not be put into them follow.
+  return [...parts.filter(isResult), ...parts.filter(part => !isResult(part))]
+}
+
+const isResult = (part: JsonObject): boolean => part.functionResponse !== undefined
+
+// --- Tools --------------------------------------------------------------------------------------------------------
+
+/** All functions are one entry, where the first of them stands. */
+function encodeTools(
+  { tools, toolChoice }: ChatRequest,
+  warnings: Warnings,
+): readonly JsonObject[] | undefined {
+  if (tools === undefined || tools.length === 0) return undefined
+  const functionDeclarations: JsonObject[] = []
+  const entries: JsonObject[] = []
+  for (const [index, tool] of tools.entries()) {
+    const path = `tools[${index}]`
+    if (tool.type === 'function') {
+      // Calls that must be made are held to their schemas; those that may be made are not.
+      if (tool.strict && (toolChoice?.mode ?? 'auto') === 'auto') {
+        warnings.lost(`${path}.strict`, 'cannot be promised and was left out')
+      }
+      if (functionDeclarations.length === 0) entries.push({ functionDeclarations })
+      functionDeclarations.push(encodeFunction(tool, path, warnings))
+    } else if (tool.type === 'vendor' && tool.format === FORMAT) entries.push(tool.value)
+    else warnings.unsayable(path, HOSTED_TOOL)
+  }
+  return entries.length === 0 ? undefined : entries
+}
+
+function encodeFunction(tool: FunctionTool, path: string, warnings: Warnings): JsonObject {
+  warnings.foreign(`${path}.`, tool)
+  const { name, description, parameters } = tool
+  const isWanted = parameters !== undefined && !isEmptySchema(parameters)
+  return bodyOf({
+    ...ownExtras(FORMAT, tool),
+    name,
+    description,
+    parametersJsonSchema: isWanted ? toVendorSchema(parameters, `${path}.parameters`, warnings) : undefined,
+  })
+}
+
+const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const satisfies Record<
+  ToolChoice['mode'],
+  string
+>
+
+/** A choice without functions to choose from is refused. */
+function encodeToolConfig({ tools = [], toolChoice }: ChatRequest, own: unknown): JsonObject | undefined {
+  const rest = isObject(own) ? own : {}
+  if (toolChoice === undefined || !tools.some(tool => tool.type === 'function')) {
+    return Object.keys(rest).length === 0 ? undefined : rest
+  }
+  const { mode, only } = toolChoice
+  // Names may be given only where calls are held to them.
+  const word = mode === 'auto' && only !== undefined ? 'VALIDATED' : MODES[mode]
+  const allowed = only === undefined || mode === 'none' ? {} : { allowedFunctionNames: only }
+  return { ...rest, functionCallingConfig: { mode: word, ...allowed } }
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+const MAX_STOPS = 5
+
+function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): JsonObject | undefined {
+  const { stop, logprobs, reasoning } = request
+  if (stop !== undefined && stop.length > MAX_STOPS) {
+    warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
+  }
+  const config = bodyOf({
+    ...(isObject(own) ? own : {}),
+    maxOutputTokens: fitLimit(request, warnings),
+    temperature: request.temperature,
+    topP: request.topP,
+    topK: request.topK,
+    seed: request.seed,
+    stopSequences: stop?.slice(0, MAX_STOPS),
+    presencePenalty: request.presencePenalty,
+    frequencyPenalty: request.frequencyPenalty,
+    candidateCount: request.choices,
+    responseLogprobs: logprobs === undefined ? undefined : true,
+    logprobs: logprobs === 0 ? undefined : logprobs,
+    responseModalities: request.modalities?.map(each => each.toUpperCase()),
+    ...encodeOutput(request, warnings),
+    thinkingConfig: reasoning && encodeThinking(reasoning, request, warnings),
+  })
+  return Object.keys(config).length === 0 ? undefined : config
+}
+
+function fitLimit({ model, maxTokens }: ChatRequest, warnings: Warnings): number | undefined {
+  const most = maxOutputOf(model)
+  if (maxTokens === undefined || most === undefined || maxTokens <= most) return maxTokens
+  warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  return most
+}
+
+function encodeOutput({ output }: ChatRequest, warnings: Warnings): JsonObject {
+  if (output === undefined) return {}
+  const json = { responseMimeType: 'application/json' }
+  if (output.type === 'json') return json
+  return { ...json, responseJsonSchema: toVendorSchema(output.schema, 'response_format.schema', warnings) }
+}
+
+const TIERS: Readonly<Record<string, string>> = {
+  flex: 'flex',
+  priority: 'priority',
+  standard: 'standard',
+  default: 'standard',
+}
+
+/** Words for effort that the newer models take; stronger ones are worth the strongest of them. */
+const LEVELS: Readonly<Record<string, string>> = {
+  minimal: 'MINIMAL',
+  low: 'LOW',
+  medium: 'MEDIUM',
+  high: 'HIGH',
+  xhigh: 'HIGH',
+  max: 'HIGH',
+}
+
+function encodeThinking(
+  reasoning: Reasoning,
+  { model, maxTokens }: ChatRequest,
+  warnings: Warnings,
+): JsonObject | undefined {
+  const { effort, budget, isAdaptive, summary } = reasoning
+  if (!canThink(model)) {
+    if (effort !== 'none') warnings.lost('reasoning', 'the model cannot think')
+    return undefined
+  }
+  if (effort === 'none') return withoutThoughts(model, warnings)
+  const told = { includeThoughts: summary !== 'none' }
+  // A word and a budget together are refused; the budget is the more exact.
+  if (budget !== undefined) return { ...told, thinkingBudget: fitBudget(budget, model, warnings) }
+  if (effort === undefined) return isAdaptive ? { ...told, thinkingBudget: -1 } : told
+  if (isThirdGeneration(model)) return { ...told, thinkingLevel: levelOf(effort, model, warnings) }
+  const worth = budgetOf(effort)
+  if (worth === undefined) {
+    warnings.lost('reasoning_effort', 'is a word that this vendor does not know and was left out')
+    return told
+  }
+  // Thoughts are part of the limit, and the answer needs room in it too.
+  const { min, max } = budgetRange(model)
+  const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
+  return { ...told, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
+}
+
+/** Budgets beyond what a model takes are refused, and other vendors' models take more. */
+function fitBudget(budget: number, model: string, warnings: Warnings): number {
+  const { min, max } = budgetRange(model)
+  const fitted = Math.max(Math.min(budget, max), min)
+  if (fitted !== budget)
+    warnings.lost('reasoning.budget', `${fitted} tokens are asked for, which the model takes`)
+  return fitted
+}
+
+/** Some models cannot be kept from thinking; they get as little as they take. */
+function withoutThoughts(model: string, warnings: Warnings): JsonObject {
+  const { min } = budgetRange(model)
+  const isThird = isThirdGeneration(model)
+  if (!isThird && min === 0) return { thinkingBudget: 0 }
+  warnings.lost('reasoning_effort', 'the model cannot be kept from thinking and thinks as little as it can')
+  return isThird ? { thinkingLevel: leastLevel(model) } : { thinkingBudget: min }
+}
+
+function levelOf(effort: string, model: string, warnings: Warnings): string {
+  const level = LEVELS[effort]
+  if (level === undefined) warnings.lost('reasoning_effort', 'is a word that this vendor does not know')
+  if (effort === 'xhigh' || effort === 'max')
+    warnings.lost('reasoning_effort', 'was lowered to high, the most')
+  const isTooLittle = level === 'MINIMAL' && leastLevel(model) !== 'MINIMAL'
+  return isTooLittle ? leastLevel(model) : (level ?? 'HIGH')
+}

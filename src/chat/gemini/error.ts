@@ -1,0 +1,105 @@
+import { isObject, type JsonObject, member, textOf } from '../../domain/json-value.ts'
+import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../hub/error.ts'
+import type { EncodedError, VendorErrorAnswer } from '../hub/format.ts'
+import type { ChatError, ErrorKind } from '../hub/hub.ts'
+
+const WORDS = {
+  invalid: 'INVALID_ARGUMENT',
+  context: 'INVALID_ARGUMENT',
+  filtered: 'INVALID_ARGUMENT',
+  auth: 'UNAUTHENTICATED',
+  permission: 'PERMISSION_DENIED',
+  notFound: 'NOT_FOUND',
+  tooLarge: 'INVALID_ARGUMENT',
+  rateLimit: 'RESOURCE_EXHAUSTED',
+  quota: 'RESOURCE_EXHAUSTED',
+  timeout: 'DEADLINE_EXCEEDED',
+  overloaded: 'UNAVAILABLE',
+  truncated: 'INTERNAL',
+  server: 'INTERNAL',
+} as const satisfies Record<ErrorKind, string>
+
+/** The word decides where there is one: inside of a stream there is no status. */
+const KINDS: Readonly<Record<string, ErrorKind>> = {
+  UNAUTHENTICATED: 'auth',
+  PERMISSION_DENIED: 'permission',
+  NOT_FOUND: 'notFound',
+  RESOURCE_EXHAUSTED: 'rateLimit',
+  DEADLINE_EXCEEDED: 'timeout',
+  UNAVAILABLE: 'overloaded',
+  INTERNAL: 'server',
+}
+
+/** One word of the vendor's stands for several things; the reason in the details tells them apart. */
+const REASONS: Readonly<Record<string, ErrorKind>> = {
+  API_KEY_INVALID: 'auth',
+  API_KEY_SERVICE_BLOCKED: 'permission',
+  CONTEXT_LENGTH_EXCEEDED: 'context',
+  CONTENT_FILTER: 'filtered',
+  INSUFFICIENT_QUOTA: 'quota',
+  REQUEST_TOO_LARGE: 'tooLarge',
+}
+
+const OUR_REASONS: Partial<Record<ErrorKind, string>> = {
+  context: 'CONTEXT_LENGTH_EXCEEDED',
+  filtered: 'CONTENT_FILTER',
+  quota: 'INSUFFICIENT_QUOTA',
+  tooLarge: 'REQUEST_TOO_LARGE',
+}
+
+const TYPE = 'type.googleapis.com/google.rpc.'
+
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
+  // A stream that is an array of answers tells an error as one of them.
+  const told = Array.isArray(body) ? body.find(each => member(each, 'error') !== undefined) : body
+  const error = member(told, 'error')
+  const word = textOf(member(error, 'status'))
+  const reason = textOf(member(detail(error, 'ErrorInfo'), 'reason'))
+  const message =
+    textOf(member(error, 'message')) ?? textOf(error) ?? `the provider answered with the status ${status}`
+  const code = member(error, 'code')
+  const meant = status >= 400 ? status : typeof code === 'number' && code >= 400 ? code : 500
+  const kind =
+    (reason !== undefined && REASONS[reason]) ||
+    (word !== undefined && KINDS[word]) ||
+    errorKind(meant, message, [])
+  return chatError(kind, message, {
+    type: word,
+    code: reason,
+    retryAfterS: retryAfterS(header) ?? delayS(member(detail(error, 'RetryInfo'), 'retryDelay')),
+  })
+}
+
+function detail(error: unknown, type: string): JsonObject | undefined {
+  const details = member(error, 'details')
+  if (!Array.isArray(details)) return undefined
+  return details.filter(isObject).find(each => each['@type'] === TYPE + type)
+}
+
+/** `48s`, `1.5s` */
+function delayS(value: unknown): number | undefined {
+  const seconds =
+    typeof value === 'string' && /^\d+(\.\d+)?s$/.test(value) ? Number.parseFloat(value) : Number.NaN
+  return Number.isNaN(seconds) ? undefined : Math.ceil(seconds)
+}
+
+export function errorBody({ kind, message, retryAfterS }: ChatError): JsonObject {
+  const reason = OUR_REASONS[kind]
+  const details = [
+    ...(reason === undefined ? [] : [{ '@type': `${TYPE}ErrorInfo`, reason, domain: 'sluice' }]),
+    ...(retryAfterS === undefined ? [] : [{ '@type': `${TYPE}RetryInfo`, retryDelay: `${retryAfterS}s` }]),
+  ]
+  return {
+    error: {
+      code: ERROR_KINDS[kind].status,
+      message,
+      status: WORDS[kind],
+      ...(details.length > 0 && { details }),
+    },
+  }
+}
+
+export const encodeError = (error: ChatError): EncodedError => ({
+  status: ERROR_KINDS[error.kind].status,
+  body: errorBody(error),
+})

@@ -1,0 +1,87 @@
+import { isObject, type JsonObject } from '../../domain/json-value.ts'
+
+/** Fields that the vendor takes in two spellings: `inline_data` is `inlineData`. */
+const NAMES = [
+  'allowedFunctionNames',
+  'cachedContent',
+  'candidateCount',
+  'codeExecution',
+  'codeExecutionResult',
+  'displayName',
+  'executableCode',
+  'fileData',
+  'fileUri',
+  'frequencyPenalty',
+  'functionCall',
+  'functionCallingConfig',
+  'functionDeclarations',
+  'functionResponse',
+  'generationConfig',
+  'googleMaps',
+  'googleSearch',
+  'googleSearchRetrieval',
+  'includeThoughts',
+  'inlineData',
+  'maxOutputTokens',
+  'mediaResolution',
+  'mimeType',
+  'outputDimensionality',
+  'parametersJsonSchema',
+  'presencePenalty',
+  'responseJsonSchema',
+  'responseLogprobs',
+  'responseMimeType',
+  'responseModalities',
+  'responseSchema',
+  'safetySettings',
+  'serviceTier',
+  'speechConfig',
+  'stopSequences',
+  'systemInstruction',
+  'taskType',
+  'thinkingBudget',
+  'thinkingConfig',
+  'thinkingLevel',
+  'thoughtSignature',
+  'toolConfig',
+  'topK',
+  'topP',
+  'urlContext',
+  'videoMetadata',
+] as const
+
+const SPELLINGS: ReadonlyMap<string, string> = new Map(
+  NAMES.map(name => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), name]),
+)
+
+/** What a client's own words stand in: their fields are nobody's to rename. */
+const OPAQUE = new Set([
+  'args',
+  'response',
+  'parameters',
+  'parametersJsonSchema',
+  'responseSchema',
+  'responseJsonSchema',
+  'labels',
+  'partMetadata',
+])
+
+/** Lists that may be given as their only entry. */
+const LISTS = new Set(['contents', 'functionDeclarations', 'parts', 'requests', 'safetySettings', 'tools'])
+
+/** The body in one spelling, with lists where lists are meant. */
+export function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical)
+  return isObject(value) ? canonicalObject(value) : value
+}
+
+function canonicalObject(value: JsonObject): JsonObject {
+  const entries = Object.entries(value).map(([given, inner]): [string, unknown] => {
+    const spelled = SPELLINGS.get(given)
+    const name = spelled === undefined || Object.hasOwn(value, spelled) ? given : spelled
+    if (OPAQUE.has(name)) return [name, inner]
+    const read = canonical(inner)
+    return [name, LISTS.has(name) && isObject(read) ? [read] : read]
+  })
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,75 @@
+import { isObject } from '../../domain/json-value.ts'
+
+/** Arguments that come piece by piece, each with the path of the value it belongs to (`$.items[0].name`). */
+export type PartialArgs = { add(pieces: unknown): void; text(): string }
+
+/** No call has a list so long; a greater index is a fault of the vendor's. */
+const MAX_INDEX = 65_535
+
+type Container = Record<string, unknown> | unknown[]
+
+export function createPartialArgs(): PartialArgs {
+  const root: Container = emptyObject()
+  /** The path of a text that goes on. */
+  let openPath: string | undefined
+
+  function add(piece: unknown): void {
+    if (!isObject(piece) || typeof piece.jsonPath !== 'string') return
+    const keys = parsePath(piece.jsonPath)
+    const value = givenIn(piece)
+    if (keys.length === 0 || value === undefined) return
+    const goesOn = openPath === piece.jsonPath && typeof value === 'string'
+    assign(root, keys, known => (goesOn && typeof known === 'string' ? known + value : value))
+    openPath = piece.willContinue === true ? piece.jsonPath : undefined
+  }
+
+  return {
+    add: pieces => {
+      if (Array.isArray(pieces)) for (const piece of pieces) add(piece)
+    },
+    text: () => JSON.stringify(root),
+  }
+}
+
+/** Without a prototype every name is an ordinary one. */
+const emptyObject = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>
+
+function givenIn({
+  stringValue,
+  numberValue,
+  boolValue,
+  nullValue,
+}: Readonly<Record<string, unknown>>): unknown {
+  return stringValue ?? numberValue ?? boolValue ?? (nullValue === undefined ? undefined : null)
+}
+
+const SEGMENT = /\.([^.[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]/gy
+
+function parsePath(path: string): readonly (string | number)[] {
+  const keys: (string | number)[] = []
+  const rest = path.startsWith('$') ? path.slice(1) : `.${path}`
+  for (const [, name, index, single, double] of rest.matchAll(SEGMENT)) {
+    if (index !== undefined) keys.push(Math.min(Number(index), MAX_INDEX))
+    else keys.push(name ?? (single ?? double ?? '').replace(/\\(.)/g, '$1'))
+  }
+  return keys
+}
+
+/** Makes whatever the path needs on its way. */
+function assign(
+  root: Container,
+  keys: readonly (string | number)[],
+  change: (known: unknown) => unknown,
+): void {
+  let at = root as Record<string | number, unknown>
+  for (const [depth, key] of keys.entries()) {
+    const next = keys[depth + 1]
+    if (next === undefined) {
+      at[key] = change(at[key])
+      return
+    }
+    const inner = at[key]
+    if (typeof inner !== 'object' || inner === null) at[key] = typeof next === 'number' ? [] : emptyObject()
+    at = at[key] as Record<string | number, unknown>
+  }
+}

@@ -1,0 +1,208 @@
+import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
+import { type Assembler, createAssembler } from '../hub/assembler.ts'
+import { type FieldReader, lenientFields } from '../hub/fields.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../hub/format.ts'
+import type { Delta, Stop, ToolCallPart } from '../hub/hub.ts'
+import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../hub/stream.ts'
+import { failure, headOf } from './answer.ts'
+import { decodePart, FORMAT } from './content.ts'
+import { decodeError } from './error.ts'
+import { decodeGrounding } from './grounding.ts'
+import { decodeLogprobs } from './logprobs.ts'
+import { createPartialArgs, type PartialArgs } from './partial-args.ts'
+import { blockedStop, decodeStop, FAILED } from './stop.ts'
+import { searchesIn, usageIn } from './usage.ts'
+
+/** The text at hand, if the last part is one; its words are kept because places in it are told in bytes, and at the end. */
+type Speaking = { readonly part: number; readonly words: string[] }
+
+type ChoiceState = {
+  readonly parts: Assembler
+  text: Speaking | undefined
+  /** A call whose arguments come piece by piece. */
+  call: { readonly part: number; readonly args: PartialArgs } | undefined
+  stop: Stop | undefined
+}
+
+/** Every event is a piece of an answer, with all usage so far; there is no terminator. */
+export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
+  const { ambience, choices: wanted = 1 } = options
+  const choices = new Map<number, ChoiceState>()
+  let isStarted = false
+  let searches: ReturnType<typeof searchesIn> = { searches: 0, fileSearches: 0 }
+
+  return createDecoder<JsonFrame>(createJsonScanner(), {
+    isUnterminated: true,
+    frame({ event, data }, emit) {
+      if (isObject(data)) readChunk(data, emit)
+      if (event !== 'error' && !hasError(data)) return
+      emit({ type: 'error', error: decodeError({ status: 200, body: data }) })
+    },
+    isWhole: () =>
+      choices.size > 0 &&
+      [...choices.values()].every(choice => choice.stop !== undefined) &&
+      (choices.size >= wanted || isBlocked()),
+    finish(emit) {
+      for (const [index, choice] of choices) {
+        endCall(choice)
+        choice.parts.closeAll()
+        emit({ type: 'finish', choice: index, stop: choice.stop ?? { reason: 'stop' } })
+      }
+    },
+  })
+
+  /** A prompt that was not let through has one answer, however many were asked for. */
+  function isBlocked(): boolean {
+    return member(choices.get(0)?.stop?.extras?.[FORMAT], 'promptFeedback') !== undefined
+  }
+
+  function readChunk(chunk: JsonObject, emit: Emit): void {
+    const candidates = objectsIn(chunk.candidates)
+    const blocked = blockedStop(chunk.promptFeedback)
+    if (!isStarted && (candidates.length > 0 || blocked !== undefined || chunk.responseId)) {
+      isStarted = true
+      emit({ type: 'start', ...headOf(lenientFields(chunk)) })
+    }
+    for (const candidate of candidates) readCandidate(candidate, emit)
+    if (candidates.length === 0 && blocked !== undefined) stateOf(0, emit).stop ??= blocked
+    countSearches(chunk, emit)
+    const usage = usageIn(chunk)
+    if (usage !== undefined) emit({ type: 'usage', usage: { ...usage, ...searches } })
+  }
+
+  /** Searches are told with the event that names their sources, usage with every one. */
+  function countSearches(chunk: JsonObject, emit: Emit): void {
+    const counts = searchesIn(chunk)
+    if (counts.searches <= searches.searches && counts.fileSearches <= searches.fileSearches) return
+    searches = {
+      searches: Math.max(searches.searches, counts.searches),
+      fileSearches: Math.max(searches.fileSearches, counts.fileSearches),
+    }
+    emit({ type: 'providerTools', calls: searches })
+  }
+
+  function stateOf(index: number, emit: Emit): ChoiceState {
+    const known = choices.get(index)
+    if (known !== undefined) return known
+    const state: ChoiceState = {
+      parts: createAssembler(index, emit),
+      text: undefined,
+      call: undefined,
+      stop: undefined,
+    }
+    choices.set(index, state)
+    return state
+  }
+
+  function readCandidate(candidate: JsonObject, emit: Emit): void {
+    const index = typeof candidate.index === 'number' ? candidate.index : 0
+    const state = stateOf(index, emit)
+    for (const part of objectsIn(member(candidate.content, 'parts'))) readPart(part, state)
+    if (isObject(candidate.logprobsResult)) {
+      const tokens = decodeLogprobs(candidate.logprobsResult)
+      if (tokens.length > 0) emit({ type: 'logprobs', choice: index, tokens })
+    }
+    cite(candidate.groundingMetadata, state)
+    const { finishReason } = candidate
+    if (typeof finishReason !== 'string' || finishReason === '') return
+    if (FAILED.has(finishReason)) emit({ type: 'error', error: failure(candidate) })
+    state.stop = decodeStop(readAs(candidate), state.parts.hasToolCalls)
+  }
+
+  /** Nearly all pieces are a few words and nothing else. */
+  function readPart(part: JsonObject, state: ChoiceState): void {
+    if (isBareText(part)) {
+      endCall(state)
+      speak(state, part.text, NO_PROOF)
+      return
+    }
+    const called = part.functionCall
+    if (isObject(called)) readCall(lenientFields(part), called, state)
+    else readSaid(lenientFields(part), state)
+  }
+
+  function readSaid(part: FieldReader, state: ChoiceState): void {
+    const decoded = decodePart(part, newId)
+    if (decoded.type === 'text' || decoded.type === 'reasoning') {
+      const { text, signature } = decoded
+      const encrypted = decoded.type === 'reasoning' ? decoded.encrypted : undefined
+      const proof: Delta = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
+      endCall(state)
+      if (decoded.type === 'text') speak(state, text, proof)
+      else think(state, text, proof)
+      return
+    }
+    endCall(state)
+    state.text = undefined
+    state.parts.whole(decoded)
+  }
+
+  function newId(): string {
+    return ambience.newId('call_')
+  }
+
+  function readCall(part: FieldReader, called: JsonObject, state: ChoiceState): void {
+    state.text = undefined
+    // A call that goes on has no name, and its last piece has nothing at all.
+    if (typeof called.name === 'string' && called.name !== '') {
+      endCall(state)
+      const decoded = decodePart(part, newId) as ToolCallPart
+      if (called.willContinue === true) {
+        const at = state.parts.open({ ...decoded, arguments: '' })
+        state.call = { part: at, args: createPartialArgs() }
+      } else state.parts.whole(decoded)
+    }
+    state.call?.args.add(called.partialArgs)
+    if (called.willContinue !== true) endCall(state)
+  }
+}
+
+/** The vendor tells some errors as an entry of a list. */
+const hasError = (data: unknown): boolean => [data].flat().some(each => Boolean(member(each, 'error')))
+
+const NO_PROOF: Delta = {}
+
+const NOTHING: readonly JsonObject[] = []
+
+const objectsIn = (list: unknown): readonly JsonObject[] =>
+  Array.isArray(list) ? list.filter(isObject) : NOTHING
+
+const isBareText = (part: JsonObject): part is { readonly text: string } =>
+  typeof part.text === 'string' && Object.keys(part).length === 1
+
+/** A candidate whose stop is to be told, without what has been read of it. */
+function readAs(candidate: JsonObject): FieldReader {
+  const fields = lenientFields(candidate)
+  for (const name of ['index', 'content', 'logprobsResult']) fields.any(name)
+  return fields
+}
+
+function endCall(state: ChoiceState): void {
+  const { call } = state
+  if (call === undefined) return
+  state.call = undefined
+  state.parts.add(call.part, { text: call.args.text() })
+  state.parts.close(call.part)
+}
+
+/** A signature comes with a text or after it, in one that is empty. */
+function speak(state: ChoiceState, text: string, proof: Delta): void {
+  const isSigned = proof !== NO_PROOF && Object.keys(proof).length > 0
+  if (text === '' && !isSigned) return
+  state.text ??= { part: state.parts.open({ type: 'text', text: '' }), words: [] }
+  if (text !== '') state.text.words.push(text)
+  state.parts.add(state.text.part, isSigned ? { ...(text !== '' && { text }), ...proof } : { text })
+}
+
+function think(state: ChoiceState, text: string, proof: Delta): void {
+  if (text === '' && Object.keys(proof).length === 0) return
+  state.text = undefined
+  state.parts.say('reasoning', text)
+  if (Object.keys(proof).length > 0) state.parts.annotate('reasoning', proof)
+}
+
+function cite(metadata: unknown, { text, parts }: ChoiceState): void {
+  if (text === undefined || !isObject(metadata)) return
+  const said = text.words.join('')
+  for (const { citation } of decodeGrounding(metadata, () => said)) parts.add(text.part, { citation })
+}

@@ -1,0 +1,176 @@
+import type { JsonObject } from '../../domain/json-value.ts'
+import type { Usage } from '../../domain/usage.ts'
+import type { Stage } from '../../wire/stage.ts'
+import type { AnswerOptions } from '../hub/format.ts'
+import type { ChatEvent, Citation, Delta, MediaPart, Part, Stop } from '../hub/hub.ts'
+import { createEncoder, sseEvent } from '../hub/stream.ts'
+import { encodeHead, feedbackIn } from './answer.ts'
+import { answerParts } from './content.ts'
+import { errorBody } from './error.ts'
+import { encodeGrounding } from './grounding.ts'
+import { encodeLogprobs } from './logprobs.ts'
+import { encodeStop } from './stop.ts'
+import { encodeUsage } from './usage.ts'
+
+/** `text` is kept of what can only be written whole, or is cited at its end. */
+type OpenPart = { content: Part; text: string; readonly citations: Citation[] }
+type ChoiceState = { readonly parts: Map<number, OpenPart>; stop: Stop | undefined; isCited: boolean }
+type Start = Extract<ChatEvent, { type: 'start' }>
+
+/** For clients that ask for server-sent events. */
+export const createStreamEncoder = (options: AnswerOptions): Stage<ChatEvent, Buffer> =>
+  createChunkEncoder(options, chunk => sseEvent(chunk))
+
+/** For clients that do not: the same pieces as the entries of one list. */
+export function createListEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
+  let isBegun = false
+  const encoder = createChunkEncoder(options, chunk => {
+    const lead = isBegun ? ',\r\n' : '['
+    isBegun = true
+    return Buffer.from(lead + JSON.stringify(chunk))
+  })
+  return {
+    push(event) {
+      const pieces = encoder.push(event)
+      const isLast = event.type === 'end' || event.type === 'error'
+      return isLast && pieces.length > 0 ? [...pieces, CLOSING] : pieces
+    },
+    end() {
+      const pieces = encoder.end()
+      return pieces.length > 0 ? [...pieces, CLOSING] : pieces
+    },
+  }
+}
+
+const CLOSING = Buffer.from(']')
+
+/** A choice that gave no reason has simply stopped. */
+const STOPPED: Stop = { reason: 'stop' }
+
+function createChunkEncoder(
+  { ambience, request }: AnswerOptions,
+  frame: (chunk: JsonObject) => Buffer,
+): Stage<ChatEvent, Buffer> {
+  const choices = new Map<number, ChoiceState>()
+  let head: JsonObject | undefined
+  let usage: Usage | undefined
+
+  return createEncoder(event => {
+    switch (event.type) {
+      case 'start':
+        begin(event)
+        return []
+      case 'open':
+        return open(event.choice, event.part, event.content)
+      case 'delta':
+        return add(event.choice, event.part, event)
+      case 'close':
+        return close(event.choice, event.part)
+      case 'logprobs':
+        return [candidate(event.choice, [], { logprobsResult: encodeLogprobs(event.tokens) })]
+      case 'finish':
+        stateOf(event.choice).stop = event.stop
+        return []
+      case 'usage':
+        usage = event.usage
+        return []
+      case 'error':
+        return [frame(errorBody(event.error))]
+      default:
+        return finish()
+    }
+  })
+
+  function begin(start: Omit<Start, 'type'> = { id: '', model: request?.model ?? '' }): JsonObject {
+    const { id, model, createdS, extras } = start
+    head ??= encodeHead(
+      { id, model, ...(createdS !== undefined && { createdS }), ...(extras !== undefined && { extras }) },
+      ambience.newId,
+    )
+    return head
+  }
+
+  function stateOf(index: number): ChoiceState {
+    const known = choices.get(index)
+    if (known !== undefined) return known
+    const state: ChoiceState = { parts: new Map(), stop: undefined, isCited: false }
+    choices.set(index, state)
+    return state
+  }
+
+  function candidate(index: number, parts: readonly JsonObject[], rest: JsonObject = {}): Buffer {
+    const content = { parts, role: 'model' }
+    return frame({ candidates: [{ content, index, ...rest }], ...begin() })
+  }
+
+  function open(choice: number, number: number, content: Part): readonly Buffer[] {
+    stateOf(choice).parts.set(number, { content, text: '', citations: [] })
+    const isGrowing = content.type !== 'media' && content.type !== 'vendor'
+    const parts = isGrowing || isEmptySound(content) ? [] : answerParts(content)
+    return parts.length === 0 ? [] : [candidate(choice, parts)]
+  }
+
+  function add(choice: number, number: number, delta: Delta): readonly Buffer[] {
+    const part = stateOf(choice).parts.get(number)
+    if (part === undefined) return []
+    const { text = '', data, citation } = delta
+    if (citation !== undefined) part.citations.push(citation)
+    if (part.content.type === 'toolCall') part.text += text
+    if (part.content.type === 'text') part.text += text
+    const parts =
+      data === undefined ? grownParts(part.content, delta) : soundOf(part.content as MediaPart, data)
+    return parts.length === 0 ? [] : [candidate(choice, parts)]
+  }
+
+  function close(choice: number, number: number): readonly Buffer[] {
+    const state = stateOf(choice)
+    const part = state.parts.get(number)
+    state.parts.delete(number)
+    if (part === undefined) return []
+    const { content, text, citations } = part
+    if (content.type === 'toolCall') return [candidate(choice, answerParts({ ...content, arguments: text }))]
+    if (content.type !== 'text' || citations.length === 0) return []
+    const groundingMetadata = encodeGrounding([{ part: 0, text, citations }])
+    if (groundingMetadata === undefined) return []
+    state.isCited = true
+    return [candidate(choice, [], { groundingMetadata })]
+  }
+
+  /** The reasons to stop come last, with the usage: clients take the answer for whole when they see them. */
+  function finish(): readonly Buffer[] {
+    const first = choices.get(0)?.stop
+    const feedback = feedbackIn(first)
+    const usageMetadata = usage && encodeUsage(usage)
+    const told = usageMetadata === undefined ? {} : { usageMetadata }
+    if (feedback !== undefined) return [frame({ promptFeedback: feedback, ...told, ...begin() })]
+    if (choices.size === 0) stateOf(0)
+    const candidates = [...choices].map(([index, { stop = STOPPED, isCited }]) => {
+      const { groundingMetadata, ...ended } = encodeStop(stop)
+      // Sources that were told with their text are not told again.
+      const grounded = groundingMetadata === undefined || isCited ? {} : { groundingMetadata }
+      return { content: { parts: [{ text: '' }], role: 'model' }, ...ended, ...grounded, index }
+    })
+    return [frame({ candidates, ...told, ...begin() })]
+  }
+}
+
+const isEmptySound = (content: Part): boolean =>
+  content.type === 'media' &&
+  content.kind === 'audio' &&
+  'data' in content.source &&
+  content.source.data === ''
+
+const soundOf = (content: MediaPart, data: string): readonly JsonObject[] =>
+  answerParts({ ...content, source: { data } })
+
+/** What a delta adds to a text or a thought, as a part of its own: the same that it would be whole. */
+function grownParts(content: Part, { text = '', signature, encrypted }: Delta): readonly JsonObject[] {
+  if (content.type !== 'text' && content.type !== 'refusal' && content.type !== 'reasoning') return []
+  if (text === '' && signature === undefined && encrypted === undefined) return []
+  return answerParts({
+    ...content,
+    text,
+    ...(signature !== undefined && { signature }),
+    ...(encrypted !== undefined && { encrypted }),
+  } as Part)
+}

@@ -1,0 +1,120 @@
+import { type JsonObject, member } from '../../domain/json-value.ts'
+import { allCounts, EMPTY, type ToolCalls, totalInput, type Usage } from '../../domain/usage.ts'
+import { count } from '../../metering/openai-usage.ts'
+import { isThirdGeneration } from './model.ts'
+
+/**
+ * The usage of an answer or of an event of a stream: `promptTokenCount` holds what came from the cache, and
+ * `candidatesTokenCount` holds no thoughts. Undefined where the prompt is not told.
+ */
+export function usageIn(answer: unknown): Usage | undefined {
+  const told = member(answer, 'usageMetadata')
+  const prompt = count(told, 'promptTokenCount')
+  if (prompt === undefined) return undefined
+  const forTools = count(told, 'toolUsePromptTokenCount') ?? 0
+  return {
+    ...EMPTY,
+    ...splitPrompt(told, prompt, forTools),
+    ...splitAnswer(told, prompt + forTools),
+    ...searchesIn(answer),
+    calls: 1,
+  }
+}
+
+/** What a tool of the vendor's own has found is read by the model like a prompt, and never comes from the cache. */
+function splitPrompt(told: unknown, prompt: number, forTools: number) {
+  const take = taker(prompt)
+  const fresh = (modality: string) =>
+    tokensOf(told, 'promptTokensDetails', modality) - tokensOf(told, 'cacheTokensDetails', modality)
+  return {
+    cachedInput: take(count(told, 'cachedContentTokenCount') ?? 0),
+    audioInput: take(fresh('AUDIO')),
+    imageInput: take(fresh('IMAGE')),
+    input: take(prompt) + forTools,
+  }
+}
+
+/** Counts that are not told are what the total leaves for them. */
+function splitAnswer(told: unknown, input: number) {
+  const total = count(told, 'totalTokenCount')
+  const thoughts = count(told, 'thoughtsTokenCount')
+  const candidates = count(told, 'candidatesTokenCount')
+  const left = (known: number) => Math.max((total ?? 0) - input - known, 0)
+  const said = candidates ?? left(thoughts ?? 0)
+  const take = taker(said)
+  return {
+    reasoning: thoughts ?? left(said),
+    audioOutput: take(tokensOf(told, 'candidatesTokensDetails', 'AUDIO')),
+    imageOutput: take(tokensOf(told, 'candidatesTokensDetails', 'IMAGE')),
+    output: take(said),
+  }
+}
+
+/** Hands out shares of a whole, each as much as is left of it. */
+function taker(whole: number): (wanted: number) => number {
+  let left = whole
+  return wanted => {
+    const taken = Math.min(Math.max(wanted, 0), left)
+    left -= taken
+    return taken
+  }
+}
+
+function tokensOf(told: unknown, details: string, modality: string): number {
+  const list = member(told, details)
+  if (!Array.isArray(list)) return 0
+  let tokens = 0
+  for (const each of list) {
+    if (member(each, 'modality') === modality) tokens += count(each, 'tokenCount') ?? 0
+  }
+  return tokens
+}
+
+/** Older models sell an answer with searches once, newer ones each search; places on a map are sold like searches. */
+export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearches'> {
+  const candidates = member(answer, 'candidates')
+  let queries = 0
+  let fileSearches = 0
+  for (const candidate of Array.isArray(candidates) ? candidates : []) {
+    const grounding = member(candidate, 'groundingMetadata')
+    const webQueries = member(grounding, 'webSearchQueries')
+    if (Array.isArray(webQueries)) queries += webQueries.length
+    const chunks = member(grounding, 'groundingChunks')
+    if (!Array.isArray(chunks)) continue
+    if (chunks.some(chunk => member(chunk, 'maps') !== undefined)) queries += 1
+    if (chunks.some(chunk => member(chunk, 'retrievedContext') !== undefined)) fileSearches += 1
+  }
+  const model = member(answer, 'modelVersion')
+  const isEachSold = typeof model === 'string' && isThirdGeneration(model)
+  return { searches: isEachSold ? queries : Math.min(queries, 1), fileSearches }
+}
+
+/** The same of a whole answer, whether or not it has a usage; undefined where nothing was searched. */
+export function callsIn(answer: unknown): ToolCalls | undefined {
+  const calls = searchesIn(answer)
+  return calls.searches + calls.fileSearches > 0 ? calls : undefined
+}
+
+/** Usage as this format tells it; tokens written to a cache are tokens of the prompt. */
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
+  const { audioInput, imageInput, output, audioOutput, imageOutput, reasoning, cachedInput } = usage
+  const prompt = totalInput(usage)
+  const said = output + audioOutput + imageOutput
+  return {
+    promptTokenCount: prompt,
+    candidatesTokenCount: said,
+    totalTokenCount: prompt + said + reasoning,
+    ...(cachedInput > 0 && { cachedContentTokenCount: cachedInput }),
+    ...(reasoning > 0 && { thoughtsTokenCount: reasoning }),
+    ...detailed('promptTokensDetails', prompt, { AUDIO: audioInput, IMAGE: imageInput }),
+    ...detailed('candidatesTokensDetails', said, { AUDIO: audioOutput, IMAGE: imageOutput }),
+  }
+}
+
+function detailed(name: string, whole: number, kinds: Readonly<Record<string, number>>): JsonObject {
+  const others = Object.entries(kinds).filter(([, tokens]) => tokens > 0)
+  const text = whole - others.reduce((sum, [, tokens]) => sum + tokens, 0)
+  const list = [...(text > 0 ? [['TEXT', text] as const] : []), ...others]
+  return { [name]: list.map(([modality, tokenCount]) => ({ modality, tokenCount })) }
+}

@@ -1,0 +1,180 @@
+import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
+import type { RequestFault } from '../../requests/request-fields.ts'
+import type { Extras } from './hub.ts'
+
+/** Thrown inside a request decoder and nowhere else; `decoding` makes a fault of it. */
+class FieldError extends Error {
+  readonly fault: RequestFault
+
+  constructor(fault: RequestFault) {
+    super(fault.message)
+    this.name = 'FieldError'
+    this.fault = fault
+  }
+}
+
+/**
+ * The fields of one object, each asked for by name. A field that is null reads as absent. One of the wrong type is refused
+ * with its path; read leniently, as answers of vendors are, it reads as absent too.
+ */
+export type FieldReader = {
+  readonly value: JsonObject
+  readonly isStrict: boolean
+  any(name: string): unknown
+  text(name: string): string | undefined
+  number(name: string): number | undefined
+  /** A whole number from 1 on. */
+  count(name: string, max?: number): number | undefined
+  flag(name: string): boolean | undefined
+  list(name: string): readonly unknown[] | undefined
+  texts(name: string): readonly string[] | undefined
+  object(name: string): JsonObject | undefined
+  /** The fields of an object inside. What nobody asks it for is not told by this one's `rest`. */
+  fields(name: string): FieldReader | undefined
+  /** Each object of a list. */
+  each(name: string): readonly FieldReader[]
+  needText(name: string): string
+  needList(name: string): readonly unknown[]
+  needFields(name: string): FieldReader
+  /** Everything that was never asked for: a decoder keeps it as extras, so that new fields survive. */
+  rest(): JsonObject | undefined
+  refuse(name: string, message: string): never
+  missing(name: string): never
+  path(name: string): string
+}
+
+const JSON_TYPES = {
+  text: { word: 'a text', is: (value: unknown): value is string => typeof value === 'string' },
+  number: {
+    word: 'a number',
+    is: (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value),
+  },
+  flag: { word: 'true or false', is: (value: unknown): value is boolean => typeof value === 'boolean' },
+  list: { word: 'a list', is: (value: unknown): value is readonly unknown[] => Array.isArray(value) },
+  object: { word: 'an object', is: isObject },
+} as const
+
+/** Reads what a client sent: a wrong type is the client's fault. */
+export const strictFields = (value: unknown, path: string): FieldReader => createFields(value, path, true)
+
+/** Reads what a vendor sent: nothing in it is a fault. */
+export const lenientFields = (value: unknown): FieldReader => createFields(value, '', false)
+
+/** Runs a request decoder and tells the first fault it met. */
+export function decoding<Request>(
+  decode: () => Request,
+): { readonly request: Request } | { readonly fault: RequestFault } {
+  try {
+    return { request: decode() }
+  } catch (error) {
+    if (error instanceof FieldError) return { fault: error.fault }
+    throw error
+  }
+}
+
+function createFields(given: unknown, path: string, isStrict: boolean): FieldReader {
+  if (!isObject(given) && isStrict) throw objectExpected(path)
+  const value = isObject(given) ? given : {}
+  const asked = new Set<string>()
+  const pathOf = (name: string) => (path === '' ? name : `${path}.${name}`)
+
+  const fields: FieldReader = {
+    value,
+    isStrict,
+    path: pathOf,
+    any(name) {
+      asked.add(name)
+      return member(value, name) ?? undefined
+    },
+    text: name => typed(name, JSON_TYPES.text),
+    number: name => typed(name, JSON_TYPES.number),
+    count(name, max = Number.MAX_SAFE_INTEGER) {
+      const count = fields.number(name)
+      const isCount = count === undefined || (Number.isInteger(count) && count >= 1 && count <= max)
+      if (isCount || !isStrict) return isCount ? count : undefined
+      const range = max === Number.MAX_SAFE_INTEGER ? '1 or more' : `from 1 to ${max}`
+      return fields.refuse(name, `must be a whole number, ${range}`)
+    },
+    flag: name => typed(name, JSON_TYPES.flag),
+    list: name => typed(name, JSON_TYPES.list),
+    object: name => typed(name, JSON_TYPES.object),
+    texts(name) {
+      const list = fields.list(name)
+      if (isStrict && list?.some(each => typeof each !== 'string'))
+        fields.refuse(name, 'must be a list of texts')
+      return list?.filter(each => typeof each === 'string')
+    },
+    fields(name) {
+      const inner = fields.object(name)
+      return inner && createFields(inner, pathOf(name), isStrict)
+    },
+    each(name) {
+      const list = fields.list(name) ?? []
+      const objects = isStrict ? list : list.filter(isObject)
+      return objects.map((each, index) => createFields(each, `${pathOf(name)}[${index}]`, isStrict))
+    },
+    needText: name => fields.text(name) ?? absent(name, ''),
+    needList: name => fields.list(name) ?? absent(name, []),
+    needFields: name => fields.fields(name) ?? absent(name, createFields({}, pathOf(name), false)),
+    rest() {
+      const left = Object.entries(value).filter(([name]) => !asked.has(name))
+      return left.length === 0 ? undefined : Object.fromEntries(left)
+    },
+    missing(name) {
+      const param = pathOf(name)
+      throw new FieldError({ param, code: 'missing_parameter', message: `${param} is missing` })
+    },
+    refuse(name, message) {
+      const param = pathOf(name)
+      throw new FieldError({ param, code: 'invalid_parameter', message: `${param} ${message}` })
+    },
+  }
+  return fields
+
+  function typed<T>(
+    name: string,
+    { word, is }: { word: string; is(value: unknown): value is T },
+  ): T | undefined {
+    const found = fields.any(name)
+    if (found === undefined || is(found)) return found
+    return isStrict ? fields.refuse(name, `must be ${word}`) : undefined
+  }
+
+  function absent<T>(name: string, otherwise: T): T {
+    return isStrict ? fields.missing(name) : otherwise
+  }
+}
+
+function objectExpected(path: string): FieldError {
+  return path === ''
+    ? new FieldError({ param: null, code: 'invalid_json', message: 'the body must be a JSON object' })
+    : new FieldError({ param: path, code: 'invalid_parameter', message: `${path} must be an object` })
+}
+
+/** What an optional property may be given as: absent by being undefined. */
+type Given<T> = { readonly [K in keyof T]: Record<never, never> extends Pick<T, K> ? T[K] | undefined : T[K] }
+
+/** Leaves out what is undefined, so that an absent field is absent. */
+export function compact<T extends object>(given: Given<T>): T {
+  const fields = given as Record<string, unknown>
+  const kept: Record<string, unknown> = {}
+  for (const name of Object.keys(fields)) {
+    // Extras of a client may be called anything; this one name must be made a field by other means.
+    if (name === '__proto__') Object.defineProperty(kept, name, { value: fields[name], ...ORDINARY })
+    else if (fields[name] !== undefined) kept[name] = fields[name]
+  }
+  return kept as T
+}
+
+const ORDINARY = { configurable: true, enumerable: true, writable: true }
+
+/** The same for an object that goes over the wire. */
+export const bodyOf = (given: JsonObject): JsonObject => compact<Record<string, unknown>>(given)
+
+/** Unknown fields of a format as extras; undefined where there are none. */
+export const extrasOf = (format: string, rest: JsonObject | undefined): Extras | undefined =>
+  rest === undefined ? undefined : { [format]: rest }
+
+/** The extras of this very format, to be written first, so that a field we know wins over one of the same name. */
+export const ownExtras = (format: string, { extras }: { readonly extras?: Extras }): JsonObject =>
+  extras?.[format] ?? {}

@@ -1,0 +1,187 @@
+import type { Usage } from '../../domain/usage.ts'
+import { type AnswerMeter, emptyReading, type StreamReading } from '../../metering/stream-meter.ts'
+import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
+import { createSseScanner, type Frame } from '../../wire/sse.ts'
+import type { Stage } from '../../wire/stage.ts'
+import type { StreamDecoder } from './format.ts'
+import type { ChatError, ChatEvent } from './hub.ts'
+
+/** What the events of an answer have shown so far, however long it is. */
+export type EventMeter = {
+  readonly reading: StreamReading<ChatError>
+  readonly sample: TextSample
+  /** Whether this was the last event. */
+  read(event: ChatEvent): boolean
+  countMalformed(): void
+  ending: AnswerMeter['ending']
+}
+
+export function createEventMeter(): EventMeter {
+  const sample = createTextSample()
+  const reading = emptyReading<ChatError>()
+  // Parts of an answer are few; which of them are thoughts is all that is kept of them.
+  const thoughts = new Set<string>()
+
+  function write(text: string, isThought: boolean): void {
+    const bytes = Buffer.byteLength(text)
+    if (isThought) reading.reasoningBytes += bytes
+    else reading.textBytes += bytes
+    // The sample is kept as JSON writes it.
+    const written = Buffer.from(JSON.stringify(text))
+    sample.take(written, 1, written.length - 1)
+  }
+
+  return {
+    reading,
+    sample,
+    ending() {
+      if (reading.error !== undefined) return 'error'
+      return reading.isDone ? 'complete' : 'incomplete'
+    },
+    countMalformed() {
+      reading.malformed += 1
+    },
+    read(event) {
+      reading.events += 1
+      switch (event.type) {
+        case 'open':
+          reading.contentEvents += 1
+          if (event.content.type === 'reasoning') thoughts.add(`${event.choice}.${event.part}`)
+          if (event.content.type === 'toolCall') write(event.content.name, false)
+          break
+        case 'delta':
+          reading.contentEvents += 1
+          if (event.text !== undefined) write(event.text, thoughts.has(`${event.choice}.${event.part}`))
+          break
+        case 'finish':
+          reading.finishes += 1
+          break
+        case 'usage':
+          reading.usage = event.usage
+          reading.toldBytes = reading.textBytes + reading.reasoningBytes
+          break
+        case 'providerTools':
+          reading.toolCalls = event.calls
+          break
+        case 'error':
+          reading.error = event.error
+          return true
+        case 'end':
+          reading.isDone = true
+          return true
+        default:
+      }
+      return false
+    },
+  }
+}
+
+export type TranslatingMeter = AnswerMeter & {
+  readonly reading: EventMeter['reading']
+  /** Tells the client in its own format that nothing more comes; for what the provider does not say itself. */
+  breakOff(error: ChatError): readonly Buffer[]
+}
+
+export type Translation = {
+  readonly decoder: Stage<Buffer, ChatEvent>
+  readonly encoder: Stage<ChatEvent, Buffer>
+}
+
+/** Turns the stream of one format into that of another. The last event is held back, as with every meter of streams. */
+export function createTranslatingMeter({ decoder, encoder }: Translation): TranslatingMeter {
+  const meter = createEventMeter()
+  // Put into words only when asked for: an error of the provider's may have to be told in others.
+  let last: ChatEvent | undefined
+  let closing: readonly Buffer[] | undefined
+
+  function take(events: readonly ChatEvent[]): readonly Buffer[] {
+    const pieces: Buffer[] = []
+    for (const event of events) {
+      if (meter.read(event)) last = event
+      else pieces.push(...encoder.push(event))
+    }
+    // What came in one piece leaves in one: a write to a socket costs more than a copy of a few events.
+    return pieces.length > 1 ? [Buffer.concat(pieces)] : pieces
+  }
+
+  /** What the provider did not tell of its usage was counted by now, and is told in its place. */
+  const toldAtLast = (usage: Usage | undefined): readonly Buffer[] =>
+    usage === undefined || meter.reading.usage !== undefined ? [] : encoder.push({ type: 'usage', usage })
+
+  return {
+    reading: meter.reading,
+    sample: meter.sample,
+    ending: meter.ending,
+    push: chunk => take(decoder.push(chunk)),
+    end: () => take(decoder.end()),
+    closing(counted) {
+      closing ??= last === undefined ? [] : [...toldAtLast(counted), ...encoder.push(last)]
+      return closing
+    },
+    breakOff: error => encoder.push({ type: 'error', error }),
+  }
+}
+
+/** Nobody reads on after the end; a stream that goes on regardless is not kept. */
+const MAX_CLOSING_BYTES = 65_536
+
+/**
+ * Passes a stream of server-sent events on as it is, and reads it beside with its decoder. The event that ends it is held
+ * back with all that comes after; one that was cut is not sent. Where the format has no such event, its last word is.
+ * An event that cannot be read passes like the others and is left out of the metering.
+ */
+export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
+  const scanner = createSseScanner()
+  const meter = createEventMeter()
+  const closing: Buffer[] = []
+  let closingBytes = 0
+  let isOver = false
+  let isHeld = false
+  decoder.skipMalformed(() => meter.countMalformed())
+
+  function read(events: readonly ChatEvent[]): void {
+    for (const event of events) if (meter.read(event)) isOver = true
+    isHeld ||= isOver || decoder.isWhole?.() === true
+  }
+
+  /** Neighbours lie in one buffer and leave in one piece. */
+  function take(frames: readonly Frame[]): readonly Buffer[] {
+    const [first] = frames
+    if (first === undefined) return []
+    let end = first.start
+    for (const frame of frames) {
+      const bytes = frame.source.subarray(frame.start, frame.end)
+      if (!isOver) read(decoder.push(bytes))
+      if (!isHeld) end = frame.end
+      else hold(bytes)
+    }
+    return end === first.start ? [] : [first.source.subarray(first.start, end)]
+  }
+
+  function hold(bytes: Buffer): void {
+    closingBytes += bytes.length
+    if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(bytes)
+  }
+
+  return {
+    reading: meter.reading,
+    sample: meter.sample,
+    ending: meter.ending,
+    push: chunk => take(scanner.push(chunk)),
+    end() {
+      const frames = scanner.end()
+      const pieces = take(frames.filter(frame => frame.isWhole))
+      const last = frames.find(frame => !frame.isWhole)
+      const rest = last?.source.subarray(last.start, last.end)
+      if (!isOver && rest !== undefined) read(decoder.push(rest))
+      if (!isOver) read(decoder.end())
+      // Where only the blank line is missing, the client needs it to see the event at all.
+      if (rest !== undefined && meter.ending() === 'complete') hold(completed(rest))
+      return pieces
+    },
+    closing: () => closing,
+  }
+}
+
+const completed = (rest: Buffer): Buffer =>
+  Buffer.concat([rest, Buffer.from(rest.at(-1) === 0x0a ? '\n' : '\n\n')])

@@ -1,0 +1,16 @@
+import { codePoints, hasControl } from '../../domain/text.ts'
+import { MAX_MODEL_LENGTH } from '../../requests/request-fields.ts'
+import type { FieldReader } from './fields.ts'
+
+/** The model that a request names, in its body or in its address; checked as every format's are. */
+export function modelIn(body: FieldReader, inAddress?: string): string {
+  const model = inAddress ?? body.needText('model')
+  if (model === '') body.missing('model')
+  if (codePoints(model) > MAX_MODEL_LENGTH) {
+    body.refuse('model', `must be at most ${MAX_MODEL_LENGTH} characters`)
+  }
+  if (hasControl(model) || !model.isWellFormed()) {
+    body.refuse('model', 'contains characters that no name can have')
+  }
+  return model
+}

@@ -1,0 +1,157 @@
+import { parseBounded } from '../../wire/json-bounds.ts'
+import { createSseScanner, dataText, type Frame } from '../../wire/sse.ts'
+import type { Stage } from '../../wire/stage.ts'
+import { chatError, TRUNCATED } from './error.ts'
+import type { StreamDecoder } from './format.ts'
+import type { ChatEvent } from './hub.ts'
+
+/** An answer longer than this is no answer: some formats repeat it whole at the end, so that it must be kept. */
+const MAX_ANSWER_LENGTH = 32 * 2 ** 20
+
+export type Emit = (event: ChatEvent) => void
+
+/** How a format reads the frames of its streams. */
+export type FrameReader<F> = {
+  frame(frame: F, emit: Emit): void
+  /** Asked when the bytes have ended without the format's own end: may the answer be over? */
+  isWhole(): boolean
+  /** The format has no end of its own: the last word may be followed by anything, or by nothing. */
+  readonly isUnterminated?: true
+  /** Told before the last event: whatever is still open is closed here. */
+  finish?(emit: Emit): void
+}
+
+/** An event that cannot be read, in the place of its frame. */
+export class MalformedEvent extends Error {
+  constructor(message: string, options: ErrorOptions) {
+    super(message, options)
+    this.name = 'MalformedEvent'
+  }
+}
+
+const TOO_LONG: ChatEvent = { type: 'error', error: chatError('server', 'the provider’s answer is too long') }
+
+/**
+ * Makes a decoder of a way to cut bytes into frames and a reader of those frames. It sees to the law that every stream ends
+ * with one `end` or one `error` and that nothing follows: a reader just emits, and what a scanner throws is an error.
+ */
+export function createDecoder<F>(
+  scanner: Stage<Buffer, F | MalformedEvent>,
+  reader: FrameReader<F>,
+): StreamDecoder {
+  let events: ChatEvent[] = []
+  let isOver = false
+  let length = 0
+  let onMalformed: (() => void) | undefined
+  const emit: Emit = event => {
+    if (isOver) return
+    if (event.type === 'delta') {
+      length += (event.text?.length ?? 0) + (event.data?.length ?? 0)
+      if (length > MAX_ANSWER_LENGTH) {
+        emit(TOO_LONG)
+        return
+      }
+    }
+    if (event.type === 'end') reader.finish?.(emit)
+    events.push(event)
+    isOver = event.type === 'end' || event.type === 'error'
+  }
+  const readFrame = (frame: F | MalformedEvent): void => {
+    try {
+      if (frame instanceof MalformedEvent) throw frame
+      reader.frame(frame, emit)
+    } catch (error) {
+      // Where the bytes pass, the client judges the event itself; a translated stream must not lose one in silence.
+      if (onMalformed === undefined) throw error
+      onMalformed()
+    }
+  }
+  const read = (frames: () => readonly (F | MalformedEvent)[]): readonly ChatEvent[] => {
+    if (isOver) return []
+    events = []
+    try {
+      for (const frame of frames()) readFrame(frame)
+    } catch (error) {
+      // A stream that cannot be read on is a fault of the provider's, and a client must hear of it.
+      emit({ type: 'error', error: chatError('server', (error as Error).message) })
+    }
+    return events
+  }
+  return {
+    ...(reader.isUnterminated && { isWhole: () => reader.isWhole() }),
+    skipMalformed(report) {
+      onMalformed = report
+    },
+    push: chunk => read(() => scanner.push(chunk)),
+    end() {
+      const last = [...read(() => scanner.end())]
+      if (isOver) return last
+      events = []
+      emit(reader.isWhole() ? { type: 'end' } : { type: 'error', error: TRUNCATED })
+      return [...last, ...events]
+    },
+  }
+}
+
+/** An event of an SSE stream whose data is JSON. `text` is the data as it came, for terminators that are none. */
+export type JsonFrame = { readonly event: string; readonly text: string; readonly data: unknown }
+
+/** Words that vendors send in place of JSON; readers see them as `text`. */
+const DONE = '[DONE]'
+
+type ScannedFrame = JsonFrame | MalformedEvent
+
+const NONE: readonly ScannedFrame[] = []
+
+/** Cuts SSE into JSON events. Data that is no JSON is a malformed event, unless it stands in an event that was cut. */
+export function createJsonScanner(): Stage<Buffer, ScannedFrame> {
+  const scanner = createSseScanner()
+  // Most chunks of the network hold one event.
+  const framesOf = (frames: readonly Frame[]) => {
+    const [only] = frames
+    if (only === undefined) return NONE
+    return frames.length === 1 ? jsonFrames(only) : frames.flatMap(jsonFrames)
+  }
+  return { push: chunk => framesOf(scanner.push(chunk)), end: () => framesOf(scanner.end()) }
+}
+
+function jsonFrames(frame: Frame): readonly ScannedFrame[] {
+  if (frame.data.length === 0) return NONE
+  const { event } = frame
+  const text = dataText(frame)
+  if (text.trim() === '') return NONE
+  const whole = jsonFrame(event, text)
+  if (!(whole instanceof MalformedEvent)) return [whole]
+  // The event is cut in the middle: the stream is reported as incomplete.
+  if (!frame.isWhole) return NONE
+  // A host that forgets the blank line between its events makes one of several.
+  return frame.data.length > 2 ? text.split('\n').map(line => jsonFrame(event, line)) : [whole]
+}
+
+/** The name of an event that tells an error, which some hosts tell in plain words. */
+const ERROR_EVENT = 'error'
+
+function jsonFrame(event: string, text: string): ScannedFrame {
+  if (text.startsWith(DONE)) return { event, text: DONE, data: undefined }
+  try {
+    return { event, text, data: parseBounded(text) }
+  } catch (cause) {
+    if (event === ERROR_EVENT) return { event, text, data: { error: { message: text } } }
+    return new MalformedEvent('an event of the provider’s stream is not JSON', { cause })
+  }
+}
+
+/** Makes an encoder of a function that writes one event: nothing is written after an end, and no end is missing. */
+export function createEncoder(write: (event: ChatEvent) => readonly Buffer[]): Stage<ChatEvent, Buffer> {
+  let isOver = false
+  const push = (event: ChatEvent) => {
+    if (isOver) return []
+    isOver = event.type === 'end' || event.type === 'error'
+    return write(event)
+  }
+  return { push, end: () => push({ type: 'error', error: TRUNCATED }) }
+}
+
+/** One event of an SSE stream; `name` where the format names its events. */
+export const sseEvent = (data: unknown, name?: string): Buffer =>
+  Buffer.from(`${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`)

@@ -1,0 +1,116 @@
+import { member } from '../../../domain/json-value.ts'
+import { parseBounded } from '../../../wire/json-bounds.ts'
+import type { Stage } from '../../../wire/stage.ts'
+import type { ChatAnswer, ChatEvent, ChatRequest, FunctionTool, Part, Tool, ToolCallPart } from '../hub.ts'
+import type { Warnings } from '../warnings.ts'
+import { FREE_TEXT as FIELD } from './arguments.ts'
+
+/**
+ * Tools that take free text, for formats that have none: each is offered as a function with one field, and its calls are
+ * turned back for the client. The field is called so on both ways.
+ */
+const SCHEMA = {
+  type: 'object',
+  properties: { [FIELD]: { type: 'string', description: 'The whole input, as free text' } },
+  required: [FIELD],
+}
+
+/** The request with functions in place of tools that take free text. */
+export function withoutCustomTools(request: ChatRequest, warnings: Warnings): ChatRequest {
+  const { tools, messages } = request
+  const hasCustom =
+    tools?.some(tool => tool.type === 'custom') ||
+    messages.some(({ content }) => content.some(part => 'isCustom' in part))
+  if (!hasCustom) return request
+  return {
+    ...request,
+    messages: messages.map(message => ({ ...message, content: message.content.map(asFunctionPart) })),
+    ...(tools && { tools: tools.map((tool, index) => asFunction(tool, `tools[${index}]`, warnings)) }),
+  }
+}
+
+function asFunction(tool: Tool, path: string, warnings: Warnings): Tool {
+  if (tool.type !== 'custom') return tool
+  warnings.lost(path, `a tool that takes free text is offered as one with a field ${FIELD}`)
+  const { name, description, grammar, extras } = tool
+  const described = [description, grammar && `The input must fit: ${JSON.stringify(grammar)}`].filter(Boolean)
+  return {
+    type: 'function',
+    name,
+    parameters: SCHEMA,
+    ...(described.length > 0 && { description: described.join('\n\n') }),
+    ...(extras && { extras }),
+  } satisfies FunctionTool
+}
+
+function asFunctionPart(part: Part): Part {
+  if (part.type === 'toolCall' && part.isCustom) {
+    const { isCustom: _, ...call } = part
+    return { ...call, arguments: JSON.stringify({ [FIELD]: part.arguments }) }
+  }
+  if (part.type !== 'toolResult' || !part.isCustom) return part
+  const { isCustom: _, ...result } = part
+  return result
+}
+
+/** The names of the tools whose calls a client expects as free text. */
+function customNames(request: ChatRequest | undefined): ReadonlySet<string> {
+  return new Set(request?.tools?.flatMap(tool => (tool.type === 'custom' ? [tool.name] : [])))
+}
+
+const isDisguised = (part: Part, names: ReadonlySet<string>): part is ToolCallPart =>
+  part.type === 'toolCall' && !part.isCustom && names.has(part.name)
+
+/** The free text in the arguments of a call; what a model made otherwise is passed on as it wrote it. */
+function freeText(json: string): string {
+  try {
+    const text = member(parseBounded(json), FIELD)
+    return typeof text === 'string' ? text : json
+  } catch {
+    return json
+  }
+}
+
+/** The answer with the calls of such tools as the client of this request expects them. */
+export function withCustomCalls(answer: ChatAnswer, request: ChatRequest | undefined): ChatAnswer {
+  const names = customNames(request)
+  if (names.size === 0) return answer
+  const restored = (part: Part): Part =>
+    isDisguised(part, names) ? { ...part, arguments: freeText(part.arguments), isCustom: true } : part
+  return {
+    ...answer,
+    choices: answer.choices.map(choice => ({ ...choice, parts: choice.parts.map(restored) })),
+  }
+}
+
+/** The same for a stream: the text of such a call comes in one piece, since only whole JSON can be read. */
+export function restoringCustomCalls(
+  encoder: Stage<ChatEvent, Buffer>,
+  request: ChatRequest | undefined,
+): Stage<ChatEvent, Buffer> {
+  const names = customNames(request)
+  if (names.size === 0) return encoder
+  const pieces = new Map<string, string>()
+  const write = (event: ChatEvent): readonly Buffer[] => encoder.push(event)
+
+  return {
+    push(event) {
+      if (event.type !== 'open' && event.type !== 'delta' && event.type !== 'close') return write(event)
+      const { choice, part } = event
+      const key = `${choice}.${part}`
+      if (event.type === 'open' && isDisguised(event.content, names)) {
+        pieces.set(key, '')
+        return write({ ...event, content: { ...event.content, isCustom: true } })
+      }
+      const held = pieces.get(key)
+      if (held === undefined || event.type === 'open') return write(event)
+      if (event.type === 'delta') {
+        pieces.set(key, held + (event.text ?? ''))
+        return []
+      }
+      pieces.delete(key)
+      return [...write({ type: 'delta', choice, part, text: freeText(held) }), ...write(event)]
+    },
+    end: () => encoder.end(),
+  }
+}

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto'
+import type { Stage } from '../../../wire/stage.ts'
+import type { ChatAnswer, ChatEvent, ChatRequest, Message, Part, Tool } from '../hub.ts'
+
+/**
+ * Names of tools that one vendor takes and another refuses: they go out in a form that is taken, and the calls come back
+ * under the names that the client knows.
+ */
+const COMMON = /^[a-zA-Z0-9_-]{1,64}$/
+const RULES: Readonly<Record<string, RegExp>> = {
+  'openai-chat': COMMON,
+  responses: COMMON,
+  anthropic: COMMON,
+  bedrock: COMMON,
+  gemini: /^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$/,
+}
+
+const KEPT_LENGTH = 50
+const HASH_LENGTH = 10
+
+/** The same every time, so that calls of earlier turns fit the tools; the hash keeps names apart that look alike now. */
+function fit(name: string): string {
+  const plain = name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, KEPT_LENGTH)
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_LENGTH)
+  return `${/^[a-zA-Z_]/.test(plain) ? '' : '_'}${plain}_${hash}`
+}
+
+/** The names that go out otherwise, by the client's; undefined where all of them are taken as they are. */
+export type FittedNames = ReadonlyMap<string, string>
+
+export function fittedNames({ tools = [], messages }: ChatRequest, format: string): FittedNames | undefined {
+  const rule = RULES[format]
+  if (rule === undefined) return undefined
+  const fitted = new Map<string, string>()
+  const look = (name: string | undefined) => {
+    if (name !== undefined && !rule.test(name)) fitted.set(name, fit(name))
+  }
+  for (const tool of tools) if (tool.type !== 'vendor') look(tool.name)
+  for (const { content } of messages)
+    for (const part of content) if (part.type === 'toolCall' || part.type === 'toolResult') look(part.name)
+  return fitted.size === 0 ? undefined : fitted
+}
+
+/** The request under the names that the vendor takes. */
+export function withFittedNames(request: ChatRequest, names: FittedNames | undefined): ChatRequest {
+  if (names === undefined) return request
+  const named = (name: string) => names.get(name) ?? name
+  const { tools, toolChoice, messages } = request
+  return {
+    ...request,
+    messages: messages.map(
+      (message): Message => ({ ...message, content: message.content.map(part => renamed(part, named)) }),
+    ),
+    ...(tools && {
+      tools: tools.map((tool): Tool => (tool.type === 'vendor' ? tool : { ...tool, name: named(tool.name) })),
+    }),
+    ...(toolChoice?.only && { toolChoice: { ...toolChoice, only: toolChoice.only.map(named) } }),
+  }
+}
+
+function renamed(part: Part, named: (name: string) => string): Part {
+  if (part.type !== 'toolCall' && part.type !== 'toolResult') return part
+  return part.name === undefined ? part : { ...part, name: named(part.name) }
+}
+
+function restoring(names: FittedNames): (name: string) => string {
+  const known = new Map([...names].map(([name, fitted]) => [fitted, name]))
+  return name => known.get(name) ?? name
+}
+
+/** The answer under the names that the client knows. */
+export function withOwnNames(answer: ChatAnswer, names: FittedNames | undefined): ChatAnswer {
+  if (names === undefined) return answer
+  const named = restoring(names)
+  return {
+    ...answer,
+    choices: answer.choices.map(choice => ({
+      ...choice,
+      parts: choice.parts.map(part => renamed(part, named)),
+    })),
+  }
+}
+
+/** The same for a stream: a call tells its name where it opens. */
+export function restoringNames(
+  encoder: Stage<ChatEvent, Buffer>,
+  names: FittedNames | undefined,
+): Stage<ChatEvent, Buffer> {
+  if (names === undefined) return encoder
+  const named = restoring(names)
+  return {
+    push: event =>
+      encoder.push(event.type === 'open' ? { ...event, content: renamed(event.content, named) } : event),
+    end: () => encoder.end(),
+  }
+}

@@ -1,0 +1,47 @@
+import type { JsonObject } from '../../../domain/json-value.ts'
+import { bodyOf, ownExtras } from '../fields.ts'
+import type { ChatRequest, FunctionTool, Message, Tool, ToolChoice } from '../hub.ts'
+import type { Warnings } from '../warnings.ts'
+
+/** What is said of a tool that runs at another vendor's. */
+export const HOSTED_TOOL = 'a tool that another vendor runs'
+
+/** Whether the choice is for one tool by its name. */
+export const isNamed = (choice: ToolChoice | undefined): boolean =>
+  choice?.mode === 'required' && choice.only?.length === 1
+
+/** The functions that may be called, for formats that have no other tools and no list of those allowed. */
+export function allowedFunctions(
+  { tools = [], toolChoice }: ChatRequest,
+  warnings: Warnings,
+): readonly FunctionTool[] {
+  return tools.flatMap((tool, index) => {
+    if (tool.type !== 'function') {
+      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
+      return []
+    }
+    warnings.foreign(`tools[${index}].`, tool)
+    return isAllowed(tool, toolChoice) ? [tool] : []
+  })
+}
+
+const isAllowed = (tool: Exclude<Tool, { type: 'vendor' }>, choice: ToolChoice | undefined): boolean =>
+  choice?.only === undefined || choice.only.includes(tool.name)
+
+/** The names of the tools that a conversation has calls of, each once. */
+export const calledTools = (messages: readonly Message[]): readonly string[] => [
+  ...new Set(
+    messages.flatMap(({ content }) => content.flatMap(part => (part.type === 'toolCall' ? [part.name] : []))),
+  ),
+]
+
+/** A function the way the common format describes it, which several vendors took over. */
+export const describedFunction = (format: string, tool: FunctionTool): JsonObject => ({
+  ...ownExtras(format, tool),
+  type: 'function',
+  function: bodyOf({
+    name: tool.name,
+    description: tool.description,
+    parameters: tool.parameters ?? { type: 'object', properties: {} },
+  }),
+})

@@ -1,0 +1,43 @@
+import type { JsonObject } from '../../../domain/json-value.ts'
+import type { Message, Part, ToolResultPart } from '../hub.ts'
+import type { Warnings } from '../warnings.ts'
+
+/** What a result says, and what it shows. */
+type Said<Words, Medium> = { readonly words: Words; readonly media: readonly Medium[] }
+
+type Writing<Words, Medium> = {
+  readonly path: string
+  readonly warnings: Warnings
+  encode(parts: readonly Part[], path: string): Said<Words, Medium>
+  messageOf(result: ToolResultPart, words: Words): JsonObject
+  showing(media: readonly Medium[]): JsonObject
+}
+
+/** Where a result is a message of its own and holds text only; media follow as the user's. */
+export function encodeResultMessages<Words, Medium>(
+  message: Message,
+  { path, warnings, encode, messageOf, showing }: Writing<Words, Medium>,
+): readonly JsonObject[] {
+  const shown: Medium[] = []
+  const results = message.content
+    .filter((part): part is ToolResultPart => part.type === 'toolResult')
+    .map((result, index) => {
+      const at = `${path}.content[${index}]`
+      warnings.foreign(`${at}.`, result)
+      if (result.isError) warnings.unsayable(`${at}.is_error`)
+      const { words, media } = encode(result.content, at)
+      if (media.length > 0)
+        warnings.lost(`${at}.content`, 'media are sent as a message of the user after the results')
+      shown.push(...media)
+      return messageOf(result, words)
+    })
+  return shown.length === 0 ? results : [...results, showing(shown)]
+}
+
+const isText = (part: JsonObject): boolean => part.type === 'text'
+
+/** For formats whose parts tell by their type what they are. */
+export const byType = (parts: readonly JsonObject[]): Said<readonly JsonObject[], JsonObject> => ({
+  words: parts.filter(isText),
+  media: parts.filter(part => !isText(part)),
+})

@@ -1,0 +1,53 @@
+import type { JsonObject } from '../../domain/json-value.ts'
+import type { Message } from './hub.ts'
+import type { Warnings } from './warnings.ts'
+
+/** What one side said until the other did, and the message it begins with; none where a turn had to be added. */
+export type Turn = {
+  readonly role: 'user' | 'assistant'
+  readonly content: JsonObject[]
+  readonly first?: Message
+}
+
+/** A conversation whose roles take turns, with its instructions apart. */
+export type Conversation = { readonly system: JsonObject[]; readonly turns: Turn[] }
+
+export type TurnWriting = {
+  readonly warnings: Warnings
+  blocksOf(message: Message, path: string): readonly JsonObject[]
+  /** Of these, what may be told as an instruction; all where it is not given. */
+  instructionsOf?(blocks: readonly JsonObject[], path: string): readonly JsonObject[]
+}
+
+/**
+ * Instructions before the first turn are the system's; later ones go into the user's turn beside them. Neighbours of one
+ * role become one turn, so that the results of tools stand together after their calls.
+ */
+export function gatherTurns(
+  messages: readonly Message[],
+  { warnings, blocksOf, instructionsOf = blocks => blocks }: TurnWriting,
+): Conversation {
+  const system: JsonObject[] = []
+  const turns: Turn[] = []
+  for (const [index, message] of messages.entries()) {
+    const path = `messages[${index}]`
+    warnings.foreign(`${path}.`, message)
+    if (message.name !== undefined) warnings.unsayable(`${path}.name`)
+    const blocks = blocksOf(message, path)
+    const isInstruction = message.role === 'system' || message.role === 'developer'
+    if (isInstruction && turns.length === 0) system.push(...instructionsOf(blocks, path))
+    else addTurn(turns, message, blocks)
+    if (isInstruction && turns.length > 0) {
+      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
+    }
+  }
+  return { system, turns }
+}
+
+function addTurn(turns: Turn[], message: Message, blocks: readonly JsonObject[]): void {
+  const role = message.role === 'assistant' ? 'assistant' : 'user'
+  if (blocks.length === 0) return
+  const last = turns.at(-1)
+  if (last?.role === role) last.content.push(...blocks)
+  else turns.push({ role, content: [...blocks], first: message })
+}

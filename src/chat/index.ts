@@ -1,0 +1,18 @@
+import { bedrock } from './anthropic/bedrock/format.ts'
+import { anthropic } from './anthropic/messages/format.ts'
+import { cohere } from './cohere/format.ts'
+import { gemini } from './gemini/format.ts'
+import type { Format, Outbound } from './hub/format.ts'
+import { ollama } from './ollama/format.ts'
+import { openaiChat } from './openai/chat-completions/format.ts'
+import { responses } from './openai/responses/format.ts'
+
+/** Every format that is spoken both ways. One that only upstreams speak goes into `OUTBOUND` alone. */
+export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses, gemini]
+
+export const OUTBOUND: readonly Outbound[] = [...FORMATS, bedrock, cohere, ollama]
+
+const outboundByName: ReadonlyMap<string, Outbound> = new Map(OUTBOUND.map(format => [format.name, format]))
+
+/** How upstreams are spoken to in a format; undefined where we do not speak it. */
+export const outboundOf = (name: string): Outbound | undefined => outboundByName.get(name)

@@ -1,0 +1,42 @@
+import { isObject, member } from '../../domain/json-value.ts'
+import type { Part, ToolCallPart } from '../hub/hub.ts'
+
+export const FORMAT = 'ollama'
+
+/** The calls of a message; older servers give them no ids, and arguments are an object. */
+function decodeCalls(message: unknown, newId: (prefix: string) => string): readonly ToolCallPart[] {
+  const calls = member(message, 'tool_calls')
+  if (!Array.isArray(calls)) return []
+  return calls.filter(isObject).map(call => {
+    const told = member(call, 'function')
+    const name = member(told, 'name')
+    return {
+      type: 'toolCall',
+      id: typeof call.id === 'string' && call.id !== '' ? call.id : newId('call_'),
+      name: typeof name === 'string' ? name : '',
+      arguments: argumentsText(member(told, 'arguments')),
+    }
+  })
+}
+
+function argumentsText(given: unknown): string {
+  if (typeof given === 'string' && given !== '') return given
+  return JSON.stringify(isObject(given) ? given : {})
+}
+
+/** What a message says, in the order that models say it in. */
+export function decodeParts(message: unknown, newId: (prefix: string) => string): readonly Part[] {
+  const [thinking, content] = [member(message, 'thinking'), member(message, 'content')]
+  const thoughts: readonly Part[] =
+    typeof thinking === 'string' && thinking !== '' ? [{ type: 'reasoning', text: thinking }] : []
+  const texts: readonly Part[] =
+    typeof content === 'string' && content !== '' ? [{ type: 'text', text: content }] : []
+  return [...thoughts, ...texts, ...decodeCalls(message, newId)]
+}
+
+/** Seconds of `2024-05-24T20:01:31.01558Z`. */
+export function createdIn(answer: unknown): number | undefined {
+  const told = member(answer, 'created_at')
+  const ms = typeof told === 'string' ? Date.parse(told) : Number.NaN
+  return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000)
+}

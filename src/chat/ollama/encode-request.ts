@@ -1,0 +1,213 @@
+import { isObject, type JsonObject } from '../../domain/json-value.ts'
+import { deedsOf } from '../hub/assistant-turn.ts'
+import { withoutCacheMarks } from '../hub/cache.ts'
+import { bodyOf, ownExtras } from '../hub/fields.ts'
+import type { EncodedRequest } from '../hub/format.ts'
+import type { ChatRequest, MediaPart, Message, Part } from '../hub/hub.ts'
+import { documentText } from '../hub/media.ts'
+import { effortOf } from '../hub/reasoning.ts'
+import { parseArguments } from '../hub/tools/arguments.ts'
+import { withoutCustomTools } from '../hub/tools/custom-tools.ts'
+import { allowedFunctions, describedFunction } from '../hub/tools/tool-choice.ts'
+import { toolNames } from '../hub/tools/tool-names.ts'
+import { encodeResultMessages } from '../hub/tools/tool-results.ts'
+import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayable.ts'
+import { createWarnings, type Warnings } from '../hub/warnings.ts'
+import { FORMAT } from './content.ts'
+
+export function encodeRequest(given: ChatRequest): EncodedRequest {
+  const warnings = createWarnings(FORMAT)
+  const request = withoutCustomTools(withoutCacheMarks(given, warnings), warnings)
+  const { options: ownOptions, ...own } = ownExtras(FORMAT, request)
+  warnings.foreign('', request)
+  warnUnsayable(request, ['logprobs', 'verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
+  warnBeyondText(request, warnings)
+  warnOfDescription(request, warnings)
+  const names = toolNames(request.messages)
+  const messages = request.messages.flatMap((message, index) =>
+    encodeMessage(message, { path: `messages[${index}]`, names, warnings }),
+  )
+  const tools = encodeTools(request, warnings)
+  const options = bodyOf({
+    num_ctx: contextFor(JSON.stringify([messages, tools ?? []], withoutImages), request.maxTokens),
+    num_predict: request.maxTokens,
+    temperature: request.temperature,
+    top_p: request.topP,
+    top_k: request.topK,
+    seed: request.seed,
+    stop: request.stop,
+    presence_penalty: request.presencePenalty,
+    frequency_penalty: request.frequencyPenalty,
+    ...(isObject(ownOptions) ? ownOptions : {}),
+  })
+  const body = bodyOf({
+    ...own,
+    model: request.model,
+    messages,
+    // It streams unless it is told not to.
+    stream: request.stream,
+    tools,
+    format: request.output?.type === 'schema' ? request.output.schema : request.output?.type,
+    think: encodeThink(request, warnings),
+    options: Object.keys(options).length === 0 ? undefined : options,
+  })
+  return { body, warnings: warnings.list() }
+}
+
+/** What the server takes without being told otherwise, and the most that is asked for. */
+const USUAL_CONTEXT = 4_096
+const MAX_CONTEXT = 131_072
+const USUAL_ANSWER = 1_024
+const BYTES_PER_TOKEN = 3
+
+/** What an image takes is the model's to know, and not what its bytes take. */
+const withoutImages = (name: string, value: unknown): unknown => (name === 'images' ? undefined : value)
+
+/**
+ * A prompt that does not fit is cut without a word, so that a longer one asks for room. In doublings: with every other size
+ * the server loads the model anew.
+ */
+function contextFor(prompt: string, maxTokens = USUAL_ANSWER): number | undefined {
+  const need = Buffer.byteLength(prompt) / BYTES_PER_TOKEN + maxTokens
+  if (need <= USUAL_CONTEXT) return undefined
+  return Math.min(2 ** Math.ceil(Math.log2(need)), MAX_CONTEXT)
+}
+
+// --- Messages -----------------------------------------------------------------------------------------------------
+
+type Writing = {
+  readonly path: string
+  readonly names: ReadonlyMap<string, string>
+  readonly warnings: Warnings
+}
+
+/** The texts and the images of some parts; thoughts and calls have places of their own. */
+type Said = { readonly content: string; readonly images: readonly string[] | undefined }
+
+function encodeMessage(message: Message, writing: Writing): readonly JsonObject[] {
+  const { path, warnings } = writing
+  warnings.foreign(`${path}.`, message)
+  if (message.name !== undefined) warnings.unsayable(`${path}.name`)
+  if (message.role === 'tool') return encodeResults(message, writing)
+  const own = ownExtras(FORMAT, message)
+  const said = encodeParts(message.content, path, warnings)
+  if (message.role !== 'assistant') {
+    return [bodyOf({ ...own, role: message.role === 'user' ? 'user' : 'system', ...said })]
+  }
+  return [bodyOf({ ...own, role: 'assistant', ...said, ...encodeTurn(message, writing) })]
+}
+
+function encodeTurn(message: Message, { path, warnings }: Writing): JsonObject {
+  const { thought, calls } = deedsOf(message, path, warnings)
+  const encoded = calls.map(({ call, path: at }) => {
+    const input = parseArguments(call.arguments, (field, message) => warnings.lost(`${at}.${field}`, message))
+    return { ...ownExtras(FORMAT, call), id: call.id, function: { name: call.name, arguments: input } }
+  })
+  return { thinking: thought, tool_calls: encoded.length === 0 ? undefined : encoded }
+}
+
+/** A result names its tool. */
+const encodeResults = (message: Message, { path, names, warnings }: Writing): readonly JsonObject[] =>
+  encodeResultMessages(message, {
+    path,
+    warnings,
+    encode: (parts, at) => {
+      const { content, images = [] } = encodeParts(parts, at, warnings)
+      return { words: content, media: images }
+    },
+    messageOf: (result, content) =>
+      bodyOf({
+        ...ownExtras(FORMAT, result),
+        role: 'tool',
+        content,
+        tool_name: result.name ?? names.get(result.callId),
+        tool_call_id: result.callId,
+      }),
+    showing: images => ({ role: 'user', content: '', images }),
+  })
+
+function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): Said {
+  const texts: string[] = []
+  const images: string[] = []
+  for (const [index, part] of parts.entries()) {
+    const at = `${path}.content[${index}]`
+    switch (part.type) {
+      case 'text':
+        warnings.foreign(`${at}.`, part)
+        if (part.citations !== undefined) warnings.lost(`${at}.citations`, 'cannot be sent back')
+        if (part.signature !== undefined) warnings.lost(at, 'the signature of a text was left out')
+        texts.push(part.text)
+        break
+      case 'refusal':
+        texts.push(part.text)
+        break
+      case 'media':
+        warnings.foreign(`${at}.`, part)
+        encodeMedia(part, at, { texts, images, warnings })
+        break
+      case 'vendor':
+        warnings.unsayable(at, `a part of the type ${String(part.value.type)}`)
+        break
+      default:
+      // Thoughts, calls and results: the caller's.
+    }
+  }
+  return { content: texts.join('\n'), images: images.length === 0 ? undefined : images }
+}
+
+/** Images as bare base64, documents as what they say. */
+function encodeMedia(
+  part: MediaPart,
+  path: string,
+  { texts, images, warnings }: { texts: string[]; images: string[]; warnings: Warnings },
+): void {
+  const text = documentText(part)
+  if (part.detail !== undefined && part.detail !== 'auto') {
+    warnings.unsayable(`${path}.detail`)
+  }
+  if (text !== undefined) texts.push(part.name === undefined ? text : `${part.name}\n${text}`)
+  else if (part.kind === 'image' && 'data' in part.source) images.push(part.source.data)
+  else if (part.kind === 'image' && 'url' in part.source)
+    warnings.lost(path, 'an image must be sent itself, not its address, and was left out')
+  else warnings.lost(path, `a medium of the kind ${part.kind} cannot be sent and was left out`)
+}
+
+// --- Wishes -------------------------------------------------------------------------------------------------------
+
+/** Nothing says whether tools must or must not be used: one that must not is not offered. */
+function encodeTools(request: ChatRequest, warnings: Warnings): readonly JsonObject[] | undefined {
+  const { toolChoice, parallelTools } = request
+  const tools = allowedFunctions(request, warnings)
+  if (tools.length === 0 || toolChoice?.mode === 'none') return undefined
+  if (toolChoice?.mode === 'required') warnings.lost('tool_choice', 'the use of a tool cannot be demanded')
+  if (parallelTools === false)
+    warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+  if (tools.some(tool => tool.strict)) warnings.unsayable('tools.strict')
+  return tools.map(tool => describedFunction(FORMAT, tool))
+}
+
+/** Models that are told how much to think refuse to be told only whether, and the other way round. */
+const takesLevels = (model: string): boolean => model.includes('gpt-oss')
+
+const LEVELS: Readonly<Record<string, string>> = {
+  minimal: 'low',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'high',
+}
+
+function encodeThink({ reasoning, model }: ChatRequest, warnings: Warnings): boolean | string | undefined {
+  if (reasoning === undefined) return undefined
+  const { effort, budget, isAdaptive, summary } = reasoning
+  if (summary !== undefined) warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+  const wish = effort ?? (budget === undefined ? undefined : effortOf(budget))
+  if (wish === undefined) return isAdaptive ? true : undefined
+  if (wish === 'none') return false
+  const level = takesLevels(model) ? LEVELS[wish] : undefined
+  if (level !== wish || effort === undefined) {
+    warnings.lost('reasoning', `is asked for as ${level ?? 'on'}: the model is not told more exactly`)
+  }
+  return level ?? true
+}

@@ -1,0 +1,17 @@
+import type { Outbound } from '../hub/format.ts'
+import { decodeAnswer } from './answer.ts'
+import { FORMAT } from './content.ts'
+import { encodeRequest } from './encode-request.ts'
+import { decodeError } from './error.ts'
+import { createStreamDecoder } from './stream-decoder.ts'
+import { readOllamaUsage } from './usage.ts'
+
+/** Ollama's own chat: streams are lines of JSON. */
+export const ollama = {
+  name: FORMAT,
+  encodeRequest,
+  decodeAnswer,
+  createStreamDecoder,
+  readUsage: readOllamaUsage,
+  decodeError,
+} as const satisfies Outbound

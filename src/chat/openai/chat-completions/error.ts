@@ -1,0 +1,53 @@
+import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
+import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../../hub/error.ts'
+import type { EncodedError, VendorErrorAnswer } from '../../hub/format.ts'
+import type { ChatError } from '../../hub/hub.ts'
+
+/**
+ * Reads an error in any of the shapes that hosts of this format have: an object, a text (xAI), `detail` (Mistral's
+ * gateway, FastAPI), `message` as a text or an object (provider-protocols 2.7).
+ */
+export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
+  const inner = member(body, 'error')
+  const source = isObject(inner) ? inner : isObject(body) ? body : {}
+  const message =
+    textOf(member(source, 'message')) ??
+    textOf(inner) ??
+    textOf(member(body, 'message')) ??
+    textOf(member(body, 'detail')) ??
+    `the provider answered with the status ${status}`
+  const type = textOf(member(source, 'type'))
+  const code = wordOf(member(source, 'code'))
+  // Hosts that send an error with a status of success put the status inside of it.
+  const told = Number(member(source, 'code') ?? member(source, 'status'))
+  const guess = type === 'invalid_request_error' ? 400 : 500
+  const meant = status >= 400 ? status : told >= 400 && told < 600 ? told : guess
+  const kind = errorKind(meant, message, [type, code])
+  return chatError(kind, message, {
+    type,
+    code,
+    param: textOf(member(source, 'param')),
+    retryAfterS: retryAfterS(header),
+  })
+}
+
+/** An error that came inside an answer or a stream with a status of success. */
+export const errorInside = (body: unknown): ChatError => decodeError({ status: 200, body })
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value === '' ? undefined : value
+  return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : undefined
+}
+
+const wordOf = (value: unknown): string | undefined =>
+  typeof value === 'number' ? String(value) : textOf(value)
+
+export function errorBody({ kind, message, type, code, param }: ChatError): JsonObject {
+  const row: { type: string; code?: string } = ERROR_KINDS[kind]
+  return { message, type: type ?? row.type, param: param ?? null, code: code ?? row.code ?? null }
+}
+
+export const encodeError = (error: ChatError): EncodedError => ({
+  status: ERROR_KINDS[error.kind].status,
+  body: { error: errorBody(error) },
+})

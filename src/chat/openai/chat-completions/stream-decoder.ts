@@ -1,0 +1,270 @@
+import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
+import { usageIn } from '../../../metering/openai-usage.ts'
+import { type Assembler, createAssembler } from '../../hub/assembler.ts'
+import { chatError } from '../../hub/error.ts'
+import { compact, extrasOf } from '../../hub/fields.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../../hub/format.ts'
+import type { ChatEvent, Citation, MediaPart, ToolCallPart } from '../../hub/hub.ts'
+import { signatureOfText } from '../../hub/signature.ts'
+import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../../hub/stream.ts'
+import { decodeImages } from './answer.ts'
+import {
+  argumentsText,
+  asToldBeside,
+  decodeAnnotation,
+  decodeCallSignature,
+  decodeDetail,
+  FORMAT,
+  thinkingText,
+} from './content.ts'
+import { errorInside } from './error.ts'
+import { decodeLogprobs } from './logprobs.ts'
+import { hasSources, sourcesIn } from './sources.ts'
+import { decodeStop, FAILED } from './stop.ts'
+
+type Call = { readonly part: number; readonly id: string }
+type ChoiceState = {
+  readonly parts: Assembler
+  /** Addresses of pages that were cited. */
+  readonly cited: Set<string>
+  readonly calls: Map<number, Call>
+  lastCall: Call | undefined
+  audio: number | undefined
+  detail: number | undefined
+  isFinished: boolean
+}
+
+export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
+  const { ambience, usage, choices: wanted = 1 } = options
+  const choices = new Map<number, ChoiceState>()
+  const sources = new Map<string, Citation>()
+  let isStarted = false
+
+  return createDecoder<JsonFrame>(createJsonScanner(), {
+    frame({ event, text, data }, emit) {
+      if (text === '[DONE]') {
+        emit({ type: 'end' })
+        return
+      }
+      const isError = event === 'error' || Boolean(member(data, 'error'))
+      if (isObject(data)) readChunk(data, emit)
+      if (isError) emit({ type: 'error', error: errorInside(data ?? text) })
+    },
+    // Several hosts leave `[DONE]` out; the answer is over when each choice has said so.
+    isWhole: () => choices.size >= wanted && [...choices.values()].every(choice => choice.isFinished),
+    finish(emit) {
+      for (const [index, choice] of choices) {
+        choice.parts.closeAll()
+        if (choice.isFinished) continue
+        emit({
+          type: 'finish',
+          choice: index,
+          stop: { reason: decodeStop('stop', choice.parts.hasToolCalls) },
+        })
+      }
+    },
+  })
+
+  function readChunk(chunk: JsonObject, emit: Emit): void {
+    const list = Array.isArray(chunk.choices) ? chunk.choices.filter(isObject) : []
+    if (hasSources(chunk)) gatherSources(chunk)
+    // Azure begins with a chunk that names neither id nor model.
+    if (!isStarted && (list.length > 0 || chunk.id)) start(chunk, emit)
+    for (const choice of list) readChoice(choice, emit)
+    if (list.length === 0 && sources.size > 0) citeAfterwards()
+    const told = usageIn(chunk, usage)
+    if (told !== undefined) emit({ type: 'usage', usage: told })
+  }
+
+  function start(chunk: JsonObject, emit: Emit): void {
+    isStarted = true
+    const {
+      id,
+      object: _,
+      created,
+      model,
+      choices: __,
+      usage: ___,
+      ...rest
+    } = chunk as Record<string, unknown>
+    emit(
+      compact<ChatEvent & { type: 'start' }>({
+        type: 'start',
+        id: typeof id === 'string' ? id : '',
+        model: typeof model === 'string' ? model : '',
+        createdS: typeof created === 'number' ? created : undefined,
+        extras: Object.keys(rest).length === 0 ? undefined : extrasOf(FORMAT, rest),
+      }),
+    )
+  }
+
+  /** Told with every chunk, or with the last; those of the first chunk are among the extras of the answer. */
+  function gatherSources(chunk: JsonObject): void {
+    for (const source of sourcesIn(chunk)) {
+      const { url = '' } = source
+      if (!sources.has(url)) sources.set(url, isStarted ? source : asToldBeside(source))
+    }
+  }
+
+  /** Which words rely on a page is not told: it is cited for all of the text, when that ends. */
+  function cite({ parts, cited }: ChoiceState): void {
+    for (const [url, citation] of sources) {
+      if (cited.has(url)) continue
+      cited.add(url)
+      parts.annotate('text', { citation })
+    }
+  }
+
+  /** Pages that are named when the choices have finished are cited by a text of their own. */
+  function citeAfterwards(): void {
+    for (const state of choices.values()) {
+      if (!state.isFinished || state.parts.hasToolCalls) continue
+      cite(state)
+      state.parts.closeAll()
+    }
+  }
+
+  function stateOf(index: number, emit: Emit): ChoiceState {
+    const known = choices.get(index)
+    if (known !== undefined) return known
+    const state: ChoiceState = {
+      parts: createAssembler(index, emit),
+      cited: new Set(),
+      calls: new Map(),
+      lastCall: undefined,
+      audio: undefined,
+      detail: undefined,
+      isFinished: false,
+    }
+    choices.set(index, state)
+    return state
+  }
+
+  function readChoice(choice: JsonObject, emit: Emit): void {
+    const index = typeof choice.index === 'number' ? choice.index : 0
+    const state = stateOf(index, emit)
+    // A message beside the delta repeats all that was said; alone it is all there is.
+    const delta = isObject(choice.delta) ? choice.delta : choice.message
+    if (isObject(delta)) readDelta(delta, state)
+    const tokens = decodeLogprobs(choice.logprobs)
+    if (tokens.length > 0) emit({ type: 'logprobs', choice: index, tokens })
+    const { finish_reason } = choice
+    if (typeof finish_reason !== 'string' || finish_reason === '' || state.isFinished) return
+    if (FAILED.has(finish_reason)) {
+      emit({ type: 'error', error: chatError('server', 'the provider could not finish its answer') })
+      return
+    }
+    state.isFinished = true
+    if (state.parts.isText) cite(state)
+    state.parts.closeAll()
+    emit({
+      type: 'finish',
+      choice: index,
+      stop: { reason: decodeStop(finish_reason, state.parts.hasToolCalls) },
+    })
+  }
+
+  function readDelta(delta: JsonObject, state: ChoiceState): void {
+    const { parts } = state
+    readReasoning(delta, state)
+    const { content, refusal, annotations, images, audio, tool_calls } = delta
+    if (typeof content === 'string') parts.say('text', content)
+    else if (Array.isArray(content)) for (const part of content) readPart(part, parts)
+    if (typeof refusal === 'string') parts.say('refusal', refusal)
+    if (Array.isArray(annotations)) {
+      for (const citation of annotations.flatMap(each => decodeAnnotation(each) ?? [])) {
+        if (citation.url !== undefined) state.cited.add(citation.url)
+        parts.annotate('text', { citation })
+      }
+    }
+    if (Array.isArray(images)) for (const image of decodeImages(images)) parts.whole(image)
+    if (isObject(audio)) readAudio(audio, state)
+    if (Array.isArray(tool_calls)) for (const call of tool_calls.filter(isObject)) readCall(call, state)
+  }
+
+  function readCall(call: JsonObject, state: ChoiceState): void {
+    const known = knownCall(call, state)
+    const described = isObject(call.custom) ? call.custom : call.function
+    const piece = member(described, isObject(call.custom) ? 'input' : 'arguments')
+    if (known !== undefined) {
+      const text = typeof piece === 'string' ? piece : piece ? JSON.stringify(piece) : ''
+      if (text !== '') state.parts.add(known.part, { text })
+      return
+    }
+    // What was said ends here.
+    if (state.parts.isText) cite(state)
+    const name = member(described, 'name')
+    const id = typeof call.id === 'string' && call.id !== '' ? call.id : ambience.newId('call_')
+    const part = state.parts.open(
+      compact<ToolCallPart>({
+        type: 'toolCall',
+        id,
+        name: typeof name === 'string' ? name : '',
+        arguments: piece === undefined || piece === null || piece === '' ? '' : argumentsText(piece),
+        isCustom: isObject(call.custom) ? true : undefined,
+        signature: decodeCallSignature(call.extra_content),
+      }),
+    )
+    state.lastCall = { part, id }
+    if (typeof call.index === 'number') state.calls.set(call.index, state.lastCall)
+  }
+
+  function readAudio(audio: JsonObject, state: ChoiceState): void {
+    const { data, transcript, ...rest } = audio as Record<string, unknown>
+    if (state.audio === undefined) {
+      const extras = Object.keys(rest).length === 0 ? undefined : extrasOf(FORMAT, rest)
+      state.audio = state.parts.open(
+        compact<MediaPart>({ type: 'media', kind: 'audio', source: { data: '' }, extras }),
+      )
+    }
+    if (typeof data === 'string') state.parts.add(state.audio, { data })
+    if (typeof transcript === 'string') state.parts.add(state.audio, { text: transcript })
+  }
+}
+
+/**
+ * Which call a piece goes on with. The index tells it, unless a host numbers all calls alike: then a new id begins a new
+ * one. Later pieces may repeat an empty id. Without an index, a piece without an id goes on with the last call.
+ */
+function knownCall(call: JsonObject, { calls, lastCall }: ChoiceState): Call | undefined {
+  const { id, index } = call
+  const hasNewId = (known: Call | undefined) => typeof id === 'string' && id !== '' && known?.id !== id
+  const known = typeof index === 'number' ? calls.get(index) : lastCall
+  if (known === undefined || hasNewId(known)) return undefined
+  // Whole calls without index and id come one after the other, each with its name.
+  const isAnother = typeof index !== 'number' && !id && Boolean(member(call.function, 'name'))
+  return isAnother ? undefined : known
+}
+
+function readPart(part: unknown, parts: Assembler): void {
+  const text = member(part, 'text')
+  if (typeof text === 'string') parts.say('text', text)
+  else if (member(part, 'type') === 'thinking') parts.say('reasoning', thinkingText(member(part, 'thinking')))
+}
+
+/** Details repeat the text beside them; where they hold it, they are the ones to read. */
+function readReasoning(delta: JsonObject, state: ChoiceState): void {
+  const { parts } = state
+  const { reasoning_content, reasoning, reasoning_details } = delta
+  const details = Array.isArray(reasoning_details) ? reasoning_details.filter(isObject) : []
+  const plain = typeof reasoning_content === 'string' ? reasoning_content : reasoning
+  const hasText = details.some(detail => detail.text || detail.summary)
+  if (typeof plain === 'string' && !hasText) parts.say('reasoning', plain)
+  for (const detail of details) {
+    const thought = decodeDetail(detail)
+    const ofText = signatureOfText(thought)
+    if (ofText !== undefined) {
+      parts.annotate('text', { signature: ofText })
+      continue
+    }
+    const { text, signature, encrypted } = thought
+    // A proof may come with the whole thought that its pieces have told already.
+    const isRepeated = (signature ?? encrypted) !== undefined && text === parts.thought()
+    const at = typeof detail.index === 'number' ? detail.index : undefined
+    if (at !== state.detail && state.detail !== undefined && !isRepeated) parts.closeAll()
+    state.detail = at
+    if (!isRepeated) parts.say('reasoning', text)
+    if (signature !== undefined) parts.annotate('reasoning', { signature })
+    if (encrypted !== undefined) parts.annotate('reasoning', { encrypted })
+  }
+}

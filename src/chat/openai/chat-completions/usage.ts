@@ -1,0 +1,26 @@
+import type { JsonObject } from '../../../domain/json-value.ts'
+import { allCounts, totalInput, totalOutput, type Usage } from '../../../domain/usage.ts'
+
+/** Usage as this format tells it: the prompt holds what is cached and written, the completion holds the reasoning. */
+export function encodeUsage(requestUsage: Usage): JsonObject {
+  const usage = allCounts(requestUsage)
+  const prompt = totalInput(usage)
+  const completion = totalOutput(usage)
+  const written = usage.cacheWrite + usage.cacheWrite1h
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedInput,
+      audio_tokens: usage.audioInput,
+      ...(usage.imageInput > 0 && { image_tokens: usage.imageInput }),
+      ...(written > 0 && { cache_write_tokens: written }),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoning,
+      audio_tokens: usage.audioOutput,
+      ...(usage.imageOutput > 0 && { image_tokens: usage.imageOutput }),
+    },
+  }
+}

@@ -1,0 +1,243 @@
+import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
+import { chatError } from '../../hub/error.ts'
+import { bodyOf, compact, extrasOf, lenientFields, ownExtras } from '../../hub/fields.ts'
+import type { AnswerOptions, DecodeOptions } from '../../hub/format.ts'
+import type {
+  ChatAnswer,
+  ChatError,
+  ChatRequest,
+  MediaPart,
+  Part,
+  ReasoningPart,
+  Stop,
+  TokenLogprob,
+  ToolCallPart,
+} from '../../hub/hub.ts'
+import { mediaText, urlOf } from '../../hub/media.ts'
+import { attachSignatures, packCallSignature, packProof, textSignatureThought } from '../../hub/signature.ts'
+import { errorInside } from '../chat-completions/error.ts'
+import { encodeLogprobs } from '../chat-completions/logprobs.ts'
+import {
+  callItem,
+  decodeItem,
+  FORMAT,
+  grouped,
+  logprobsIn,
+  outputText,
+  reasoningItem,
+  splitExtras,
+} from './content.ts'
+import { encodeRequest } from './encode-request.ts'
+import { callsIn, encodeUsage, usageIn } from './usage.ts'
+
+/** Fields that say what the answer is made of; the rest of a response is extras. */
+const KNOWN = ['object', 'status', 'error', 'incomplete_details', 'output', 'usage', 'output_text'] as const
+
+export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer | { error: ChatError } {
+  if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
+  const failure = failureIn(body)
+  if (failure !== undefined) return { error: failure }
+  if (!Array.isArray(body.output)) {
+    return { error: chatError('server', 'the provider’s answer has no output') }
+  }
+  const answer = lenientFields(body)
+  const parts = partsOf(body, options)
+  const logprobs = body.output.flatMap(logprobsIn)
+  for (const name of KNOWN) answer.any(name)
+  return compact<ChatAnswer>({
+    id: answer.text('id') ?? '',
+    model: answer.text('model') ?? '',
+    createdS: answer.number('created_at'),
+    choices: [{ parts, stop: decodeStop(body, hasCalls(parts)), ...(logprobs.length > 0 && { logprobs }) }],
+    usage: usageIn(body, options.usage),
+    toolCalls: callsIn(body),
+    extras: extrasOf(FORMAT, answer.rest()),
+  })
+}
+
+/** Why there is no answer, where there is none. */
+export function failureIn(response: JsonObject): ChatError | undefined {
+  if (member(response, 'error')) return errorInside(response)
+  if (response.status === 'failed') return chatError('server', 'the provider failed without saying why')
+  return response.status === 'cancelled' ? chatError('server', 'the answer was cancelled') : undefined
+}
+
+export const partsOf = (response: JsonObject, { ambience }: DecodeOptions): readonly Part[] =>
+  attachSignatures(
+    lenientFields(response)
+      .each('output')
+      .flatMap(item => decodeItem(item, ambience.newId)),
+  )
+
+const hasCalls = (parts: readonly Part[]): boolean => parts.some(part => part.type === 'toolCall')
+
+export function decodeStop(response: JsonObject, hasCalls: boolean): Stop {
+  const why = member(response.incomplete_details, 'reason')
+  if (response.status === 'incomplete') return { reason: why === 'content_filter' ? 'filter' : 'length' }
+  return { reason: hasCalls ? 'tools' : 'stop' }
+}
+
+// --- Writing ------------------------------------------------------------------------------------------------------
+
+/** Answers of this format are of one choice. */
+export function encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonObject {
+  const { ambience, request } = options
+  const [choice] = answer.choices
+  return {
+    ...frameOf(answer, options),
+    ...encodeStop(choice?.stop ?? { reason: 'stop' }),
+    model: answer.model || (request?.model ?? ''),
+    output: encodeParts(choice?.parts ?? [], choice?.logprobs, ambience.newId),
+    usage: answer.usage === undefined ? null : encodeUsage(answer.usage),
+  }
+}
+
+type Head = Pick<ChatAnswer, 'id' | 'model' | 'createdS' | 'extras'>
+
+/** What every object of a response has around its output: who answers, and what was asked. */
+export function frameOf(head: Head, { ambience, request }: AnswerOptions): JsonObject {
+  const { id, model, createdS, extras } = head
+  return {
+    ...(extras?.[FORMAT] ?? echo(request)),
+    id: responseId(id, ambience.newId),
+    object: 'response',
+    created_at: createdS ?? ambience.nowS(),
+    status: 'in_progress',
+    error: null,
+    incomplete_details: null,
+    model,
+    output: [],
+    usage: null,
+  }
+}
+
+function responseId(id: string, newId: (prefix: string) => string): string {
+  if (id === '') return newId('resp_')
+  return id.startsWith('resp_') ? id : `resp_${id}`
+}
+
+/** The wishes of a request as its answer repeats them. */
+function echo(request: ChatRequest | undefined): JsonObject {
+  const asked = request === undefined ? {} : encodeRequest({ ...request, messages: [] }).body
+  const { text, reasoning } = asked
+  return {
+    background: false,
+    instructions: null,
+    max_output_tokens: asked.max_output_tokens ?? null,
+    max_tool_calls: null,
+    metadata: asked.metadata ?? {},
+    parallel_tool_calls: asked.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    reasoning: { effort: null, summary: null, ...(isObject(reasoning) && reasoning) },
+    service_tier: asked.service_tier ?? 'default',
+    store: false,
+    temperature: asked.temperature ?? 1,
+    text: { format: { type: 'text' }, ...(isObject(text) && text) },
+    tool_choice: asked.tool_choice ?? 'auto',
+    tools: asked.tools ?? [],
+    top_logprobs: asked.top_logprobs ?? 0,
+    top_p: asked.top_p ?? 1,
+    truncation: 'disabled',
+    user: asked.user ?? null,
+  }
+}
+
+const INCOMPLETE: Readonly<Partial<Record<Stop['reason'], string>>> = {
+  length: 'max_output_tokens',
+  context: 'max_output_tokens',
+  filter: 'content_filter',
+}
+
+export function encodeStop({ reason }: Stop): JsonObject {
+  const why = INCOMPLETE[reason]
+  return why === undefined
+    ? { status: 'completed' }
+    : { status: 'incomplete', incomplete_details: { reason: why } }
+}
+
+function encodeParts(
+  parts: readonly Part[],
+  logprobs: readonly TokenLogprob[] | undefined,
+  newId: (prefix: string) => string,
+): readonly JsonObject[] {
+  // Which text the tokens are of is not told; the first one's they are in practice.
+  let tokens = logprobs
+  return grouped(parts).flatMap(group => {
+    const [first] = group
+    switch (first?.type) {
+      case 'text':
+      case 'refusal': {
+        const content = group.map(part => {
+          const written = contentPart(part, part.type === 'text' ? tokens : undefined)
+          if (part.type === 'text') tokens = undefined
+          return written
+        })
+        return [
+          { ...splitExtras(first).item, ...messageItem(newId('msg_'), content) },
+          ...textSignatureItem(group.at(-1), newId),
+        ]
+      }
+      case 'reasoning':
+        return [reasoningItem(group as readonly ReasoningPart[], first.id ?? newId('rs_'))]
+      case 'toolCall':
+        return [
+          ...callSignatureItem(first, newId),
+          { id: newId('fc_'), ...callItem(first), status: 'completed' },
+        ]
+      case 'media':
+        return [mediaItem(first, newId)]
+      case 'vendor':
+        return first.format === FORMAT ? [first.value] : []
+      default:
+        return []
+    }
+  })
+}
+
+export const messageItem = (
+  id: string,
+  content: readonly JsonObject[],
+  status = 'completed',
+): JsonObject => ({
+  id,
+  type: 'message',
+  status,
+  role: 'assistant',
+  content,
+})
+
+export function contentPart(part: Part, tokens: readonly TokenLogprob[] = []): JsonObject {
+  if (part.type === 'refusal') return { type: 'refusal', refusal: part.text }
+  if (part.type === 'text') return { ...outputText(part), logprobs: encodeLogprobs(tokens).content }
+  return { type: 'output_text', text: '', annotations: [], logprobs: [] }
+}
+
+/** The signature of a call has no field here: it travels in a thought without words before it. */
+export const callSignatureItem = (call: ToolCallPart, newId: (prefix: string) => string) =>
+  proofItem(packCallSignature(FORMAT, call), newId)
+
+/** That of a text travels in one after it. */
+export const textSignatureItem = (part: Part | undefined, newId: (prefix: string) => string) =>
+  part?.type === 'text' && part.signature !== undefined
+    ? proofItem(packProof(FORMAT, textSignatureThought(part.signature)), newId)
+    : []
+
+const proofItem = (proof: string | undefined, newId: (prefix: string) => string): readonly JsonObject[] =>
+  proof === undefined ? [] : [{ id: newId('rs_'), type: 'reasoning', summary: [], encrypted_content: proof }]
+
+/** An image is what the vendor's own tool would have made; anything else is told as a text. */
+export function mediaItem(part: MediaPart, newId: (prefix: string) => string): JsonObject {
+  const { kind, source, mediaType } = part
+  if (kind === 'image' && 'data' in source) {
+    return bodyOf({
+      ...ownExtras(FORMAT, part),
+      id: newId('ig_'),
+      type: 'image_generation_call',
+      status: 'completed',
+      output_format: mediaType?.replace('image/', ''),
+      result: source.data,
+    })
+  }
+  const text = urlOf(source, mediaType) === undefined && part.transcript === undefined ? '' : mediaText(part)
+  return messageItem(newId('msg_'), [contentPart({ type: 'text', text })])
+}

@@ -1,0 +1,162 @@
+import type { JsonObject } from '../../../domain/json-value.ts'
+import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
+import type { DecodedRequest } from '../../hub/format.ts'
+import type { ChatRequest, Message, Reasoning, Tool, ToolChoice } from '../../hub/hub.ts'
+import { modelIn } from '../../hub/model-name.ts'
+import { attachSignatures } from '../../hub/signature.ts'
+import { decodeOutput } from '../output.ts'
+import { decodeContent, decodeItem, decodeResult, FORMAT } from './content.ts'
+
+export const ENCRYPTED = 'reasoning.encrypted_content'
+export const LOGPROBS = 'message.output_text.logprobs'
+
+/** What only works where answers are stored, and what to do instead. */
+const STORED = {
+  previous_response_id: 'cannot be taken: answers are not stored, so send the whole conversation as input',
+  conversation: 'cannot be taken: conversations are not stored, so send the whole of it as input',
+  prompt: 'cannot be taken: prompts are not stored, so send the text itself',
+} as const
+
+export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
+
+function decode(body: FieldReader): ChatRequest {
+  for (const [name, message] of Object.entries(STORED)) {
+    if (body.any(name) !== undefined) body.refuse(name, message)
+  }
+  if (body.flag('background')) body.refuse('background', 'cannot be taken: answers are not stored')
+  const model = modelIn(body)
+  const instructions = body.text('instructions')
+  const text = body.fields('text')
+  const include = body.texts('include') ?? []
+  const topLogprobs = body.number('top_logprobs')
+  const wantsLogprobs = include.includes(LOGPROBS) || (topLogprobs ?? 0) > 0
+  const { choice, hosted } = decodeChoice(body)
+  const others = include.filter(each => each !== ENCRYPTED && each !== LOGPROBS)
+  const messages = decodeInput(body)
+  // Not to store is what happens anyhow.
+  const store = body.flag('store') ? { store: true } : {}
+  const known: ChatRequest = compact<ChatRequest>({
+    model,
+    stream: body.flag('stream') ?? false,
+    messages: [
+      ...(instructions ? [{ role: 'system', content: [{ type: 'text', text: instructions }] } as const] : []),
+      ...messages,
+    ],
+    tools: body.list('tools') && body.each('tools').map(decodeTool),
+    toolChoice: choice,
+    parallelTools: body.flag('parallel_tool_calls'),
+    maxTokens: body.count('max_output_tokens'),
+    temperature: body.number('temperature'),
+    topP: body.number('top_p'),
+    logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
+    output: decodeOutput(text?.fields('format'), format => format),
+    reasoning: decodeReasoning(body.fields('reasoning'), include.includes(ENCRYPTED)),
+    verbosity: text?.text('verbosity'),
+    user: body.text('user'),
+    serviceTier: body.text('service_tier'),
+  })
+  const rest = { ...body.rest(), ...hosted, ...store, ...(others.length > 0 && { include: others }) }
+  return Object.keys(rest).length === 0 ? known : { ...known, extras: { [FORMAT]: rest } }
+}
+
+/** Items stand side by side; what the assistant said, thought and called in a row is one turn of it. */
+function decodeInput(body: FieldReader): readonly Message[] {
+  const input = body.any('input')
+  if (typeof input === 'string') return [{ role: 'user', content: [{ type: 'text', text: input }] }]
+  if (body.needList('input').length === 0)
+    body.refuse('input', 'must be a text or a list of at least one item')
+  const messages: Message[] = []
+  for (const item of body.each('input')) {
+    const message = decodeInputItem(item)
+    const last = messages.at(-1)
+    const goesOn = last?.role === message.role && (message.role === 'assistant' || message.role === 'tool')
+    if (goesOn) messages[messages.length - 1] = { ...last, content: [...last.content, ...message.content] }
+    else messages.push(message)
+  }
+  return messages.map(message =>
+    message.role === 'assistant' ? { ...message, content: attachSignatures(message.content) } : message,
+  )
+}
+
+function decodeInputItem(item: FieldReader): Message {
+  const type = item.text('type') ?? 'message'
+  if (type === 'function_call_output' || type === 'custom_tool_call_output') {
+    return { role: 'tool', content: [decodeResult(item, type === 'custom_tool_call_output')] }
+  }
+  if (type === 'item_reference')
+    item.refuse(
+      'id',
+      'cannot be taken: items are not stored, so send the item itself, as SDKs do with store: false',
+    )
+  // An id that the client leaves out cannot be answered to: no new one is made up.
+  if (type !== 'message') return { role: 'assistant', content: decodeItem(item, () => '') }
+  const role = item.needText('role')
+  switch (role) {
+    case 'assistant':
+      return { role, content: decodeItem(item, () => '') }
+    case 'user':
+    case 'system':
+    case 'developer': {
+      const content = decodeContent(item)
+      for (const name of ['id', 'status']) item.any(name)
+      return compact<Message>({ role, content, extras: extrasOf(FORMAT, item.rest()) })
+    }
+    default:
+      return item.refuse('role', 'must be one of user, assistant, system, developer')
+  }
+}
+
+function decodeTool(tool: FieldReader): Tool {
+  const type = tool.needText('type')
+  if (type === 'function') {
+    return compact<Tool & { type: 'function' }>({
+      type,
+      name: tool.needText('name'),
+      description: tool.text('description'),
+      parameters: tool.object('parameters'),
+      strict: tool.flag('strict'),
+      extras: extrasOf(FORMAT, tool.rest()),
+    })
+  }
+  if (type === 'custom') {
+    return compact<Tool & { type: 'custom' }>({
+      type,
+      name: tool.needText('name'),
+      description: tool.text('description'),
+      grammar: tool.object('format'),
+      extras: extrasOf(FORMAT, tool.rest()),
+    })
+  }
+  return { type: 'vendor', format: FORMAT, value: tool.value }
+}
+
+/** `hosted`: the choice of a tool that the vendor runs, kept as it is. */
+function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonObject } {
+  const given = body.any('tool_choice')
+  if (given === undefined) return {}
+  if (given === 'auto' || given === 'none' || given === 'required') return { choice: { mode: given } }
+  if (typeof given === 'string') return body.refuse('tool_choice', 'must be auto, none, required or a tool')
+  const choice = body.needFields('tool_choice')
+  switch (choice.needText('type')) {
+    case 'function':
+    case 'custom':
+      return { choice: { mode: 'required', only: [choice.needText('name')] } }
+    case 'allowed_tools': {
+      const tools = choice.each('tools')
+      if (tools.some(tool => tool.text('name') === undefined)) return { hosted: { tool_choice: given } }
+      const mode = choice.text('mode') === 'required' ? 'required' : 'auto'
+      return { choice: { mode, only: tools.map(tool => tool.needText('name')) } }
+    }
+    default:
+      return { hosted: { tool_choice: given } }
+  }
+}
+
+function decodeReasoning(wish: FieldReader | undefined, isReturned: boolean): Reasoning | undefined {
+  const reasoning = compact<Reasoning>({
+    effort: wish?.text('effort'),
+    summary: wish?.text('summary') ?? wish?.text('generate_summary'),
+    isReturned: isReturned ? true : undefined,
+  })
+  return Object.keys(reasoning).length === 0 ? undefined : reasoning
+}

@@ -1,0 +1,288 @@
+import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
+import { type ToolCalls, withToolCalls } from '../../../domain/usage.ts'
+import { mostCalls, toolCallOf, withCall } from '../../../metering/tool-calls.ts'
+import { type Assembler, createAssembler } from '../../hub/assembler.ts'
+import { compact, lenientFields } from '../../hub/fields.ts'
+import type { StreamDecoder, StreamDecoderOptions } from '../../hub/format.ts'
+import type { ChatEvent, Part, ReasoningPart, Signature } from '../../hub/hub.ts'
+import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../../hub/signature.ts'
+import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../../hub/stream.ts'
+import { errorInside } from '../chat-completions/error.ts'
+import { decodeLogprobs } from '../chat-completions/logprobs.ts'
+import { decodeStop, failureIn, partsOf } from './answer.ts'
+import { decodeAnnotation, decodeItem, FORMAT } from './content.ts'
+import { callsIn, readResponsesUsage } from './usage.ts'
+
+/** A part that is being told; `hasText` once a piece of it has come. */
+type Told = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
+
+export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
+  const { ambience, usage } = options
+  // Items are known by their place: some servers change ids in the middle of a stream.
+  const told = new Map<string, Told>()
+  let parts: Assembler | undefined
+  let isStarted = false
+  let hasParts = false
+  let pending: Signature | undefined
+  let calls: ToolCalls | undefined
+
+  return createDecoder<JsonFrame>(createJsonScanner(), {
+    frame({ event, data }, emit) {
+      if (event === 'error' || member(data, 'type') === 'error') {
+        emit({ type: 'error', error: errorInside(data) })
+        return
+      }
+      if (isObject(data)) read(data, emit)
+    },
+    // The last event tells the whole answer; without it there is none.
+    isWhole: () => false,
+  })
+
+  function read(data: JsonObject, emit: Emit): void {
+    const { type, response } = data
+    switch (type) {
+      case 'response.created':
+      case 'response.in_progress':
+      case 'response.queued':
+        start(response, emit)
+        break
+      case 'response.output_item.added':
+        openItem(data, emit)
+        break
+      case 'response.output_item.done':
+        closeItem(data, emit)
+        break
+      case 'response.content_part.added':
+        openContent(data, emit)
+        break
+      case 'response.output_text.delta':
+        say(contentAt(data, 'text', emit), data, emit)
+        break
+      case 'response.refusal.delta':
+        say(contentAt(data, 'refusal', emit), data, emit)
+        break
+      case 'response.output_text.done':
+        complete(contentAt(data, 'text', emit), data, 'text', emit)
+        break
+      case 'response.refusal.done':
+        complete(contentAt(data, 'refusal', emit), data, 'refusal', emit)
+        break
+      case 'response.output_text.annotation.added':
+        if (isObject(data.annotation)) {
+          const { part } = contentAt(data, 'text', emit)
+          assembler(emit).add(part, { citation: decodeAnnotation(data.annotation) })
+        }
+        break
+      case 'response.content_part.done':
+        closeAt(contentKey(data), emit)
+        break
+      case 'response.reasoning_summary_part.added':
+        thoughtAt(data, emit)
+        break
+      case 'response.reasoning_summary_text.delta':
+      case 'response.reasoning_text.delta':
+        say(thoughtAt(data, emit), data, emit)
+        break
+      case 'response.reasoning_summary_text.done':
+      case 'response.reasoning_text.done':
+        complete(thoughtAt(data, emit), data, 'text', emit)
+        break
+      case 'response.function_call_arguments.delta':
+      case 'response.custom_tool_call_input.delta':
+        sayTo(told.get(itemKey(data)), data, emit)
+        break
+      case 'response.function_call_arguments.done':
+        completeAt(told.get(itemKey(data)), data, 'arguments', emit)
+        break
+      case 'response.custom_tool_call_input.done':
+        completeAt(told.get(itemKey(data)), data, 'input', emit)
+        break
+      case 'response.completed':
+      case 'response.incomplete':
+        finish(isObject(response) ? response : {}, emit)
+        break
+      case 'response.failed':
+      case 'response.cancelled': {
+        const failure = isObject(response) ? failureIn(response) : undefined
+        emit({ type: 'error', error: failure ?? errorInside(data) })
+        break
+      }
+      default:
+      // Progress of the vendor's own tools, and whatever is invented next.
+    }
+  }
+
+  function start(response: unknown, emit: Emit): void {
+    if (isStarted) return
+    isStarted = true
+    const fields = lenientFields(response)
+    emit(
+      compact<ChatEvent & { type: 'start' }>({
+        type: 'start',
+        id: fields.text('id') ?? '',
+        model: fields.text('model') ?? '',
+        createdS: fields.number('created_at'),
+      }),
+    )
+  }
+
+  function assembler(emit: Emit): Assembler {
+    parts ??= createAssembler(0, emit)
+    return parts
+  }
+
+  function open(key: string, part: Part, emit: Emit): Told {
+    hasParts = true
+    const opened = { part: assembler(emit).open(part), hasText: false, hasLogprobs: false }
+    told.set(key, opened)
+    return opened
+  }
+
+  function closeAt(key: string, emit: Emit): void {
+    const closed = told.get(key)
+    told.delete(key)
+    if (closed !== undefined) assembler(emit).close(closed.part)
+  }
+
+  function openItem(data: JsonObject, emit: Emit): void {
+    const type = member(data.item, 'type')
+    if (type !== 'function_call' && type !== 'custom_tool_call') return
+    const [call] = decodeItem(lenientFields(data.item), ambience.newId)
+    if (call?.type !== 'toolCall') return
+    const signature = pending
+    pending = undefined
+    open(itemKey(data), { ...call, arguments: '', ...(signature && { signature }) }, emit)
+  }
+
+  function openContent(data: JsonObject, emit: Emit): void {
+    const type = member(data.part, 'type')
+    if (type === 'output_text') contentAt(data, 'text', emit)
+    if (type === 'refusal') contentAt(data, 'refusal', emit)
+  }
+
+  function contentAt(data: JsonObject, type: 'text' | 'refusal', emit: Emit): Told {
+    const key = contentKey(data)
+    return told.get(key) ?? open(key, { type, text: '' }, emit)
+  }
+
+  /** The last thought of an item stays open: the item's proof comes with its end. */
+  function thoughtAt(data: JsonObject, emit: Emit): Told {
+    const key = `${itemKey(data)}.thought.${String(data.summary_index ?? data.content_index)}`
+    const known = told.get(key)
+    if (known !== undefined) return known
+    closeThoughts(data, emit)
+    const id = typeof data.item_id === 'string' ? data.item_id : undefined
+    return open(key, compact<ReasoningPart>({ type: 'reasoning', text: '', id }), emit)
+  }
+
+  function thoughtKeys(data: JsonObject): readonly string[] {
+    const prefix = `${itemKey(data)}.thought.`
+    return [...told.keys()].filter(key => key.startsWith(prefix))
+  }
+
+  function closeThoughts(data: JsonObject, emit: Emit): void {
+    for (const key of thoughtKeys(data)) closeAt(key, emit)
+  }
+
+  function say(at: Told, { delta, logprobs }: JsonObject, emit: Emit): void {
+    if (typeof delta === 'string' && delta !== '') {
+      at.hasText = true
+      assembler(emit).add(at.part, { text: delta })
+    }
+    tellTokens(at, logprobs, emit)
+  }
+
+  function sayTo(at: Told | undefined, data: JsonObject, emit: Emit): void {
+    if (at !== undefined) say(at, data, emit)
+  }
+
+  /** What has come in pieces is repeated as a whole; what has not comes here. */
+  function complete(at: Told, data: JsonObject, name: string, emit: Emit): void {
+    const text = data[name]
+    if (!at.hasText && typeof text === 'string' && text !== '') {
+      at.hasText = true
+      assembler(emit).add(at.part, { text })
+    }
+    if (!at.hasLogprobs) tellTokens(at, data.logprobs, emit)
+  }
+
+  function completeAt(at: Told | undefined, data: JsonObject, name: string, emit: Emit): void {
+    if (at !== undefined) complete(at, data, name, emit)
+  }
+
+  function tellTokens(at: Told, logprobs: unknown, emit: Emit): void {
+    const tokens = decodeLogprobs({ content: logprobs })
+    if (tokens.length === 0) return
+    at.hasLogprobs = true
+    emit({ type: 'logprobs', choice: 0, tokens })
+  }
+
+  function closeItem(data: JsonObject, emit: Emit): void {
+    const { item } = data
+    if (!isObject(item)) return
+    const call = toolCallOf(item)
+    if (call !== undefined) {
+      calls = withCall(calls, call)
+      emit({ type: 'providerTools', calls })
+    }
+    switch (item.type) {
+      case 'message':
+        for (const key of [...told.keys()]) if (key.startsWith(`${itemKey(data)}.`)) closeAt(key, emit)
+        break
+      case 'reasoning':
+        prove(data, item, emit)
+        break
+      case 'function_call':
+      case 'custom_tool_call':
+        if (!told.has(itemKey(data))) openItem(data, emit)
+        completeAt(told.get(itemKey(data)), item, item.type === 'function_call' ? 'arguments' : 'input', emit)
+        closeAt(itemKey(data), emit)
+        break
+      default:
+        for (const part of decodeItem(lenientFields(item), ambience.newId)) {
+          hasParts = true
+          assembler(emit).whole(part)
+        }
+    }
+  }
+
+  function prove(data: JsonObject, item: JsonObject, emit: Emit): void {
+    const key = thoughtKeys(data).at(-1)
+    const at = key === undefined ? undefined : told.get(key)
+    const proof = item.encrypted_content
+    if (typeof proof === 'string' && proof !== '') {
+      const { signature, encrypted } = unpackProof(FORMAT, proof, 'encrypted')
+      const added = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
+      const ofText = signature && signatureOfText({ signature })
+      if (signature !== undefined && isCallSignature(signature)) pending = callSignatureOf(signature)
+      // The message of the text is over by now.
+      else if (ofText !== undefined) assembler(emit).whole({ type: 'text', text: '', signature: ofText })
+      else if (at !== undefined) assembler(emit).add(at.part, added)
+      else {
+        hasParts = true
+        const id = typeof item.id === 'string' ? item.id : undefined
+        assembler(emit).whole(compact<ReasoningPart>({ type: 'reasoning', text: '', id, ...added }))
+      }
+    } else if (at === undefined) {
+      for (const part of decodeItem(lenientFields(item), ambience.newId)) assembler(emit).whole(part)
+    }
+    closeThoughts(data, emit)
+  }
+
+  function finish(response: JsonObject, emit: Emit): void {
+    start(response, emit)
+    // A server that tells nothing before the end tells it all there.
+    if (!hasParts) for (const part of partsOf(response, options)) assembler(emit).whole(part)
+    const all = mostCalls(calls, callsIn(response))
+    if (all !== undefined) emit({ type: 'providerTools', calls: all })
+    const read = readResponsesUsage(response.usage, usage)
+    if (read !== undefined) emit({ type: 'usage', usage: withToolCalls(read, all) })
+    assembler(emit).closeAll()
+    emit({ type: 'finish', choice: 0, stop: decodeStop(response, assembler(emit).hasToolCalls) })
+    emit({ type: 'end' })
+  }
+}
+
+const itemKey = (data: JsonObject): string => String(data.output_index ?? 0)
+
+const contentKey = (data: JsonObject): string => `${itemKey(data)}.${String(data.content_index ?? 0)}`

@@ -1,0 +1,297 @@
+import type { JsonObject } from '../../../domain/json-value.ts'
+import type { Usage } from '../../../domain/usage.ts'
+import type { Stage } from '../../../wire/stage.ts'
+import type { AnswerOptions } from '../../hub/format.ts'
+import type {
+  ChatError,
+  ChatEvent,
+  Citation,
+  Delta,
+  Part,
+  ReasoningPart,
+  Signature,
+  Stop,
+  TokenLogprob,
+  ToolCallPart,
+} from '../../hub/hub.ts'
+import { createEncoder, sseEvent } from '../../hub/stream.ts'
+import { errorBody } from '../chat-completions/error.ts'
+import { encodeLogprobs } from '../chat-completions/logprobs.ts'
+import {
+  callSignatureItem,
+  contentPart,
+  encodeStop,
+  frameOf,
+  mediaItem,
+  messageItem,
+  textSignatureItem,
+} from './answer.ts'
+import { callItem, encodeAnnotation, FORMAT, reasoningItem } from './content.ts'
+import { encodeUsage } from './usage.ts'
+
+/** An item of the output while it is told. The format repeats every item whole at its end, and all of them at the last. */
+type Item = { readonly index: number; readonly id: string }
+type Saying = Item & {
+  readonly kind: 'said'
+  readonly content: number
+  readonly type: 'text' | 'refusal'
+  text: string
+  readonly citations: Citation[]
+  signature?: Signature
+}
+type Calling = Item & { readonly kind: 'call'; readonly call: ToolCallPart; text: string }
+type Thinking = Item & { readonly kind: 'thought'; part: ReasoningPart; hasSummary: boolean }
+
+type Message = Item & { readonly content: JsonObject[] }
+
+/** Answers of this format are of one choice; others were never asked for. */
+export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
+  const { ambience, request } = options
+  const open = new Map<number, Saying | Calling | Thinking>()
+  const output: JsonObject[] = []
+  let frame: JsonObject | undefined
+  let sequence = 0
+  let nextIndex = 0
+  let message: Message | undefined
+  let tokens: TokenLogprob[] = []
+  let stop: Stop = { reason: 'stop' }
+  let usage: Usage | undefined
+
+  return createEncoder(event => {
+    if ('choice' in event && event.choice !== 0) return []
+    switch (event.type) {
+      case 'start':
+        return started(event)
+      case 'open':
+        return [...started(), ...begin(event.part, event.content)]
+      case 'delta':
+        return add(event.part, event)
+      case 'close':
+        return close(event.part)
+      case 'logprobs':
+        tokens.push(...event.tokens)
+        return []
+      case 'finish':
+        stop = event.stop
+        return []
+      case 'usage':
+        usage = event.usage
+        return []
+      case 'error':
+        return fail(event.error)
+      case 'end':
+        return finish()
+      default:
+        return []
+    }
+  })
+
+  function named(type: string, data: JsonObject): Buffer {
+    return sseEvent({ type, sequence_number: sequence++, ...data }, type)
+  }
+
+  function started(head: { id: string; model: string } = { id: '', model: request?.model ?? '' }) {
+    if (frame !== undefined) return []
+    frame = frameOf(head, options)
+    return [
+      named('response.created', { response: frame }),
+      named('response.in_progress', { response: frame }),
+    ]
+  }
+
+  /** What must be told before another item begins: messages hold several parts and end when something else begins. */
+  function endMessage(): readonly Buffer[] {
+    if (message === undefined) return []
+    const { index, id, content } = message
+    message = undefined
+    return [endItem(index, messageItem(id, content))]
+  }
+
+  function endItem(index: number, item: JsonObject): Buffer {
+    output[index] = item
+    return named('response.output_item.done', { output_index: index, item })
+  }
+
+  function addItem(index: number, item: JsonObject): Buffer {
+    return named('response.output_item.added', { output_index: index, item })
+  }
+
+  function wholeItem(item: JsonObject): readonly Buffer[] {
+    const index = nextIndex++
+    return [addItem(index, item), endItem(index, item)]
+  }
+
+  function begin(number: number, content: Part): readonly Buffer[] {
+    switch (content.type) {
+      case 'text':
+      case 'refusal':
+        return beginText(number, content.type)
+      case 'toolCall': {
+        const before = [...endMessage(), ...callSignatureItem(content, ambience.newId).flatMap(wholeItem)]
+        const item = { index: nextIndex++, id: ambience.newId('fc_') }
+        open.set(number, { ...item, kind: 'call', call: content, text: '' })
+        return [...before, addItem(item.index, { id: item.id, ...callItem(content), status: 'in_progress' })]
+      }
+      case 'reasoning': {
+        const before = endMessage()
+        const item = { index: nextIndex++, id: content.id ?? ambience.newId('rs_') }
+        open.set(number, { ...item, kind: 'thought', part: content, hasSummary: false })
+        return [...before, addItem(item.index, { id: item.id, type: 'reasoning', summary: [] })]
+      }
+      case 'media':
+        // Spoken answers are told by their words.
+        if (content.kind === 'audio') return beginText(number, 'text')
+        return [...endMessage(), ...wholeItem(mediaItem(content, ambience.newId))]
+      case 'vendor':
+        return content.format === FORMAT ? [...endMessage(), ...wholeItem(content.value)] : []
+      default:
+        return []
+    }
+  }
+
+  function beginText(number: number, type: 'text' | 'refusal'): readonly Buffer[] {
+    const pieces: Buffer[] = []
+    if (message === undefined) {
+      message = { index: nextIndex++, id: ambience.newId('msg_'), content: [] }
+      pieces.push(addItem(message.index, messageItem(message.id, [], 'in_progress')))
+    }
+    const { index, id, content } = message
+    open.set(number, { kind: 'said', index, id, content: content.length, type, text: '', citations: [] })
+    const part = contentPart({ type, text: '' })
+    pieces.push(
+      named('response.content_part.added', { ...placeOf(id, index), content_index: content.length, part }),
+    )
+    content.push(part)
+    return pieces
+  }
+
+  function add(number: number, delta: Delta): readonly Buffer[] {
+    const told = open.get(number)
+    switch (told?.kind) {
+      case 'said':
+        return say(told, delta)
+      case 'call': {
+        const { text } = delta
+        if (text === undefined) return []
+        told.text += text
+        const type = told.call.isCustom ? 'custom_tool_call_input' : 'function_call_arguments'
+        return [named(`response.${type}.delta`, { ...placeOf(told.id, told.index), delta: text })]
+      }
+      case 'thought':
+        return think(told, delta)
+      default:
+        return []
+    }
+  }
+
+  function say(said: Saying, { text, citation, signature }: Delta): readonly Buffer[] {
+    if (signature !== undefined) said.signature = signature
+    const place = { ...placeOf(said.id, said.index), content_index: said.content }
+    const pieces: Buffer[] = []
+    if (text !== undefined) {
+      said.text += text
+      const more = said.type === 'text' ? { logprobs: [] } : {}
+      const type = said.type === 'text' ? 'output_text' : 'refusal'
+      pieces.push(named(`response.${type}.delta`, { ...place, delta: text, ...more }))
+    }
+    if (citation !== undefined) {
+      const annotation = encodeAnnotation(citation, said.text.length)
+      const annotation_index = said.citations.push(citation) - 1
+      pieces.push(named('response.output_text.annotation.added', { ...place, annotation_index, annotation }))
+    }
+    return pieces
+  }
+
+  function think(thought: Thinking, { text, signature, encrypted }: Delta): readonly Buffer[] {
+    const { part } = thought
+    thought.part = {
+      ...part,
+      text: part.text + (text ?? ''),
+      ...(signature && { signature }),
+      ...(encrypted && { encrypted }),
+    }
+    if (text === undefined) return []
+    const place = { ...placeOf(thought.id, thought.index), summary_index: 0 }
+    const summary = { type: 'summary_text', text: '' }
+    const before = thought.hasSummary
+      ? []
+      : [named('response.reasoning_summary_part.added', { ...place, part: summary })]
+    thought.hasSummary = true
+    return [...before, named('response.reasoning_summary_text.delta', { ...place, delta: text })]
+  }
+
+  function close(number: number): readonly Buffer[] {
+    const told = open.get(number)
+    open.delete(number)
+    switch (told?.kind) {
+      case 'said':
+        return endText(told)
+      case 'call':
+        return endCall(told)
+      case 'thought':
+        return endThought(told)
+      default:
+        return []
+    }
+  }
+
+  function endText(said: Saying): readonly Buffer[] {
+    const { type, text, citations, signature, index, id } = said
+    const cited = citations.length === 0 ? {} : { citations }
+    const part = contentPart({ type, text, ...cited } as Part, type === 'text' ? tokens : [])
+    const proof = signature && textSignatureItem({ type: 'text', text, signature }, ambience.newId)
+    const place = { ...placeOf(id, index), content_index: said.content }
+    if (message?.index === index) message.content[said.content] = part
+    const told = type === 'text' ? { text, logprobs: encodeLogprobs(tokens).content } : { refusal: text }
+    if (type === 'text') tokens = []
+    return [
+      named(`response.${type === 'text' ? 'output_text' : 'refusal'}.done`, { ...place, ...told }),
+      named('response.content_part.done', { ...place, part }),
+      ...(proof === undefined ? [] : [...endMessage(), ...proof.flatMap(wholeItem)]),
+    ]
+  }
+
+  function endCall({ index, id, call, text }: Calling): readonly Buffer[] {
+    const item = { id, ...callItem({ ...call, arguments: text }), status: 'completed' }
+    const done = call.isCustom
+      ? named('response.custom_tool_call_input.done', { ...placeOf(id, index), input: text })
+      : named('response.function_call_arguments.done', {
+          ...placeOf(id, index),
+          name: call.name,
+          arguments: text,
+        })
+    return [done, endItem(index, item)]
+  }
+
+  function endThought({ index, id, part, hasSummary }: Thinking): readonly Buffer[] {
+    const place = { ...placeOf(id, index), summary_index: 0 }
+    const { text } = part
+    const summary = hasSummary
+      ? [
+          named('response.reasoning_summary_text.done', { ...place, text }),
+          named('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text } }),
+        ]
+      : []
+    return [...summary, endItem(index, reasoningItem([part], id))]
+  }
+
+  function whole(more: JsonObject): JsonObject {
+    return { ...frame, output, usage: usage === undefined ? null : encodeUsage(usage), ...more }
+  }
+
+  function finish(): readonly Buffer[] {
+    const before = [...started(), ...[...open.keys()].flatMap(close), ...endMessage()]
+    const told = encodeStop(stop)
+    return [...before, named(`response.${String(told.status)}`, { response: whole(told) })]
+  }
+
+  function fail(error: ChatError): readonly Buffer[] {
+    const before = started()
+    const { code, message, param, type } = errorBody(error)
+    const told = named('error', { code, message, param, error: { type, code, message, param } })
+    const response = whole({ status: 'failed', error: { code: code ?? 'server_error', message } })
+    return [...before, told, named('response.failed', { response })]
+  }
+}
+
+const placeOf = (item_id: string, output_index: number): JsonObject => ({ item_id, output_index })

@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import { buildsIn, fullName } from './build-folders.ts'
+import { PACKAGE } from './program-file.ts'
+
+const ROOT = fileURLToPath(PACKAGE)
+
+/** What the console is made of. Other files may change without making it stale. */
+const SOURCES = {
+  directories: ['console/public', 'console/src', 'src/manage/contract', 'src/domain'],
+  files: ['console/index.html', 'console/route-table.ts', 'console/vite.config.ts', 'package-lock.json'],
+} as const
+/** Where the files are, or will be once they are made, in a folder for every build. */
+export const CONSOLE_BUILDS = join(ROOT, 'console/dist')
+const BUILDER = join(ROOT, 'console/build.ts')
+/** The file of a build that tells the digest of its sources. */
+export const MADE_FROM = 'made-from'
+
+export async function digestOfSources(): Promise<string> {
+  const found = await Promise.all(
+    SOURCES.directories.map(directory =>
+      readdir(join(ROOT, directory), { recursive: true, withFileTypes: true }),
+    ),
+  )
+  const inside = found.flat().filter(entry => entry.isFile())
+  const files = [...SOURCES.files.map(file => join(ROOT, file)), ...inside.map(fullName)].sort()
+  const stats = await Promise.all(files.map(file => stat(file)))
+  const hash = createHash('sha256')
+  for (const [index, { size, mtimeMs }] of stats.entries())
+    hash.update(`${relative(ROOT, files[index] ?? '')}\0${size}\0${mtimeMs}\0`)
+  return hash.digest('hex')
+}
+
+/** The folder of the build that was made from these sources. */
+export async function findBuild(digest: string, directory = CONSOLE_BUILDS): Promise<string | undefined> {
+  for (const name of await buildsIn(directory)) {
+    const madeFrom = await readFile(join(directory, name, MADE_FROM), 'utf8').catch(() => undefined)
+    if (madeFrom === digest) return join(directory, name)
+  }
+  return undefined
+}
+
+/**
+ * Tells the folders of the builds: that of the sources which this gateway was started with, or the newest while there is
+ * none, and after it the others, of which pages may be open that another gateway has sent.
+ */
+export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<readonly string[]> {
+  // Sources that cannot be read are told of by `prepare`; the newest build is served then.
+  const started = existsSync(BUILDER) ? digestOfSources().catch(() => undefined) : undefined
+  return async () => {
+    const digest = await started
+    const folders = (await buildsIn(directory)).map(name => join(directory, name))
+    const own = digest === undefined ? undefined : await findBuild(digest, directory)
+    return own === undefined ? folders : [own, ...folders.filter(folder => folder !== own)]
+  }
+}
+
+/**
+ * The console's files. From source they are made on the first start, by a process of its own and after the gateway is
+ * ready, so that nobody waits and nobody has to know; the published package carries them.
+ */
+export function createConsoleFiles(log: Logger) {
+  let builder: ChildProcess | undefined
+  let isClosed = false
+
+  const build = (digest: string) =>
+    new Promise<void>((resolve, reject) => {
+      const child = spawn(process.execPath, [BUILDER, digest], { stdio: ['ignore', 'ignore', 'pipe'] })
+      builder = child
+      let said = ''
+      child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+        said = (said + text).slice(-2_000)
+      })
+      child.once('error', reject)
+      child.once('exit', code => (code === 0 ? resolve() : reject(new Error(said.trim() || `exit ${code}`))))
+    }).finally(() => {
+      builder = undefined
+    })
+
+  return {
+    /** Makes the files if they are missing, or older than their source. */
+    async prepare(): Promise<void> {
+      if (!existsSync(BUILDER)) return
+      try {
+        const digest = await digestOfSources()
+        if ((await findBuild(digest)) !== undefined) return
+        const startedMs = Date.now()
+        await build(digest)
+        log.info({ ms: Date.now() - startedMs }, 'the console was built')
+      } catch (error) {
+        if (isClosed) return
+        log.warn({ err: error }, 'the console could not be built: install the development packages (npm ci)')
+      }
+    },
+    /** A gateway that is told to stop does not wait for its console. */
+    close(): void {
+      isClosed = true
+      builder?.kill()
+      builder?.unref()
+      builder?.stderr?.destroy()
+    },
+  }
+}

@@ -1,0 +1,122 @@
+import { closeSync, mkdirSync, openSync, readFileSync, statfsSync } from 'node:fs'
+import { totalmem } from 'node:os'
+
+const MB = 1_048_576
+
+/** What this process may use of the machine it runs on. */
+export type Machine = {
+  /** Of the machine, or of the container where that has less. */
+  readonly memoryBytes: number
+  /** On the disk of the data directory, while nothing is uploaded. */
+  readonly freeDiskBytes: number
+  /** Undefined where the system does not say. */
+  readonly maxDescriptors: number | undefined
+}
+
+export function readMachine(dataDir: string): Machine {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const { bavail, bsize } = statfsSync(dataDir)
+  const constrained = process.constrainedMemory()
+  return {
+    memoryBytes: constrained > 0 ? Math.min(constrained, totalmem()) : totalmem(),
+    freeDiskBytes: bavail * bsize,
+    maxDescriptors: descriptorLimit(),
+  }
+}
+
+/** The limit that counts: Node.js has raised it as far as it may by now. */
+function descriptorLimit(): number | undefined {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return soft === undefined ? undefined : Number(soft)
+  } catch {
+    // Only Linux tells it there.
+    return undefined
+  }
+}
+
+/** Whether one more file can be opened. */
+export function hasDescriptors(): boolean {
+  try {
+    closeSync(openSync('/dev/null', 'r'))
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code !== 'EMFILE' && code !== 'ENFILE'
+  }
+}
+
+/** Descriptors that the store, the journal, uploads and the log need beside connections. */
+const RESERVED_DESCRIPTORS = 128
+/** Of a small limit, at most this share. */
+const RESERVED_SHARE = 0.4
+/** A client's connection has one to a provider; a fifth more are taken to be refused. */
+const DESCRIPTORS_A_CONNECTION = 2.2
+const LEAST_CONNECTIONS = 10
+
+const reservedOf = (descriptors: number) => Math.min(RESERVED_DESCRIPTORS, descriptors * RESERVED_SHARE)
+
+const neededFor = (connections: number) =>
+  Math.ceil(connections * DESCRIPTORS_A_CONNECTION) + RESERVED_DESCRIPTORS
+
+const MEMORY_SHARE = 1 / 4
+const DISK_SHARE = 1 / 10
+
+/** The bounds of one process: what is set or follows from the machine, divided among the workers. */
+export type ProcessLimits = {
+  readonly memoryBytes: number
+  readonly tmpBytes: number
+  readonly connections: number
+}
+
+/** The start settings that limit a process; undefined where the machine decides. */
+type LimitSettings = {
+  readonly maxMemoryMb: number | undefined
+  readonly maxTmpMb: number | undefined
+  readonly maxConnections: number
+  readonly workers: number
+  readonly maxBodyMb: number
+}
+
+export function processLimits(config: LimitSettings, machine: Machine): ProcessLimits {
+  const { memoryBytes, freeDiskBytes, maxDescriptors } = machine
+  const { maxMemoryMb, maxTmpMb, maxConnections, workers } = config
+  const memory = maxMemoryMb === undefined ? memoryBytes * MEMORY_SHARE : maxMemoryMb * MB
+  const tmp = maxTmpMb === undefined ? freeDiskBytes * DISK_SHARE : maxTmpMb * MB
+  const room =
+    maxDescriptors === undefined
+      ? maxConnections
+      : Math.floor((maxDescriptors - reservedOf(maxDescriptors)) / DESCRIPTORS_A_CONNECTION)
+  return {
+    memoryBytes: Math.floor(memory / workers),
+    tmpBytes: Math.floor(tmp / workers),
+    connections: Math.max(LEAST_CONNECTIONS, Math.min(maxConnections, room)),
+  }
+}
+
+const inMb = (bytes: number) => Math.floor(bytes / MB).toLocaleString('en')
+
+/** Settings that the machine cannot keep, each in a sentence that names both figures. */
+export function mismatches(config: LimitSettings, machine: Machine): readonly string[] {
+  const { maxMemoryMb, maxTmpMb, maxConnections, maxBodyMb, workers } = config
+  const { memoryBytes, freeDiskBytes, maxDescriptors } = machine
+  const limits = processLimits(config, machine)
+  const warnings: string[] = []
+  if (maxDescriptors !== undefined && neededFor(maxConnections) > maxDescriptors)
+    warnings.push(
+      `SLUICE_MAX_CONNECTIONS is ${maxConnections}, which needs ${neededFor(maxConnections)} file descriptors, but the process may open ${maxDescriptors} (ulimit -n). Connections are limited to ${limits.connections}. Raise the limit of open files or lower SLUICE_MAX_CONNECTIONS.`,
+    )
+  if (maxMemoryMb !== undefined && maxMemoryMb * MB > memoryBytes)
+    warnings.push(
+      `SLUICE_MAX_MEMORY_MB is ${maxMemoryMb}, but the machine or container has ${inMb(memoryBytes)} MB of memory. Lower SLUICE_MAX_MEMORY_MB.`,
+    )
+  if (limits.memoryBytes < maxBodyMb * MB)
+    warnings.push(
+      `The memory for all bodies is ${inMb(limits.memoryBytes)} MB a worker (${workers} of them), but SLUICE_MAX_BODY_MB allows a single body of ${maxBodyMb} MB. Raise SLUICE_MAX_MEMORY_MB or lower SLUICE_MAX_BODY_MB.`,
+    )
+  if (maxTmpMb !== undefined && maxTmpMb * MB > freeDiskBytes)
+    warnings.push(
+      `SLUICE_MAX_TMP_MB is ${maxTmpMb}, but the disk of SLUICE_DATA has ${inMb(freeDiskBytes)} MB free. Lower SLUICE_MAX_TMP_MB or free space.`,
+    )
+  return warnings
+}

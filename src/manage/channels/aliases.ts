@@ -1,0 +1,115 @@
+import { ALIAS_STATUS, refuseAlias } from '../../domain/alias.ts'
+import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
+import type { AliasRow } from '../../store/engine/schema.ts'
+import type { Db, Trx } from '../../store/engine/store.ts'
+import {
+  type AliasChange,
+  aliasTargets,
+  deleteAlias,
+  findAlias,
+  insertAlias,
+  listAliases,
+  lockAliases,
+  updateAlias,
+} from '../../store/records/aliases.ts'
+import { existingChannels } from '../../store/records/channels.ts'
+import type { aliasContract } from '../contract/aliases.ts'
+import type { Handlers } from '../server/call.ts'
+import type { Deps } from '../server/deps.ts'
+import { presentPage } from '../server/page.ts'
+
+const MAX_ALIASES = 10_000
+
+const channelsOf = (row: Pick<AliasRow, 'channel_ids'>) =>
+  row.channel_ids === null ? null : (JSON.parse(row.channel_ids) as number[])
+
+const tell = (row: AliasRow) => ({
+  id: row.id,
+  name: row.name,
+  target: row.target,
+  channel_ids: channelsOf(row),
+  status: row.status,
+  created_time: row.created_time,
+})
+
+async function mustFind(db: Db, id: number): Promise<AliasRow> {
+  const row = await findAlias(db, id)
+  if (!row) throw notFound('alias')
+  return row
+}
+
+/** Channels that are named must exist, but for those that were named before: an alias never widens by itself. */
+async function readChannels(
+  trx: Trx,
+  given: readonly number[] | null,
+  before: readonly number[] = [],
+): Promise<string | null> {
+  if (given === null) return null
+  const ids = [...new Set(given)]
+  const known = await existingChannels(trx, ids)
+  const missing = ids.find(id => !known.has(id) && !before.includes(id))
+  if (missing !== undefined) throw invalidField('channel_ids', `there is no channel ${missing}`)
+  return JSON.stringify(ids)
+}
+
+/** Other names for models (spec 1, rule 4; contract 2.3). */
+export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasContract> {
+  /** Judges where an alias is to point, against all the others as they stand under the lock. */
+  async function mustLead(trx: Trx, alias: Pick<AliasRow, 'name' | 'target'>, before?: AliasRow) {
+    const targets = await aliasTargets(trx)
+    if (before) targets.delete(before.name)
+    if (targets.has(alias.name)) throw new Refusal('conflict', `there is an alias "${alias.name}" already`)
+    if (targets.size >= MAX_ALIASES)
+      throw new Refusal('conflict', `there can be at most ${MAX_ALIASES} aliases; delete some first`)
+    const refused = refuseAlias(targets, alias.name, alias.target)
+    if (refused) throw new Refusal('conflict', refused)
+  }
+
+  return {
+    listAliases: async ({ query: { keyword, paging } }) =>
+      presentPage(await listAliases(db, keyword, paging), paging, tell),
+    getAlias: async ({ params }) => tell(await mustFind(db, params.id)),
+
+    createAlias: async ({ body, change }) =>
+      change(async ({ trx, audit }) => {
+        await lockAliases(trx)
+        await mustLead(trx, body)
+        const id = await insertAlias(trx, {
+          name: body.name,
+          target: body.target,
+          channel_ids: await readChannels(trx, body.channel_ids ?? null),
+          status: body.status ?? ALIAS_STATUS.enabled,
+          created_time: now(),
+        })
+        const told = tell(await mustFind(trx, id))
+        audit({ action: 'alias.create', target: `alias:${id}`, after: told })
+        return told
+      }),
+
+    updateAlias: async ({ body, change }) =>
+      change(async ({ trx, audit }) => {
+        await lockAliases(trx)
+        const before = await mustFind(trx, body.id)
+        const fields: AliasChange = {}
+        if (body.name !== undefined) fields.name = body.name
+        if (body.target !== undefined) fields.target = body.target
+        if (body.status !== undefined) fields.status = body.status
+        if (body.channel_ids !== undefined)
+          fields.channel_ids = await readChannels(trx, body.channel_ids, channelsOf(before) ?? [])
+        await mustLead(trx, { ...before, ...fields }, before)
+        await updateAlias(trx, before, fields)
+        const told = tell(await mustFind(trx, before.id))
+        audit({ action: 'alias.update', target: `alias:${before.id}`, before: tell(before), after: told })
+        return told
+      }),
+
+    deleteAlias: async ({ params, change }) =>
+      change(async ({ trx, audit }) => {
+        await lockAliases(trx)
+        const row = await mustFind(trx, params.id)
+        await deleteAlias(trx, row.id)
+        audit({ action: 'alias.delete', target: `alias:${row.id}`, before: tell(row) })
+        return undefined
+      }),
+  }
+}

@@ -1,0 +1,182 @@
+import type { Actor } from '../../domain/actor.ts'
+import { type FieldFault, Refusal } from '../../domain/errors.ts'
+import { isObject, type JsonObject } from '../../domain/json-object.ts'
+import { ROLE } from '../../domain/role.ts'
+import { isMaskedValue } from '../../domain/secret-name.ts'
+import { fieldValues, fill, providerOf } from '../../providers/index.ts'
+import type { ChannelRow } from '../../store/engine/schema.ts'
+
+/**
+ * A stored secret is not sent to a new place on the word of an Admin, who may not read it: it would be read there.
+ * Everything that decides where the secrets of a channel go, and in which header, is in this file.
+ */
+
+/** The columns of a channel that decide it, with `header_override` opened. */
+type Aimed = Pick<ChannelRow, 'type' | 'base_url' | 'setting' | 'header_override' | 'param_override'>
+type SecretObject = 'header_override' | 'setting'
+
+/** Settings by these names are addresses that requests are sent to, or through. */
+const ADDRESS_SETTING = /proxy|endpoint|host|gateway|base_?url|token_ur[il]/i
+
+/** Headers by which servers behind one address choose who answers. */
+const HOST_HEADERS: ReadonlySet<string> = new Set([
+  'forwarded',
+  'host',
+  'x-forwarded-host',
+  'x-forwarded-server',
+  'x-host',
+  'x-http-host-override',
+  'x-original-host',
+])
+
+const API_KEY = '{api_key}'
+
+const parse = (text: string) => JSON.parse(text) as JsonObject
+
+/** Origins that the channel's own address, or its provider's, leads to once its fields are filled in. */
+function originsOf({ type, base_url, setting }: Aimed): readonly string[] {
+  const provider = providerOf(type)
+  const own = base_url.trim()
+  const addresses = own === '' ? [provider?.baseUrl ?? '', provider?.models?.baseUrl ?? ''] : [own]
+  const values = provider === undefined ? {} : fieldValues(provider, '', parse(setting))
+  return addresses.map(address => {
+    const filled = fill(address, values) ?? address
+    return URL.canParse(filled) ? new URL(filled).origin : filled
+  })
+}
+
+function addressSettings(setting: JsonObject, path = 'setting'): readonly string[] {
+  return Object.entries(setting).flatMap(([name, value]) => {
+    const at = `${path}.${name}`
+    if (ADDRESS_SETTING.test(name)) return value ? [`${at}=${JSON.stringify(value)}`] : []
+    return isObject(value) ? addressSettings(value, at) : []
+  })
+}
+
+type Operation = { readonly text: string; readonly words: readonly string[] }
+
+/** Operations of `param_override`, each with the texts that may name a header: `x-a`, `header:x-a`, `x-a, x-b`. */
+function operationsOf({ param_override }: Aimed): readonly Operation[] {
+  const { operations } = parse(param_override)
+  if (!Array.isArray(operations)) return []
+  return operations.filter(isObject).map(operation => ({
+    text: JSON.stringify(operation),
+    words: [operation.path, operation.from, operation.to, operation.value]
+      .flat()
+      .filter(word => typeof word === 'string')
+      .flatMap(word => word.replace(/^header:/, '').split(','))
+      .map(word => word.trim().toLowerCase()),
+  }))
+}
+
+const headersOf = ({ header_override }: Aimed) =>
+  Object.entries(parse(header_override)).map(([name, value]) => [name.toLowerCase(), String(value)] as const)
+
+function hostHeaders(channel: Aimed): readonly string[] {
+  const set = headersOf(channel).filter(([name]) => HOST_HEADERS.has(name))
+  const changed = operationsOf(channel).filter(({ words }) => words.some(word => HOST_HEADERS.has(word)))
+  return [...set.map(([name, value]) => `${name}: ${value}`), ...changed.map(({ text }) => text)]
+}
+
+/** What decides where the secrets of a channel are sent; they have moved when one of these has changed. */
+const DESTINATION: Readonly<Record<string, (channel: Aimed) => readonly string[]>> = {
+  'the type': ({ type }) => [String(type)],
+  'the origin of base_url': originsOf,
+  'the proxy': ({ setting }) => addressSettings(parse(setting)),
+  'the Host header': hostHeaders,
+}
+
+/**
+ * Where the key is written besides its own header: headers with `{api_key}`, and operations that write it, or copy
+ * such a header, perhaps into the body, which a model can be asked to repeat.
+ */
+function keyCopies(channel: Aimed): ReadonlySet<string> {
+  const headers = headersOf(channel).filter(([, value]) => value.includes(API_KEY))
+  const copies = new Set(headers.map(([name, value]) => `${name}: ${value}`))
+  const carriers = new Set(headers.map(([name]) => name))
+  const operations = operationsOf(channel)
+  // An operation may copy what a later one copies on, so the search ends when it finds nothing more.
+  for (let found = -1; found !== copies.size; ) {
+    found = copies.size
+    for (const { text, words } of operations) {
+      if (!text.includes(API_KEY) && !words.some(word => carriers.has(word))) continue
+      copies.add(text)
+      for (const word of words) carriers.add(word)
+    }
+  }
+  return copies
+}
+
+const isSame = (one: readonly string[], other: readonly string[]) =>
+  JSON.stringify(one.toSorted()) === JSON.stringify(other.toSorted())
+
+/** Why the stored secrets would go somewhere new, in words; empty where they stay. */
+function movesOf(before: Aimed, after: Aimed): readonly string[] {
+  const moved = Object.entries(DESTINATION).flatMap(([name, read]) =>
+    isSame(read(before), read(after)) ? [] : [`${name} changes`],
+  )
+  const isCopied = !keyCopies(after).isSubsetOf(keyCopies(before))
+  return isCopied ? [...moved, `an override gains ${API_KEY}`] : moved
+}
+
+/** Paths of the masked values of an object that stay as they are stored, though the request does not contain them. */
+function keptSecrets(stored: JsonObject, after: JsonObject, sent: JsonObject, path: string): string[] {
+  return Object.entries(stored).flatMap(([name, value]) => {
+    const at = `${path}.${name}`
+    const memberOf = (object: JsonObject) => (isObject(object[name]) ? object[name] : {})
+    if (isObject(value)) return keptSecrets(value, memberOf(after), memberOf(sent), at)
+    // The credentials of a proxy stay with the proxy, which is judged above.
+    const goesElsewhere = path.startsWith('setting') && ADDRESS_SETTING.test(name)
+    const isKept = isMaskedValue(name, value) && after[name] === value && sent[name] !== value
+    return isKept && !goesElsewhere ? [at] : []
+  })
+}
+
+/** Who changes channels, and which of their secrets the request itself contains. */
+export type SecretsSent = {
+  readonly actor: Pick<Actor, 'role'>
+  /** Every stored key is replaced by this change. */
+  readonly areKeysReplaced?: boolean
+  /** The objects as the request has them, with whole or masked values. */
+  readonly objects?: { readonly [name in SecretObject]?: string | JsonObject | undefined }
+}
+
+const sentObject = (sent: string | JsonObject | undefined): JsonObject =>
+  typeof sent === 'string' ? parse(sent.trim() || '{}') : (sent ?? {})
+
+export type Move = {
+  readonly before: Aimed
+  readonly after: Aimed
+  readonly sent: SecretsSent
+  /** Whether the channel has stored keys; asked only where it matters. */
+  hasKeys(): Promise<boolean>
+}
+
+/** Throws 403 where a change would send a stored secret somewhere new and the caller is not Root. */
+export async function mustNotMoveSecrets({ before, after, sent, hasKeys }: Move): Promise<void> {
+  if (sent.actor.role >= ROLE.root) return
+  const moves = movesOf(before, after)
+  if (moves.length === 0) return
+  const why = `${moves.join(', ')}, so it is needed again; only Root may leave it out`
+  const faults: FieldFault[] = []
+  if (!sent.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
+  for (const name of ['header_override', 'setting'] as const)
+    for (const path of keptSecrets(
+      parse(before[name]),
+      parse(after[name]),
+      sentObject(sent.objects?.[name]),
+      name,
+    ))
+      faults.push({ path, message: why })
+  const [first] = faults
+  if (first) throw new Refusal('forbidden', `${first.path}: ${first.message}`, { errors: faults })
+}
+
+/** Columns without which a change moves no secret. */
+export const DESTINATION_COLUMNS = [
+  'type',
+  'base_url',
+  'setting',
+  'header_override',
+  'param_override',
+] as const satisfies readonly (keyof Aimed)[]

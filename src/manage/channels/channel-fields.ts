@@ -1,0 +1,218 @@
+import { invalidField } from '../../domain/errors.ts'
+import { HEADER_VALUE } from '../../domain/header.ts'
+import { limitsStored } from '../../domain/limits.ts'
+import { hasControl } from '../../domain/text.ts'
+import { type AddressPolicy, refuseUrl } from '../../http/upstream-address.ts'
+import {
+  type ChannelField,
+  fieldValues,
+  type Provider,
+  providerOf,
+  typeEntry,
+} from '../../providers/index.ts'
+import type { ChannelRow } from '../../store/engine/schema.ts'
+import type { ChannelChange } from '../../store/records/channels.ts'
+import type { ChannelGiven } from '../contract/channel-fields.ts'
+import { type ObjectField, readChannelObject } from './channel-objects.ts'
+
+/** Reads what a caller says of a channel into what is stored of it. */
+
+const MAX_OVERRIDE_BYTES = 64 * 1024
+const MAX_MAPPING_BYTES = 256 * 1024
+const MAX_FIELD_LENGTH = 500
+
+/** Told with their secrets masked, and taken back that way. */
+const WITH_SECRETS: ReadonlySet<ObjectField> = new Set<ObjectField>(['header_override', 'setting'])
+
+type Json = Readonly<Record<string, unknown>>
+
+/** What a channel is until it is told otherwise. */
+export const DEFAULTS = {
+  base_url: '',
+  models: '[]',
+  model_mapping: '{}',
+  priority: 0,
+  weight: 0,
+  status: 1,
+  status_reason: '',
+  tag: null,
+  channel_group: 'default',
+  test_time: 0,
+  response_time: 0,
+  used: 0,
+  vendor_cost: 0,
+  vendor_compared: 0,
+  auto_ban: 1,
+  test_model: '',
+  param_override: '{}',
+  header_override: '{}',
+  status_code_mapping: '{}',
+  setting: '{}',
+  openai_organization: '',
+  other: '',
+  remark: '',
+  limits: '{}',
+  is_multi: 0,
+} as const satisfies ChannelChange
+
+/** A whole channel as it stands before the change: the one that is stored, or the defaults of a new one. */
+export type Current = Omit<ChannelRow, 'id' | 'search' | 'created_time' | 'name' | 'type'> & {
+  readonly type: number | undefined
+}
+
+export type FieldReading = {
+  readonly current: Current
+  /** In front of the paths of faults: where in the body the channel stands. */
+  readonly at: string
+  readonly policy: AddressPolicy
+}
+
+/** The columns that change; everything that cannot be taken is refused by its path. */
+export function readFields(
+  given: Partial<ChannelGiven>,
+  { current, at, policy }: FieldReading,
+): ChannelChange {
+  const change: ChannelChange = {}
+  const set = <Column extends keyof ChannelChange>(
+    column: Column,
+    value: ChannelChange[Column] | undefined,
+  ) => {
+    if (value !== undefined) change[column] = value
+  }
+  const object = (name: ObjectField, bytes = MAX_OVERRIDE_BYTES) => {
+    const value = given[name]
+    if (value === undefined) return
+    const stored = WITH_SECRETS.has(name) ? JSON.parse(current[name]) : undefined
+    change[name] = JSON.stringify(readChannelObject(name, value, { path: `${at}${name}`, bytes, stored }))
+  }
+
+  set('name', given.name)
+  set('type', given.type)
+  set('models', given.models && JSON.stringify(given.models))
+  set('priority', given.priority)
+  set('weight', given.weight)
+  set('channel_group', given.group === '' ? 'default' : given.group)
+  set('auto_ban', given.auto_ban)
+  set('test_model', given.test_model)
+  set('openai_organization', given.openai_organization)
+  set('other', given.other)
+  set('remark', given.remark)
+  set('limits', given.limits && limitsStored(given.limits, current.limits))
+  if (given.tag !== undefined) change.tag = given.tag || null
+  if (given.status !== undefined) Object.assign(change, { status: given.status, status_reason: '' })
+  // An address that was taken before is not judged anew each time the whole object is sent back.
+  if (given.base_url !== undefined && given.base_url !== current.base_url)
+    change.base_url = readBaseUrl(given.base_url, `${at}base_url`, policy)
+  object('model_mapping', MAX_MAPPING_BYTES)
+  object('param_override')
+  object('header_override')
+  object('status_code_mapping')
+  object('setting')
+
+  if (PROVIDER_COLUMNS.some(column => change[column] !== undefined)) {
+    const provider = readProvider(change.type ?? current.type, `${at}type`)
+    const setting = JSON.parse(change.setting ?? current.setting) as Record<string, unknown>
+    const whole = {
+      ...current,
+      ...change,
+      setting: withOther(provider, setting, change.other ?? current.other),
+    }
+    checkProviderFields(provider, whole, at)
+    const stored = JSON.stringify(whole.setting)
+    if (stored !== current.setting) change.setting = stored
+  }
+  return change
+}
+
+const PROVIDER_COLUMNS = ['type', 'base_url', 'setting', 'other', 'openai_organization'] as const
+
+export function readProvider(type: number | undefined, path: string): Provider {
+  if (type === undefined) throw invalidField(path, 'is needed; GET /api/channel/types tells the types')
+  const provider = providerOf(type)
+  if (!provider)
+    throw invalidField(path, `${type} is no type of channel; GET /api/channel/types tells the types`)
+  return provider
+}
+
+export function readBaseUrl(text: string, path: string, policy: AddressPolicy): string {
+  // A # at the end says that the address is whole; it is no fragment.
+  const refused = text === '' ? undefined : refuseUrl(text.replace(/#$/, ''), policy)
+  if (refused) throw invalidField(path, refused)
+  return text
+}
+
+/**
+ * Existing clients put the one thing a vendor wants beside the key into `other`, as text or as an object by model.
+ * Where `setting` does not name the vendor's own field, `other` stands for it.
+ */
+export function withOther(provider: Provider, setting: Json, other: string): Record<string, unknown> {
+  const field = provider.fields?.find(
+    ({ name, header }) => !COLUMN_FIELDS.has(name) && header === undefined,
+  )?.name
+  const isNamed = field === undefined || (typeof setting[field] === 'string' && setting[field] !== '')
+  if (isNamed || other === '' || typeof setting[field] === 'object') return { ...setting }
+  const value = defaultOf(other)
+  return value === undefined ? { ...setting } : { ...setting, [field]: value }
+}
+
+function defaultOf(other: string): string | undefined {
+  if (!other.startsWith('{')) return other
+  try {
+    const value = (JSON.parse(other) as Json).default
+    return typeof value === 'string' && value !== '' ? value : undefined
+  } catch {
+    // Something of its own that only looks like an object: nothing to take from it.
+    return undefined
+  }
+}
+
+/** Fields of a provider that are columns of the channel; all others live in `setting`. */
+const COLUMN_FIELDS: ReadonlySet<string> = new Set(['base_url', 'openai_organization'])
+
+type WithFields = { readonly base_url: string; readonly openai_organization: string; readonly setting: Json }
+
+export function checkProviderFields(provider: Provider, channel: WithFields, at: string): void {
+  for (const { name, label, required } of typeEntry(provider).fields) {
+    const path = COLUMN_FIELDS.has(name) ? `${at}${name}` : `${at}setting.${name}`
+    const value = COLUMN_FIELDS.has(name) ? channel[name as 'base_url'] : channel.setting[name]
+    const isEmpty =
+      value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
+    if (isEmpty && required) throw invalidField(path, `${label} is needed for ${provider.name}`)
+    if (isEmpty || COLUMN_FIELDS.has(name)) continue
+    const fault = fieldFault(
+      value,
+      provider.fields?.find(field => field.name === name),
+    )
+    if (fault) throw invalidField(path, fault)
+  }
+  checkHost(provider, channel, `${at}base_url`)
+  checkChatFormats(provider, channel.setting.chat_formats, `${at}setting.chat_formats`)
+}
+
+/** A host is filled in from the fields of the channel alone: `{model}` would let each request choose who gets the key. */
+function checkHost(provider: Provider, { base_url, setting }: WithFields, path: string): void {
+  const host = /^[a-z]+:\/\/[^/]*/i.exec(base_url)?.[0] ?? ''
+  const known = fieldValues(provider, '', setting)
+  for (const [placeholder, name = ''] of host.matchAll(/\{\+?(\w+)\}/g))
+    if (!Object.hasOwn(known, name))
+      throw invalidField(path, `must not have ${placeholder} in its host: it is no field of ${provider.name}`)
+}
+
+/** Which of its vendor's formats a channel speaks; absent, null or empty: all of them. */
+function checkChatFormats(provider: Provider, formats: unknown, path: string): void {
+  if (formats === undefined || formats === null) return
+  const offered = Object.keys(provider.chat ?? {})
+  if (!Array.isArray(formats) || formats.some(format => !offered.includes(format)))
+    throw invalidField(
+      path,
+      `must be a list of formats of ${provider.name}: ${offered.join(', ') || 'it has none'}`,
+    )
+}
+
+function fieldFault(value: unknown, field: ChannelField | undefined): string | undefined {
+  if (typeof value !== 'string') return 'must be a text'
+  if (value.length > MAX_FIELD_LENGTH) return `must have at most ${MAX_FIELD_LENGTH} characters`
+  if (hasControl(value)) return 'must not contain control characters'
+  if (field?.header !== undefined && !HEADER_VALUE.test(value)) return 'must be plain ASCII'
+  return undefined
+}

@@ -1,0 +1,141 @@
+import { NO_HEADERS } from '../../domain/channel.ts'
+import { notFound } from '../../domain/errors.ts'
+import { openHeaders, sealHeaders } from '../../identity/channel-headers.ts'
+import { SealError } from '../../identity/keyring.ts'
+import type { Page, Paging } from '../../store/engine/page.ts'
+import type { ChannelRow, NewChannel } from '../../store/engine/schema.ts'
+import type { Db, Trx } from '../../store/engine/store.ts'
+import { listKeys } from '../../store/records/channel-keys.ts'
+import {
+  type ChannelFilter,
+  type ChannelOrder,
+  listChannels,
+  listTagGroups,
+} from '../../store/records/channel-lists.ts'
+import {
+  type ChannelChange,
+  type ChannelSelection,
+  findChannel,
+  findChannels,
+  insertChannels,
+  lockChannels,
+  updateChannel,
+  updateChannels,
+} from '../../store/records/channels.ts'
+import type { Deps } from '../server/deps.ts'
+import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SecretsSent } from './channel-destination.ts'
+import { type ChannelView, presentChannel } from './channel-view.ts'
+
+/** For whoever does not look at its headers: they are left sealed. */
+export async function mustFindChannel(db: Db, id: number): Promise<ChannelRow> {
+  const row = await findChannel(db, id)
+  if (!row) throw notFound('channel')
+  return row
+}
+
+type Listing<Item> = (
+  db: Db,
+  filter: ChannelFilter,
+  order: ChannelOrder,
+  paging: Paging,
+) => Promise<Page<Item>>
+
+const pagesOf =
+  <Item>(list: Listing<Item>, open: (item: Item) => Item): Listing<Item> =>
+  async (...asked) => {
+    const { items, total } = await list(...asked)
+    return { items: items.map(open), total }
+  }
+
+/** The rows of channels with their headers opened; sealed again on the way back into the store. */
+export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
+  function open(row: ChannelRow): ChannelRow {
+    try {
+      return { ...row, header_override: openHeaders(keyring, row) }
+    } catch (error) {
+      if (!(error instanceof SealError)) throw error
+      // Told as none, so that the channel can be seen and they can be entered anew; the relay leaves it out.
+      return { ...row, header_override: NO_HEADERS }
+    }
+  }
+
+  const lock = async (trx: Trx, selection: ChannelSelection) => (await lockChannels(trx, selection)).map(open)
+
+  const setHeaders = (trx: Trx, id: number, text: string) =>
+    updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
+
+  /** Every change of a stored channel passes here, so that none moves its secrets unseen. */
+  async function mustKeepSecrets(trx: Trx, before: ChannelRow, change: ChannelChange, sent: SecretsSent) {
+    if (DESTINATION_COLUMNS.every(column => change[column] === undefined)) return
+    const hasKeys = async () => ((await listKeys(trx, [before.id])).get(before.id)?.length ?? 0) > 0
+    await mustNotMoveSecrets({ before, after: { ...before, ...change }, sent, hasKeys })
+  }
+
+  return {
+    lock,
+
+    mustFind: async (db: Db, id: number) => open(await mustFindChannel(db, id)),
+
+    /** The same for a change: nobody else changes it until the transaction ends. */
+    async mustLock(trx: Trx, id: number): Promise<ChannelRow> {
+      const [row] = await lock(trx, { ids: [id] })
+      if (!row) throw notFound('channel')
+      return row
+    },
+
+    find: async (trx: Trx, ids: readonly number[]) => (await findChannels(trx, ids)).map(open),
+
+    list: pagesOf(listChannels, open),
+
+    groups: pagesOf(listTagGroups, group => ({ ...group, channels: group.channels.map(open) })),
+
+    async insert(trx: Trx, channels: readonly Omit<NewChannel, 'id' | 'search'>[]): Promise<number[]> {
+      // The seal is bound to the row, so the row comes first.
+      const ids = await insertChannels(
+        trx,
+        channels.map(channel => ({ ...channel, header_override: NO_HEADERS })),
+      )
+      for (const [index, id] of ids.entries()) {
+        const text = channels[index]?.header_override ?? NO_HEADERS
+        if (text !== NO_HEADERS) await setHeaders(trx, id, text)
+      }
+      return ids
+    },
+
+    async update(trx: Trx, current: ChannelRow, change: ChannelChange, sent: SecretsSent): Promise<void> {
+      await mustKeepSecrets(trx, current, change, sent)
+      const { header_override: text } = change
+      const sealed = text === undefined ? {} : { header_override: sealHeaders(keyring, current.id, text) }
+      await updateChannel(trx, current, { ...change, ...sealed })
+    },
+
+    async updateTogether(
+      trx: Trx,
+      rows: readonly ChannelRow[],
+      change: Omit<ChannelChange, 'name' | 'base_url'>,
+      sent: SecretsSent,
+    ): Promise<void> {
+      for (const row of rows) await mustKeepSecrets(trx, row, change, sent)
+      const ids = rows.map(row => row.id)
+      const { header_override: text, ...rest } = change
+      await updateChannels(trx, ids, rest)
+      if (text !== undefined) for (const id of ids) await setHeaders(trx, id, text)
+    },
+  }
+}
+
+export type ChannelRows = ReturnType<typeof createChannelRows>
+
+/** Channels with their keys, in one query for all of them. */
+export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelView[]> {
+  const keys = await listKeys(
+    db,
+    rows.map(row => row.id),
+  )
+  return rows.map(row => presentChannel(row, keys.get(row.id) ?? []))
+}
+
+export async function tellOne(db: Db, row: ChannelRow): Promise<ChannelView> {
+  const keys = await listKeys(db, [row.id])
+  return presentChannel(row, keys.get(row.id) ?? [])
+}

@@ -1,0 +1,31 @@
+import { inTurns } from '../../domain/in-turns.ts'
+import type { channelContract } from '../contract/channels.ts'
+import type { Handlers } from '../server/call.ts'
+import type { Deps, TestResult } from '../server/deps.ts'
+import { mustFindChannel } from './channel-rows.ts'
+
+type TestHandlers = Pick<Handlers<typeof channelContract>, 'testChannel' | 'testChannels'>
+
+const AT_ONCE = 10
+
+const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error }: TestResult) => ({
+  success: isGood,
+  message: error ?? '',
+  time: Math.round(latencyMs) / 1000,
+  data: { id, name, model, latency_ms: latencyMs, first_token_ms: firstTokenMs, status, error },
+})
+
+/** Test requests through channels (spec 4.2). They charge nobody; a failed test is an answer, not an error. */
+export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers {
+  return {
+    async testChannel({ params, query }) {
+      await mustFindChannel(db, params.id)
+      const { model, stream: isStream, key: keyIndex } = query
+      return tell(await channels.test(params.id, { model, isStream, keyIndex }))
+    },
+    async testChannels() {
+      const results = await inTurns(channels.enabledIds(), AT_ONCE, id => channels.test(id, {}))
+      return results.map(tell)
+    },
+  }
+}

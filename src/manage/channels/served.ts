@@ -1,0 +1,65 @@
+import type { Db } from '../../store/engine/store.ts'
+import { type EnabledAlias, listEnabledAliases } from '../../store/records/aliases.ts'
+import { enabledModels } from '../../store/records/channels.ts'
+import { listBackers, listMapped } from '../../store/records/served.ts'
+
+/** A name that can be asked for, and the names whose price counts for it, the first that has one (contract 4, money). */
+export type Served = { readonly name: string; readonly pricedAs: readonly string[] }
+
+/** Where a name leads: through these names, itself among them, to the target, on any channel or only on some. */
+type Way = {
+  readonly name: string
+  readonly names: readonly string[]
+  readonly target: string
+  readonly only: Only
+}
+type Only = ReadonlySet<number> | undefined
+
+function narrowed(only: Only, { channelIds }: EnabledAlias): Only {
+  if (channelIds === null || channelIds.length === 0) return only
+  return new Set(only === undefined ? channelIds : channelIds.filter(id => only.has(id)))
+}
+
+function wayOf(aliases: ReadonlyMap<string, EnabledAlias>, name: string): Way {
+  const names = [name]
+  let target = name
+  let only: Only
+  for (let alias = aliases.get(name); alias !== undefined; alias = aliases.get(target)) {
+    // No alias can be made that closes a loop; a walk that trusted this would never end if one were there.
+    if (names.includes(alias.target)) break
+    target = alias.target
+    names.push(target)
+    only = narrowed(only, alias)
+  }
+  return { name, names, target, only }
+}
+
+/** Models of enabled channels, and aliases that such a channel backs, by name. */
+export async function listServed(db: Db): Promise<Served[]> {
+  const [models, enabledAliases, mapped] = await Promise.all([
+    enabledModels(db),
+    listEnabledAliases(db),
+    listMapped(db),
+  ])
+  const listed = new Set(models)
+  const aliases = new Map(enabledAliases.map(alias => [alias.name, alias]))
+  const ways = [...listed.union(aliases)].map(name => wayOf(aliases, name))
+  const narrow = ways.flatMap(({ target, only }) => (only && listed.has(target) ? target : []))
+  const backers = await listBackers(db, [...new Set(narrow)])
+  const mappedByModel = Map.groupBy(mapped, ({ model }) => model)
+
+  const isBacked = ({ target, only }: Way) =>
+    only === undefined ? listed.has(target) : (backers.get(target) ?? []).some(id => only.has(id))
+  const sentAs = ({ target, only }: Way) =>
+    (mappedByModel.get(target) ?? [])
+      .filter(({ channelId }) => only === undefined || only.has(channelId))
+      .map(each => each.sentAs)
+
+  return ways
+    .filter(isBacked)
+    .map(way => ({
+      name: way.name,
+      pricedAs: [...new Set([...way.names, ...sentAs(way)])],
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+}

@@ -1,0 +1,124 @@
+import { actorLabel } from '../../domain/actor.ts'
+import { Refusal } from '../../domain/errors.ts'
+import { ROLE } from '../../domain/role.ts'
+import { fold } from '../../domain/text.ts'
+import { newSessionId } from '../../identity/credentials.ts'
+import type { Requester } from '../../identity/hash-queue.ts'
+import { SESSION_ABSOLUTE_S } from '../../identity/identify.ts'
+import { networkOf } from '../../identity/network.ts'
+import { signedIn } from '../../identity/passwords.ts'
+import { mustBeAllowed } from '../../identity/throttle.ts'
+import { endSessions, findSession, insertSession, signInAddresses } from '../../store/records/sessions.ts'
+import { readSettings } from '../../store/records/settings.ts'
+import { findUserByName, touchLogin } from '../../store/records/users.ts'
+import type { signInContract } from '../contract/users.ts'
+import type { Handlers, RouteCall } from '../server/call.ts'
+import type { Deps } from '../server/deps.ts'
+import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
+import { createAccount, mustFindUser, mustHoldUser, presentUser } from './users.ts'
+
+const MAX_USER_AGENT = 256
+/** Registrations are throttled as attempts on an account that no name can be: names are trimmed. */
+const REGISTRATION = ' registration'
+
+const wrongCredentials = () =>
+  new Refusal('wrong_credentials', 'the username or password is wrong, or the user is disabled')
+
+/** Signing in, out and up. The only part that anonymous callers can make work hard, so it is throttled. */
+export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract> {
+  const { db, now, passwords, throttle, digest, basePath } = deps
+  const cookieOf = (isTls: boolean) =>
+    ({ path: basePath === '' ? '/' : basePath, httpOnly: true, sameSite: 'strict', secure: isTls }) as const
+
+  const logout = async ({ reply, isTls, change }: Pick<RouteCall, 'reply' | 'isTls' | 'change'>) => {
+    const sessionId = reply.request.cookies[SESSION_COOKIE]
+    // A link on somebody else's page signs nobody out.
+    if (!isSameOrigin(reply.request)) return undefined
+    reply.clearCookie(SESSION_COOKIE, cookieOf(isTls))
+    const session = sessionId === undefined ? undefined : await findSession(db, digest(sessionId))
+    if (session)
+      await change(async ({ trx, audit }) => {
+        await endSessions(trx, session.user_id, now(), { only: session.id })
+        const user = await mustFindUser(trx, session.user_id)
+        audit({ action: 'user.logout', target: `user:${user.id}`, actor: user })
+        return undefined
+      })
+    return undefined
+  }
+
+  /** A user who has signed in from this network before does not queue with those who never did. */
+  async function requesterOf(userId: number | undefined, address: string): Promise<Requester> {
+    const network = networkOf(address)
+    // A name that does not exist costs the same query: how long it takes must not tell.
+    const addresses = await signInAddresses(db, userId ?? 0)
+    const isKnown = userId !== undefined && addresses.some(known => networkOf(known) === network)
+    return isKnown ? signedIn({ id: userId }) : { name: network, isKnown: false }
+  }
+
+  return {
+    login: async ({ body, address, isTls, userAgent, reply, change }) => {
+      const account = fold(body.username)
+      await mustBeAllowed(throttle, account, address)
+      const user = await findUserByName(db, body.username)
+      const requester = await requesterOf(user?.id, address)
+      const isRight = await passwords.verify(body.password, user?.password_hash, requester)
+      if (!user || !isRight || user.status !== 1) {
+        await change(async ({ audit }) => {
+          // The name tried is not written down: people type passwords into the wrong field.
+          audit({ action: 'user.login_failed', target: user ? `user:${user.id}` : 'user:unknown' })
+          return undefined as never
+        })
+        throw wrongCredentials()
+      }
+      throttle.succeed(account, address)
+      const sessionId = newSessionId()
+      const told = await change(async ({ trx, audit }) => {
+        // The password may have been changed while this one was hashed: a session must not outlive that.
+        const current = await mustHoldUser(trx, user.id)
+        if (current.password_hash !== user.password_hash || current.status !== 1) throw wrongCredentials()
+        await insertSession(trx, {
+          user_id: user.id,
+          digest: digest(sessionId),
+          address,
+          user_agent: userAgent.slice(0, MAX_USER_AGENT),
+          created_time: now(),
+        })
+        await touchLogin(trx, user.id, now())
+        audit({ action: 'user.login', target: `user:${user.id}`, actor: user })
+        return presentUser(await mustFindUser(trx, user.id))
+      })
+      reply.setCookie(SESSION_COOKIE, sessionId, { ...cookieOf(isTls), maxAge: SESSION_ABSOLUTE_S })
+      return told
+    },
+
+    register: async ({ body, address, change }) => {
+      const { registration } = await readSettings(db)
+      if (!registration)
+        throw new Refusal(
+          'forbidden',
+          'registration is switched off here; ask an administrator for an account',
+        )
+      // Never a success: one address opens only so many accounts an hour.
+      await mustBeAllowed(throttle, REGISTRATION, address)
+      const passwordHash = await passwords.hash(body.password, { name: networkOf(address), isKnown: false })
+      return change(async ({ trx, audit }) => {
+        const user = await createAccount(trx, {
+          username: body.username,
+          displayName: body.display_name,
+          email: body.email,
+          passwordHash,
+          role: ROLE.user,
+          unlimited: false,
+          quota: 0,
+          author: actorLabel({ id: 0 }),
+          time: now(),
+        })
+        audit({ action: 'user.register', target: `user:${user.id}`, actor: user, after: presentUser(user) })
+        return presentUser(user)
+      })
+    },
+
+    logout: call => logout(call as never),
+    logoutByLink: call => logout(call as never),
+  }
+}

@@ -1,0 +1,190 @@
+import type { IncomingMessage } from 'node:http'
+import cookie from '@fastify/cookie'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
+import { serializerCompiler } from 'fastify-type-provider-zod'
+import { invalidField, Refusal, UnreachableError } from '../../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
+import { createShare, overloaded } from '../../http/budget.ts'
+import { type ErrorAnswer, managementError, refusalOfError } from '../../http/errors.ts'
+import { RELAY_SECURITY } from '../../http/relay-headers.ts'
+import { createRequestIds } from '../../http/request-id.ts'
+import { createGatherer } from '../../wire/gather.ts'
+import { JsonError } from '../../wire/json.ts'
+import { readJson } from '../../wire/json-skim.ts'
+import { isPage, serveConsole } from './console.ts'
+import type { Deps } from './deps.ts'
+import { serveReference } from './reference.ts'
+import { noSuchRouteMessage, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
+import { bodyDigest, validatorCompiler } from './serve.ts'
+import { createStoreWatch, shapeFor } from './store-watch.ts'
+
+const MAX_BODY_BYTES = 4 * 1024 * 1024
+
+const SECURITY_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+} as const
+
+/** The body, within its bounds; it takes of the memory of all bodies until the request is answered. */
+function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const gathered = createGatherer()
+  const fail = (error: Error) => {
+    payload.off('data', onData).pause()
+    reject(error)
+  }
+  const onData = (chunk: Buffer) => {
+    gathered.push(chunk)
+    if (gathered.size() > MAX_BODY_BYTES) fail(tooLarge())
+    else if (!request.share?.take(chunk.length)) fail(overloaded(BUDGET_SHORTAGES.memory))
+  }
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return Promise.reject(tooLarge())
+  // Events rather than an iterator: a client that waits for 100 Continue is told so when the body flows (http/server.ts).
+  payload
+    .on('data', onData)
+    .once('end', () => resolve(gathered.whole()))
+    .once('error', fail)
+  return promise
+}
+
+const tooLarge = () => new Refusal('too_large', `the body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`)
+
+/** Errors of the framework itself, in the words of our own table. */
+function frameworkRefusal(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
+  // The framework puts a status on our own errors of validation as well.
+  if (error instanceof Refusal) return error
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return tooLarge()
+  if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)
+    return invalidField('body', error.message)
+  return error.statusCode === 503
+    ? new Refusal('shutting_down', 'the server is stopping', { retryAfterS: 5 })
+    : undefined
+}
+
+/** The management API, its document and its pages, ready to be handed requests. */
+export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promise<FastifyInstance> {
+  const newRequestId = createRequestIds()
+  const app: FastifyInstance = Fastify({
+    // Given here and not later, so that the library's own, with a hundred modules, are not loaded at all.
+    schemaController: {
+      compilersFactory: {
+        buildValidator: () => validatorCompiler as never,
+        buildSerializer: () => serializerCompiler as never,
+      },
+    },
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    genReqId: () => newRequestId(Date.now()),
+    bodyLimit: MAX_BODY_BYTES,
+    exposeHeadRoutes: false,
+    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
+    // Addresses that cannot be read never reach a hook or a route.
+    frameworkErrors: (error, request, reply) => {
+      dress(request, reply)
+      const refusal =
+        error.code === 'FST_ERR_BAD_URL'
+          ? invalidField('path', 'is not a readable address')
+          : noSuchRouteMessage(request)
+      send(reply, managementError(refusal))
+    },
+  })
+
+  app.decorateRequest('bodyDigest', '')
+  app.decorateRequest('caller')
+  app.decorateRequest('share')
+
+  // Whatever a body calls itself, it is read as JSON: the contract knows nothing else, and says so when it is not.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
+    mustBePlain(request)
+    const bytes = await readBytes(request, payload)
+    request.bodyDigest = bodyDigest(bytes)
+    if (bytes.length === 0) return undefined
+    try {
+      return (await readJson(bytes, false)).value
+    } catch (error) {
+      if (error instanceof JsonError) throw invalidField('body', error.message)
+      throw error
+    }
+  })
+
+  const watchStore = createStoreWatch(deps.isStoreAnswering, send)
+  app.addHook('onRequest', async (request, reply) => {
+    dress(request, reply)
+    const share = createShare(deps.memory)
+    request.share = share
+    reply.raw.once('close', share.end)
+    if (request.routeOptions.config.route?.access === 'key') openToPages(reply)
+    watchStore(reply)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    request.log.info({
+      method: request.method,
+      // Queries may carry what people search for; paths are ours.
+      path: request.url.split('?')[0],
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      user_id: request.caller?.actor?.id,
+    })
+  })
+
+  app.setErrorHandler((error: Error, request, reply) => {
+    const refusal = frameworkRefusal(error) ?? refusalOfError(error, request.id)
+    if (refusal.code === 'internal_error' || error instanceof UnreachableError)
+      request.log.error({ err: error }, 'a request failed')
+    send(reply, shapeFor(request)(refusal))
+  })
+
+  await app.register(cookie)
+  await serveReference(app, deps)
+  const { sendPage } = await serveConsole(app, deps)
+  app.setNotFoundHandler(async (request, reply) => {
+    refuseOtherMethod(request)
+    if (isPage(request)) return sendPage(reply)
+    throw noSuchRouteMessage(request)
+  })
+  serveEverything(app, deps)
+
+  await app.ready()
+  return app
+}
+
+/** Only the relay takes compressed bodies; here they would be mistaken for broken JSON. */
+function mustBePlain({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding'] ?? 'identity'
+  if (encoding !== 'identity')
+    throw invalidField(
+      'body',
+      `is encoded as ${encoding.slice(0, 60)}; send it as it is, without Content-Encoding`,
+    )
+}
+
+/** Paths of the relay that are answered here. */
+const RELAY_PATH = /^\/+(?:v1|dashboard)\//
+
+/** The headers that every answer wears. */
+function dress({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply: FastifyReply): void {
+  reply.header('x-request-id', id).headers(SECURITY_HEADERS)
+  if (url.startsWith('/api')) reply.header('cache-control', 'no-store')
+  else if (RELAY_PATH.test(url)) reply.headers(RELAY_SECURITY)
+}
+
+function send(reply: FastifyReply, answer: ErrorAnswer): void {
+  reply
+    .code(answer.status)
+    .headers({ ...answer.headers })
+    .type('application/json; charset=utf-8')
+    // Errors have their own shape, whatever the route promises for success.
+    .serializer((body: unknown) => JSON.stringify(body))
+    .send(answer.body)
+}

@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto'
+import { access, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import statics, { type SendOptions } from '@fastify/static'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Deps } from './deps.ts'
+import { noSuchRouteMessage } from './routes.ts'
+
+const YEAR_MS = 31_536_000_000
+
+/** Scripts only from here, styles only from here or by this answer's nonce, nothing at all from another host. */
+const policy = (nonce: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data: blob:",
+    "media-src 'self' blob:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+  ].join('; ')
+
+/** What a person sees while the console is being made. */
+const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="2">
+<title>Sluice</title>
+<style nonce="${nonce}">
+  :root { color-scheme: light dark }
+  body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 24px; background: light-dark(#f5f7f5, #0c1113); color: light-dark(#13201d, #e7eeeb); font: 14px/20px system-ui, sans-serif }
+  h1 { margin: 0; font-size: 18px }
+  a { color: light-dark(#0a6a7c, #54bacd) }
+</style>
+</head>
+<body>
+<main>
+<h1>Sluice</h1>
+<p>The console is being made ready. This takes a few seconds, and this page opens it by itself.</p>
+<p>If it does not, the gateway’s log says why.</p>
+<p>The gateway itself is running: <a href="${basePath}/docs">API reference</a>.</p>
+</main>
+</body>
+</html>
+`
+
+/** The first words of the console's own addresses; whatever else is unknown stays an error that programs can read. */
+const PAGES =
+  /^\/(sign-in|start|usage|videos|playground|tokens|models|channels|prices|users|audit|ledger|settings|me)(\/|\?|$)/
+
+/** Whether somebody opens a page of the console in a browser. */
+export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
+  method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
+
+/** A name that leads out of its folder, in either kind of slash, or that no file can have. */
+const LEADS_OUT = /(?:^|[/\\])\.\.(?:[/\\]|$)|\0/
+
+const readPage = (folder: string) =>
+  readFile(join(folder, 'index.html'), 'utf8').catch(error => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+
+async function folderWith(file: string, folders: readonly string[]): Promise<string | undefined> {
+  for (const folder of folders) {
+    const isThere = await access(join(folder, file)).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return folder
+  }
+  return undefined
+}
+
+type FileError = Error & { readonly code?: string; readonly statusCode?: number }
+
+/**
+ * A file that is taken away while it is being sent, or whose name the library refuses, is not found; and no cache may keep
+ * that for a year.
+ */
+function errorHandler(error: FileError, request: FastifyRequest, reply: FastifyReply): never {
+  const isRefused = error.statusCode === 400 || error.statusCode === 403
+  if (error.code !== 'ENOENT' && !isRefused) throw error
+  for (const name of ['cache-control', 'content-encoding', 'etag', 'last-modified', 'accept-ranges']) {
+    reply.removeHeader(name)
+    reply.raw.removeHeader(name)
+  }
+  throw noSuchRouteMessage(request)
+}
+
+/** The console: one page for every address of its own, and the files that page asks for. */
+export async function serveConsole(
+  app: FastifyInstance,
+  { basePath, consoleBuilds }: Pick<Deps, 'basePath' | 'consoleBuilds'>,
+) {
+  await app.register(statics, { serve: false, preCompressed: true })
+
+  async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
+    const nonce = randomBytes(16).toString('base64')
+    const [folder] = await consoleBuilds()
+    const html = folder === undefined ? undefined : await readPage(folder)
+    const page = html
+      // The prefix of a proxy is known here and nowhere at the time of building.
+      ?.replaceAll('"./', `"${basePath}/`)
+      .replace('%BASE_PATH%', basePath)
+      .replaceAll('%NONCE%', nonce)
+    return reply
+      .header('content-security-policy', policy(nonce))
+      .header('cache-control', 'no-cache')
+      .type('text/html; charset=utf-8')
+      .send(page ?? waitingPage(basePath, nonce))
+  }
+
+  async function sendFile(reply: FastifyReply, file: string, kept: SendOptions): Promise<FastifyReply> {
+    // Before any look at the disk: an answer must not tell whether a file exists elsewhere.
+    if (LEADS_OUT.test(file)) throw noSuchRouteMessage(reply.request)
+    const folders = await consoleBuilds()
+    const folder = (await folderWith(file, folders)) ?? folders[0]
+    if (folder === undefined) throw noSuchRouteMessage(reply.request)
+    return reply.sendFile(file, folder, kept)
+  }
+
+  const hide = { schema: { hide: true } }
+  // Whoever only asks whether somebody is at home is told so.
+  app.get('/', { ...hide, exposeHeadRoute: true }, (_request, reply) => sendPage(reply))
+  // Named by their content: what was fetched once never has to be asked for again.
+  app.get<{ Params: { '*': string } }>('/assets/*', { ...hide, errorHandler }, (request, reply) =>
+    sendFile(reply, `assets/${request.params['*']}`, { maxAge: YEAR_MS, immutable: true }),
+  )
+  for (const file of ['theme.js', 'icon.svg'])
+    app.get(`/${file}`, { ...hide, errorHandler }, (_request, reply) =>
+      sendFile(reply.header('cache-control', 'no-cache'), file, { cacheControl: false }),
+    )
+  return { sendPage }
+}

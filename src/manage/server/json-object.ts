@@ -1,0 +1,38 @@
+import { invalidField } from '../../domain/errors.ts'
+import { JsonError, parseJson } from '../../wire/json.ts'
+
+const MAX_DEPTH = 32
+
+type Options = { readonly path: string; readonly bytes: number }
+
+/** An object that was given as it is, or as JSON text; an empty text is an empty object. */
+export function readObject(
+  given: string | Readonly<Record<string, unknown>>,
+  { path, bytes }: Options,
+): Readonly<Record<string, unknown>> {
+  const value = typeof given === 'string' ? parseText(given, { path, bytes }) : given
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalidField(path, 'must be an object, or the JSON text of one')
+  if (!isWithin(value, MAX_DEPTH)) throw invalidField(path, `is nested deeper than ${MAX_DEPTH} levels`)
+  if (Buffer.byteLength(JSON.stringify(value)) > bytes)
+    throw invalidField(path, `must have at most ${bytes / 1024} KB`)
+  return value as Readonly<Record<string, unknown>>
+}
+
+function parseText(text: string, { path, bytes }: Options): unknown {
+  if (text.trim() === '') return {}
+  // White space is not counted in the end, but is bounded too.
+  if (text.length > bytes * 4) throw invalidField(path, `must have at most ${bytes / 1024} KB`)
+  try {
+    return parseJson(Buffer.from(text)) ?? {}
+  } catch (error) {
+    if (error instanceof JsonError) throw invalidField(path, error.message)
+    throw error
+  }
+}
+
+/** Every body was measured when it was parsed, so this walk is itself bounded. */
+function isWithin(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return depth > 0 && Object.values(value).every(inner => isWithin(inner, depth - 1))
+}

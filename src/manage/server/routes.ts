@@ -1,0 +1,160 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Refusal, wrongMethod } from '../../domain/errors.ts'
+import { createAliasHandlers } from '../channels/aliases.ts'
+import { createChannelHandlers } from '../channels/channels.ts'
+import { contract } from '../contract/index.ts'
+import type { Route } from '../contract/route.ts'
+import { createLedgerHandlers } from '../money/ledger.ts'
+import { createPriceHandlers } from '../money/prices.ts'
+import { createPricingHandlers } from '../money/pricing.ts'
+import { createSelfHandlers } from '../people/self.ts'
+import { createSignInHandlers } from '../people/sign-in.ts'
+import { createTokenHandlers } from '../people/tokens.ts'
+import { createUserHandlers } from '../people/users.ts'
+import { createInsightHandlers } from '../usage/insight.ts'
+import { createLogHandlers } from '../usage/logs.ts'
+import { createPlaygroundHandlers } from '../usage/playground.ts'
+import { createUsageHandlers } from '../usage/usage.ts'
+import { createTaskHandlers } from '../videos/tasks.ts'
+import { createVideoHandlers } from '../videos/videos.ts'
+import { createAuditHandlers } from './audit.ts'
+import type { Deps } from './deps.ts'
+import { serveContract } from './serve.ts'
+import { createSettingHandlers } from './settings.ts'
+import { createStatusHandlers } from './status.ts'
+
+const DOCUMENT_PATH = '/api/openapi.json'
+
+export function serveEverything(app: FastifyInstance, deps: Deps): void {
+  serveContract(
+    app,
+    contract,
+    {
+      ...createStatusHandlers(deps),
+      ...createSignInHandlers(deps),
+      ...createSelfHandlers(deps),
+      ...createUserHandlers(deps),
+      ...createTokenHandlers(deps),
+      ...createChannelHandlers(deps),
+      ...createAliasHandlers(deps),
+      ...createSettingHandlers(deps),
+      ...createAuditHandlers(deps),
+      ...createLedgerHandlers(deps),
+      ...createPriceHandlers(deps),
+      ...createPricingHandlers(deps),
+      ...createLogHandlers(deps),
+      ...createUsageHandlers(deps),
+      ...createInsightHandlers(deps),
+      ...createVideoHandlers(deps),
+      ...createTaskHandlers(deps),
+      ...createPlaygroundHandlers(deps),
+    },
+    deps,
+  )
+  app.get(DOCUMENT_PATH, { schema: { hide: true } }, async () => app.swagger())
+  keepNamesApart(app)
+  leaveOut(app)
+  servePreflights(app)
+}
+
+type KnownPath = { readonly path: string; readonly pattern: RegExp; readonly methods: ReadonlySet<string> }
+
+const paramsIn = (path: string) => path.split('/:').length
+
+/** What each path takes, those with fewer parameters first: a name of ours stands before somebody's id. */
+function knownPaths(): KnownPath[] {
+  const served = new Map<string, Set<string>>([[DOCUMENT_PATH, new Set(['GET'])]])
+  const routes: readonly Route[] = Object.values(contract)
+  for (const { path, method } of routes) served.set(path, (served.get(path) ?? new Set()).add(method))
+  const numbered = new Set(routes.filter(takesNumbers).map(({ path }) => path))
+  return [...served]
+    .sort(([a], [b]) => paramsIn(a) - paramsIn(b))
+    .map(([path, methods]) => ({
+      path,
+      pattern: patternOf(path, numbered.has(path) ? '\\d+' : '[^/]+'),
+      methods,
+    }))
+}
+
+const patternOf = (path: string, param: string) =>
+  new RegExp(
+    `^${path
+      .replace(/\/$/, '')
+      .replaceAll(/:[^/]+/g, param)
+      .replace('*', '.+')}/?$`,
+  )
+
+/** Whether the parameters are numbers: a word in their place is no path of ours. */
+function takesNumbers({ path, params }: Route): boolean {
+  const names = path.split('/').flatMap(part => (part.startsWith(':') ? part.slice(1) : []))
+  const isTaken = (value: string) =>
+    params?.safeParse(Object.fromEntries(names.map(name => [name, value]))).success
+  return isTaken('1') === true && isTaken('word') === false
+}
+
+const KNOWN = knownPaths()
+
+/** A known path asked in another way is 405, not 404. */
+export function refuseOtherMethod(request: FastifyRequest): void {
+  const asked = (request.url.split('?')[0] ?? '').replaceAll(/\/{2,}/g, '/')
+  const known = KNOWN.find(({ pattern }) => pattern.test(asked))
+  if (known) throw wrongMethod(known.path, known.methods, request.method)
+}
+
+/** Where a path with a parameter takes what a name of ours does not, the name would be taken for somebody's id. */
+function keepNamesApart(app: FastifyInstance): void {
+  for (const { path, methods } of KNOWN) {
+    const wider = KNOWN.filter(other => other.path !== path && patternOf(other.path, '[^/]+').test(path))
+    const others = new Set(wider.flatMap(other => [...other.methods])).difference(methods)
+    if (others.size === 0) continue
+    app.route({
+      method: [...others],
+      url: path,
+      schema: { hide: true },
+      handler: async request => {
+        throw wrongMethod(path, methods, request.method)
+      },
+    })
+  }
+}
+
+export const noSuchRouteMessage = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
+  new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
+
+/** What an `sk-` token may know of itself is read by pages of any origin, like the relay: no cookie counts there. */
+export function openToPages(reply: FastifyReply): void {
+  reply.header('access-control-allow-origin', '*')
+}
+
+/** Browsers ask first whether they may send a credential. */
+function servePreflights(app: FastifyInstance): void {
+  const routes: readonly Route[] = Object.values(contract)
+  for (const { path, method, access } of routes)
+    if (access === 'key')
+      app.options(path, { schema: { hide: true } }, async (request, reply) => {
+        openToPages(reply)
+        return reply
+          .code(204)
+          .header('access-control-allow-methods', `${method}, OPTIONS`)
+          .header('access-control-allow-headers', request.headers['access-control-request-headers'] ?? '*')
+          .header('access-control-max-age', '86400')
+          .send()
+      })
+}
+
+/** Names of this family of gateways that there is nothing at; beside `/api/user/:id` each would be taken for an id. */
+const LEFT_OUT = ['aff', 'aff_transfer', 'amount', 'checkin', 'pay', 'setting', 'topup'].map(
+  name => `/api/user/${name}`,
+)
+
+function leaveOut(app: FastifyInstance): void {
+  for (const url of LEFT_OUT)
+    app.route({
+      method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+      url,
+      schema: { hide: true },
+      handler: async request => {
+        throw noSuchRouteMessage(request)
+      },
+    })
+}

@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import { z } from 'zod'
+import type { Actor } from '../../domain/actor.ts'
+import { invalid, Refusal } from '../../domain/errors.ts'
+import { ROLE, roleName } from '../../domain/role.ts'
+import type { Share } from '../../http/budget.ts'
+import { type Contract, hasKeyParameter, type Route } from '../contract/route.ts'
+import type { Handlers, RouteCall } from './call.ts'
+import { createChange } from './change.ts'
+import type { Deps } from './deps.ts'
+import { faultWords } from './fault-words.ts'
+import { tagOf } from './reference.ts'
+
+const envelope = (data: unknown) =>
+  data === undefined ? { success: true, message: '' } : { success: true, message: '', data }
+
+const envelopeSchema = ({ data, reply }: Route) =>
+  reply ?? z.object({ success: z.literal(true), message: z.string(), ...(data ? { data } : {}) })
+
+const errorSchema = z
+  .object({
+    success: z.literal(false),
+    code: z.string(),
+    message: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  })
+  .meta({ id: 'Error' })
+
+/** Checks the credential and the role before a byte of the body is read. */
+function createGuard({ identify, clientAddress }: Deps) {
+  return (route: Route) =>
+    async (request: FastifyRequest): Promise<void> => {
+      const { address, isTls } = clientAddress(request.raw)
+      request.caller = { address, isTls, actor: undefined }
+      if (route.access === 'public' || route.access === 'key') return
+      const actor = await actorOf(request, route, identify)
+      if (actor === undefined) return
+      request.caller = { address, isTls, actor }
+      const needed = route.access === 'any' ? ROLE.user : ROLE[route.access]
+      if (actor.role < needed)
+        throw new Refusal(
+          'forbidden',
+          `this needs the role ${roleName(needed)}; yours is ${roleName(actor.role)}`,
+        )
+    }
+}
+
+async function actorOf(request: FastifyRequest, route: Route, identify: Deps['identify']) {
+  const { authorization } = request.headers
+  const session = isKeySent(request, route) ? undefined : request.cookies[SESSION_COOKIE]
+  if (authorization !== undefined) {
+    // A route that takes both kinds leaves an sk- token to its handler.
+    if (route.access === 'any' && /^(bearer\s+)?sk-/i.test(authorization)) return undefined
+    return identify.byAccessToken(authorization)
+  }
+  if (session !== undefined && isSameOrigin(request)) return identify.bySession(session)
+  if (route.access === 'any') return undefined
+  return identify.byAccessToken('')
+}
+
+/** Whether the address has a `?key=` that is no parameter of the route: such a request is not made by a page of ours. */
+const isKeySent = ({ query }: FastifyRequest, route: Route) =>
+  Object.hasOwn(query as object, 'key') && !hasKeyParameter(route)
+
+export const SESSION_COOKIE = 'sluice_session'
+
+/** Browsers attach cookies by themselves, so a session counts only for calls our own pages made (contract 2). */
+export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin'
+  if (headers.origin === undefined) return true
+  return URL.canParse(headers.origin) && new URL(headers.origin).host === headers.host
+}
+
+/** What a form of any page can send without the browser asking first. */
+const FORM_TYPE = /^\s*(?:text\/plain|application\/x-www-form-urlencoded|multipart\/form-data)\b/i
+
+async function mustBeOwnPage(request: FastifyRequest): Promise<void> {
+  if (!isSameOrigin(request))
+    throw new Refusal(
+      'cross_site_refused',
+      'pages of other sites cannot sign in here; open the console itself',
+    )
+  if (FORM_TYPE.test(request.headers['content-type'] ?? ''))
+    throw new Refusal(
+      'cross_site_refused',
+      'forms cannot sign in; send JSON as Content-Type: application/json',
+    )
+}
+
+/** Puts every route of a contract on the server: guard, validation, handler, envelope. */
+export function serveContract<C extends Contract>(
+  app: FastifyInstance,
+  contract: C,
+  handlers: Handlers<C>,
+  deps: Deps,
+): void {
+  const guard = createGuard(deps)
+  const change = createChange(deps)
+
+  for (const [name, route] of Object.entries(contract) as [keyof C & string, Route][]) {
+    const handle = handlers[name] as (call: RouteCall) => Promise<unknown>
+    const options: RouteOptions = {
+      method: route.method,
+      url: route.path,
+      config: { route },
+      onRequest: guard(route),
+      ...(route.refusesOtherSites ? { preHandler: mustBeOwnPage } : {}),
+      schema: {
+        operationId: name,
+        summary: route.summary,
+        tags: [tagOf(route.path)],
+        ...(route.params ? { params: route.params } : {}),
+        ...(route.query ? { querystring: route.query } : {}),
+        ...(route.body ? { body: route.body } : {}),
+        ...(route.access === 'public' ? { security: [] } : {}),
+        response: { 200: envelopeSchema(route), ...(route.relayErrors ? {} : { '4xx': errorSchema }) },
+      },
+      handler: async (request, reply) => {
+        const { address, isTls, actor } = request.caller
+        // What is relayed is repeated, or not, by the relay's own rules.
+        const run = route.isRelayed ? unchanging : change.repeatable
+        const told = await run(request, route, changing =>
+          handle({
+            params: request.params as never,
+            query: request.query as never,
+            body: request.body as never,
+            actor: actor as Actor,
+            authorization: request.headers.authorization ?? '',
+            address,
+            isTls,
+            requestId: request.id,
+            userAgent: request.headers['user-agent'] ?? '',
+            reply,
+            change: changing as never,
+          }),
+        )
+        return route.reply ? told : envelope(told)
+      },
+    }
+    if (route.isRelayed) unread(app, options)
+    else app.route(options)
+  }
+}
+
+/** A route whose body is left to whoever takes the request over. */
+function unread(app: FastifyInstance, options: RouteOptions): void {
+  app.register(async scope => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', async () => undefined)
+    scope.route(options)
+  })
+}
+
+const unchanging: ReturnType<typeof createChange>['repeatable'] = (_request, _route, handle) =>
+  handle(() => Promise.reject(new Error('a relayed route changes nothing itself')))
+
+/** The contract's schemas judge every part of a request; each fault is told by its path. */
+export const validatorCompiler = ({ schema, httpPart }: { schema: z.ZodType; httpPart?: string }) => {
+  return (value: unknown) => {
+    const result = schema.safeParse(value, { error: faultWords })
+    if (result.success) return { value: result.data }
+    const errors = result.error.issues.slice(0, 50).map(issue => ({
+      path: issue.path.length > 0 ? issue.path.join('.') : (httpPart ?? 'body'),
+      message: issue.message,
+    }))
+    return { error: invalid(errors) }
+  }
+}
+
+export const bodyDigest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: { address: string; isTls: boolean; actor: Actor | undefined }
+    /** Of the bytes as they came, for telling a repeat from another request. */
+    bodyDigest: string
+    /** What the body takes of the memory of all bodies. */
+    share: Share | undefined
+  }
+  interface FastifyContextConfig {
+    route?: Route
+  }
+}

@@ -1,0 +1,193 @@
+import { isAdmin } from '../../domain/role.ts'
+import { isLow } from '../../domain/token.ts'
+import {
+  disabledByGateway,
+  implausibleChannels,
+  openSuspense,
+  rejectedKeys,
+  singleChannelModels,
+  tokensInNeed,
+  unrefundedVideos,
+} from '../../store/records/attention.ts'
+import { pricesInForce } from '../../store/records/prices.ts'
+import { namesOf } from '../../store/usage/names.ts'
+import { listServed } from '../channels/served.ts'
+import type { insightContract } from '../contract/insight.ts'
+import type { Answer } from '../contract/route.ts'
+import { createPriceOf } from '../money/pricing.ts'
+import type { Handlers } from '../server/call.ts'
+import type { Deps } from '../server/deps.ts'
+
+const DAY_S = 86_400
+const WEEK_S = 7 * DAY_S
+/** As long as usage is kept by default. */
+const UNREFUNDED_S = 90 * DAY_S
+const MAX_NEEDS = 50
+
+type Need = Answer<(typeof insightContract)['attention']>[number]
+const URGENCY = { error: 0, warning: 1, info: 2 } as const
+
+/** What needs somebody, most urgent first (console, E). */
+export function createAttention({
+  db,
+  now,
+  channels,
+  exposure,
+}: Deps): Handlers<typeof insightContract>['attention'] {
+  async function needsOfChannels(): Promise<Need[]> {
+    const [off, keys, implausible] = await Promise.all([
+      disabledByGateway(db),
+      rejectedKeys(db),
+      implausibleChannels(db),
+    ])
+    const resting = channels.conditions().filter(({ channel }) => channel.state === 'resting')
+    const restingIds = resting.map(({ id }) => id)
+    const restingNames = await namesOf(db, 'channel', restingIds)
+    return [
+      ...off.map(
+        ({ id, name, status_reason }): Need => ({
+          kind: 'channel_disabled',
+          level: 'error',
+          target: `channel:${id}`,
+          name,
+          detail: status_reason,
+          since: null,
+        }),
+      ),
+      ...implausible.map(
+        ({ id, name, count, oldest }): Need => ({
+          kind: 'implausible_usage',
+          level: 'error',
+          target: `channel:${id}`,
+          name,
+          detail: `${count} requests with more usage than is possible; the excess is in suspense`,
+          since: oldest,
+        }),
+      ),
+      ...keys.map(
+        ({ id, name, position, reason, disabled_time }): Need => ({
+          kind: 'key_rejected',
+          level: 'warning',
+          target: `channel:${id}`,
+          name,
+          detail: `key ${position}: ${reason}`,
+          since: disabled_time,
+        }),
+      ),
+      ...resting.map(
+        ({ id, channel }): Need => ({
+          kind: 'channel_resting',
+          level: 'warning',
+          target: `channel:${id}`,
+          name: restingNames.get(id) ?? String(id),
+          detail: `rests for another ${Math.ceil(channel.againInMs / 1000)} s`,
+          since: null,
+        }),
+      ),
+    ]
+  }
+
+  /** What stands in the books and waits for a decision. */
+  async function needsOfBooks(): Promise<Need[]> {
+    const [doubts, videos] = await Promise.all([openSuspense(db), unrefundedVideos(db, now() - UNREFUNDED_S)])
+    const needs: Need[] = []
+    if (doubts.count > 0)
+      needs.push({
+        kind: 'suspense_open',
+        level: 'warning',
+        target: 'ledger:suspense',
+        name: String(doubts.count),
+        detail: 'a provider may have billed for what nobody received',
+        since: doubts.oldest,
+      })
+    if (videos.count > 0)
+      needs.push({
+        kind: 'video_unrefunded',
+        level: 'warning',
+        target: 'video:unrefunded',
+        name: String(videos.count),
+        detail: 'failed, paid, and not given back',
+        since: videos.oldest,
+      })
+    return needs
+  }
+
+  /** How the gateway is reached: what the operator sets at the start. */
+  async function needsOfDeployment(): Promise<Need[]> {
+    const { publicHost } = exposure
+    const proxy = await exposure.untrustedProxy()
+    const needs: Need[] = []
+    if (publicHost !== undefined)
+      needs.push({
+        kind: 'public_without_tls',
+        level: 'warning',
+        target: 'setting:HOST',
+        name: publicHost,
+        detail: 'Put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES.',
+        since: null,
+      })
+    if (proxy !== undefined)
+      needs.push({
+        kind: 'untrusted_proxy',
+        level: 'warning',
+        target: 'setting:SLUICE_TRUSTED_PROXIES',
+        name: proxy.peer,
+        detail: 'Its clients count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.',
+        since: proxy.time,
+      })
+    return needs
+  }
+
+  async function singleModels(): Promise<Need[]> {
+    return (await singleChannelModels(db)).map(({ model, name }) => ({
+      kind: 'model_single_channel',
+      level: 'info',
+      target: `model:${model}`,
+      name: model,
+      detail: `only ${name} serves it`,
+      since: null,
+    }))
+  }
+
+  async function unpricedModels(): Promise<Need[]> {
+    const [served, prices] = await Promise.all([listServed(db), pricesInForce(db, now())])
+    const priceOf = createPriceOf(prices, now())
+    return served
+      .filter(model => priceOf(model) === undefined)
+      .map(({ name }) => ({
+        kind: 'model_unpriced',
+        level: 'warning',
+        target: `model:${name}`,
+        name,
+        detail: 'has no price, so it is refused',
+        since: null,
+      }))
+  }
+
+  async function needsOfTokens(userId: number): Promise<Need[]> {
+    const tokens = await tokensInNeed(db, userId, { after: now(), until: now() + WEEK_S })
+    return tokens.map(token => {
+      const { id, name, expired_time, credited, posted } = token
+      const told = { level: 'info', target: `token:${id}`, name } as const
+      return isLow(token)
+        ? {
+            ...told,
+            kind: 'token_low',
+            detail: `${Math.floor((posted / credited) * 100)} % of its quota is used`,
+            since: null,
+          }
+        : { ...told, kind: 'token_expiring', detail: 'expires within a week', since: expired_time }
+    })
+  }
+
+  return async ({ actor }) => {
+    const ofAll = isAdmin(actor)
+      ? [needsOfDeployment(), needsOfChannels(), needsOfBooks(), singleModels(), unpricedModels()]
+      : []
+    const needs = await Promise.all([...ofAll, needsOfTokens(actor.id)])
+    return needs
+      .flat()
+      .sort((a, b) => URGENCY[a.level] - URGENCY[b.level])
+      .slice(0, MAX_NEEDS)
+  }
+}

@@ -1,0 +1,110 @@
+import { usdText } from '../../domain/money.ts'
+import { isAdmin } from '../../domain/role.ts'
+import { countListings, listChannelStates } from '../../store/records/channel-lists.ts'
+import { pricesInForce } from '../../store/records/prices.ts'
+import {
+  groupRollups,
+  ROLLUP_S,
+  type RollupFilter,
+  type Sums,
+  stepRollupsOf,
+} from '../../store/usage/rollups.ts'
+import { endpointTypes } from '../channels/endpoint-types.ts'
+import { listServed } from '../channels/served.ts'
+import type { insightContract } from '../contract/insight.ts'
+import { createPriceOf, ownerOf } from '../money/pricing.ts'
+import type { Handlers } from '../server/call.ts'
+import type { Condition, Deps } from '../server/deps.ts'
+import { createAttention } from './attention.ts'
+import { createSeries, createTimes, createTop, figuresOf } from './series.ts'
+
+const HOUR_S = 3600
+const DAY_S = 24 * HOUR_S
+const MAX_MODELS = 10_000
+const NOTHING: Sums = { requests: 0, failures: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0 }
+
+/** What is going on: figures and health (console, E). */
+export function createInsightHandlers(deps: Deps): Handlers<typeof insightContract> {
+  const { db, now, channels } = deps
+
+  const lastDay = (): RollupFilter => {
+    const to = Math.ceil((now() + 1) / ROLLUP_S) * ROLLUP_S
+    return { from: to - DAY_S, to }
+  }
+
+  const tellCondition = ({ state, againInMs }: Condition) => ({
+    state,
+    resting_until: state === 'resting' ? now() + Math.ceil(againInMs / 1000) : null,
+  })
+
+  return {
+    usageSeries: createSeries(deps),
+    usageTop: createTop(deps),
+    usageTimes: createTimes(deps),
+
+    channelHealth: async () => {
+      const filter = lastDay()
+      const states = await listChannelStates(db)
+      const ids = states.map(({ id }) => id)
+      const [sums, hours] = await Promise.all([
+        groupRollups(db, filter, { by: 'channel', limit: Math.max(1, ids.length) }),
+        stepRollupsOf(db, filter, { by: 'channel', stepS: HOUR_S }),
+      ])
+      const conditions = new Map(channels.conditions().map(each => [each.id, each]))
+      const sumsOf = new Map(sums.map(each => [each.key, each]))
+      const hoursOf = Map.groupBy(hours, ({ key }) => key)
+      const firstHour = Math.floor(filter.from / HOUR_S) * HOUR_S
+      return ids.map(id => {
+        const condition = conditions.get(id)
+        const used = hoursOf.get(id) ?? []
+        // Thousands of channels may be idle, and there is nothing to tell of those.
+        const strip = Array.from({ length: used.length > 0 ? 24 : 0 }, () => ({ requests: 0, failures: 0 }))
+        for (const { bucket, requests, failures } of used) {
+          const hour = strip[Math.min(23, Math.floor((bucket - firstHour) / HOUR_S))]
+          if (!hour) continue
+          hour.requests += requests
+          hour.failures += failures
+        }
+        return {
+          channel_id: id,
+          ...tellCondition(condition?.channel ?? { state: 'ready', againInMs: 0 }),
+          keys: (condition?.keys ?? []).map(({ index, ...key }) => ({ index, ...tellCondition(key) })),
+          ...figuresOf(sumsOf.get(id) ?? NOTHING),
+          hours: strip,
+        }
+      })
+    },
+
+    modelOverview: async ({ actor }) => {
+      const filter = { ...lastDay(), ...(isAdmin(actor) ? {} : { userId: actor.id }) }
+      const [served, listings, sums, prices] = await Promise.all([
+        listServed(db),
+        countListings(db),
+        groupRollups(db, filter, { by: 'model', limit: MAX_MODELS }),
+        pricesInForce(db, now()),
+      ])
+      const priceOf = createPriceOf(prices, now())
+      const sumsOf = new Map(sums.map(each => [each.key, each]))
+      return served.map(model => {
+        // An alias has the channels of what it leads to; the last name of its way is the one that channels list.
+        const listed = model.pricedAs.map(name => listings.get(name)).find(found => found !== undefined)
+        const price = priceOf(model)
+        const used = sumsOf.get(model.name) ?? NOTHING
+        return {
+          name: model.name,
+          is_alias: !listings.has(model.name),
+          owned_by: ownerOf(model),
+          endpoint_types: endpointTypes(model.name, price),
+          channels_on: listed?.on ?? 0,
+          channels_all: (isAdmin(actor) ? listed?.all : listed?.on) ?? 0,
+          is_priced: price !== undefined,
+          requests: used.requests,
+          failures: used.failures,
+          cost: usdText(used.cost),
+        }
+      })
+    },
+
+    attention: createAttention(deps),
+  }
+}

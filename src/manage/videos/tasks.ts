@@ -1,0 +1,98 @@
+import { unitsUsed } from '../../domain/money.ts'
+import { THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
+import { listVideos, type VideoFilter, type VideoWithNames } from '../../store/records/videos.ts'
+import type { taskContract } from '../contract/tasks.ts'
+import type { Handlers } from '../server/call.ts'
+import type { Deps } from '../server/deps.ts'
+import { presentPage } from '../server/page.ts'
+
+const STATUS = {
+  queued: 'QUEUED',
+  processing: 'IN_PROGRESS',
+  completed: 'SUCCESS',
+  failed: 'FAILURE',
+} as const satisfies Record<VideoStatus, string>
+
+const ACTION = { made: 'generate', remixed: 'remixGenerate' } as const
+
+const tell = (row: VideoWithNames) => ({
+  id: row.seq,
+  task_id: row.id,
+  platform: row.channel_type === null ? '' : String(row.channel_type),
+  user_id: row.user_id,
+  username: row.username ?? '',
+  group: 'default',
+  channel_id: row.channel_id,
+  quota: unitsUsed(row.cost),
+  action: row.remixed_from === null ? ACTION.made : ACTION.remixed,
+  status: STATUS[row.status],
+  fail_reason: row.status === 'failed' ? (row.error_message ?? '') : '',
+  progress: `${Math.floor((row.progress / THOUSANDTHS) * 100)}%`,
+  created_at: row.created_time,
+  updated_at: row.completed_time ?? row.started_time ?? row.created_time,
+  submit_time: row.created_time,
+  start_time: row.started_time ?? 0,
+  finish_time: row.completed_time ?? 0,
+  properties: { origin_model_name: row.model, upstream_model_name: row.sent_model },
+})
+
+/** How a job was routed is the administrators' business. */
+const tellOwner = (row: VideoWithNames) => {
+  const { properties, ...told } = tell(row)
+  return { ...told, platform: '', channel_id: 0, properties: { ...properties, upstream_model_name: '' } }
+}
+
+type Asked = {
+  readonly task_id?: string | undefined
+  readonly status?: string | undefined
+  readonly action?: string | undefined
+  readonly start_timestamp?: number | undefined
+  readonly end_timestamp?: number | undefined
+}
+
+/** What a question in the family's words means here; undefined where no job of ours can be it. */
+function filterOf({
+  task_id,
+  status,
+  action,
+  start_timestamp,
+  end_timestamp,
+}: Asked): VideoFilter | undefined {
+  const known = (Object.keys(STATUS) as VideoStatus[]).find(name => STATUS[name] === status)
+  const isKnownAction = action === ACTION.made || action === ACTION.remixed
+  if ((status !== undefined && !known) || (action !== undefined && !isKnownAction)) return undefined
+  return {
+    id: task_id,
+    status: known,
+    isRemix: action === undefined ? undefined : action === ACTION.remixed,
+    from: start_timestamp || undefined,
+    to: end_timestamp || undefined,
+  }
+}
+
+const NONE = { items: [], total: 0 }
+
+/** Video jobs as existing clients list tasks (spec 3, contract 4: names). */
+export function createTaskHandlers({ db }: Deps): Handlers<typeof taskContract> {
+  return {
+    listTasks: async ({ query: { paging, channel_id, platform, ...asked } }) => {
+      const filter = filterOf(asked)
+      const type = Number(platform ?? 0)
+      // Platforms are numbers of channel types here; the family has others, of which there are no jobs.
+      const found =
+        filter && Number.isSafeInteger(type)
+          ? listVideos(
+              db,
+              { ...filter, channelId: channel_id || undefined, channelType: type || undefined },
+              paging,
+            )
+          : NONE
+      return presentPage(await found, paging, tell)
+    },
+    listOwnTasks: async ({ actor, query: { paging, ...asked } }) => {
+      const filter = filterOf(asked)
+      const found = filter ? listVideos(db, { ...filter, userId: actor.id }, paging) : NONE
+      return presentPage(await found, paging, tellOwner)
+    },
+  }
+}

@@ -1,0 +1,115 @@
+import { type JsonObject, member } from '../domain/json-value.ts'
+import { EMPTY, totalInput, type Usage } from '../domain/usage.ts'
+import { vendorCostIn } from '../metering/openai-usage.ts'
+import { AnswerError, type Dialect } from './dialect.ts'
+import { type Encoding, encodeEmbeddings, encodeEmbeddingsInSlices, floatsFromBase64 } from './vectors.ts'
+
+/** What is asked of a model that makes vectors, in any format. */
+export type EmbeddingAsk = {
+  readonly model: string
+  readonly inputs: readonly string[]
+  readonly dimensions?: number
+  /** What a request of the common shape says beyond that. */
+  readonly rest?: JsonObject
+}
+
+export type Vector = readonly number[]
+
+/** A vector for each input, in their order. */
+export type EmbeddingAnswer = {
+  readonly vectors: readonly Vector[]
+  /** Absent where the vendor does not tell them. */
+  readonly tokens?: number | undefined
+  /** What the vendor says it bills. */
+  readonly vendorCost?: string | undefined
+}
+export type EmbeddingDialect = Dialect<EmbeddingAsk, EmbeddingAnswer>
+
+/** A request of the common shape; undefined where its inputs are tokens, which mean something to their own vendor only. */
+export function embeddingAskOf(body: JsonObject): EmbeddingAsk | undefined {
+  const { model, input, dimensions, encoding_format: _, ...rest } = body as Record<string, unknown>
+  const inputs = Array.isArray(input) ? input : [input]
+  if (!inputs.every(each => typeof each === 'string')) return undefined
+  return { model: String(model), inputs, ...(typeof dimensions === 'number' && { dimensions }), rest }
+}
+
+/** The names of what else is asked for, by vendors that have no word for any of it. */
+export const lostWishes = ({ rest = {} }: EmbeddingAsk): string[] =>
+  // Who asks is nothing that vectors depend on.
+  Object.keys(rest)
+    .filter(name => name !== 'user')
+    .map(name => `${name}: has no counterpart and was left out`)
+
+/** The common shape, for vendors that are asked what a client of another format wants to know. */
+export const encodeCommonEmbedding = ({ inputs, dimensions }: EmbeddingAsk, model: string): JsonObject => ({
+  model,
+  input: inputs,
+  ...(dimensions !== undefined && { dimensions }),
+  encoding_format: 'float',
+})
+
+export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): EmbeddingAnswer {
+  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  const data = member(answer, 'data')
+  if (!Array.isArray(data)) throw new AnswerError('the answer has no list of vectors')
+  const vectors = data.map(entry => {
+    const embedding = member(entry, 'embedding')
+    return typeof embedding === 'string' ? floatsFromBase64(embedding) : embedding
+  })
+  const usage = member(answer, 'usage')
+  return {
+    vectors: vectorsIn(vectors, ask),
+    tokens: countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens'),
+    vendorCost: vendorCostIn(usage),
+  }
+}
+
+/** A list of vectors that has one for each input; anything else is no answer. */
+export function vectorsIn(list: unknown, { inputs }: EmbeddingAsk): readonly Vector[] {
+  if (!Array.isArray(list) || !list.every(isVector))
+    throw new AnswerError('the answer has no vectors of numbers')
+  if (list.length !== inputs.length) throw new AnswerError('the answer has not one vector for each input')
+  return list
+}
+
+const isVector = (value: unknown): value is Vector =>
+  Array.isArray(value) && value.length > 0 && value.every(each => typeof each === 'number')
+
+/** A count of tokens that could be true. */
+export function countIn(value: unknown, name: string): number | undefined {
+  const count = member(value, name)
+  return Number.isSafeInteger(count) && Number(count) >= 0 ? Number(count) : undefined
+}
+
+/** Vectors that were cut short, brought back to the length of 1 that clients of the common shape rely on. */
+export function normalised(vector: Vector): Vector {
+  let squares = 0
+  for (const value of vector) squares += value * value
+  const length = Math.sqrt(squares)
+  return length === 0 ? vector : vector.map(value => value / length)
+}
+
+type Written = { readonly model: string; readonly encoding: Encoding; readonly usage: Usage }
+
+/** The answer of the common shape. */
+export const writeVectors = (vectors: readonly Vector[], written: Written): JsonObject =>
+  encodeEmbeddings(asList(vectors, written), written.encoding)
+
+/** The same for a large answer, without holding up the event loop. */
+export const writeVectorsInSlices = (vectors: readonly Vector[], written: Written): Promise<JsonObject> =>
+  encodeEmbeddingsInSlices(asList(vectors, written), written.encoding)
+
+function asList(vectors: readonly Vector[], { model, usage }: Written): JsonObject {
+  const tokens = totalInput(usage)
+  return {
+    object: 'list',
+    data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })),
+    model,
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  }
+}
+
+export const embeddingUsage = ({ tokens, vendorCost }: EmbeddingAnswer): Usage | undefined =>
+  tokens === undefined
+    ? undefined
+    : { ...EMPTY, input: tokens, calls: 1, ...(vendorCost !== undefined && { vendorCost }) }

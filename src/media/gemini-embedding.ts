@@ -1,0 +1,115 @@
+import { FORMAT } from '../chat/gemini/content.ts'
+import { canonical } from '../chat/gemini/names.ts'
+import { compact, decoding, type FieldReader, strictFields } from '../chat/hub/fields.ts'
+import { modelIn } from '../chat/hub/model-name.ts'
+import { createWarnings, type Warnings } from '../chat/hub/warnings.ts'
+import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import type { Warning } from '../domain/warning.ts'
+import type { RequestAddress, RequestFault } from '../requests/request-fields.ts'
+import {
+  countIn,
+  type EmbeddingAsk,
+  type EmbeddingDialect,
+  lostWishes,
+  normalised,
+  type Vector,
+  vectorsIn,
+} from './embedding.ts'
+
+export type DecodedEmbedding =
+  | {
+      readonly request: EmbeddingAsk
+      /** Asked by `batchEmbedContents`: the answer is a list. */
+      readonly isBatch: boolean
+      /** What other vendors have no word for. */
+      readonly warnings: readonly Warning[]
+    }
+  | { readonly fault: RequestFault }
+
+/** The body of `embedContent`, or of `batchEmbedContents`, which holds several of them. */
+export function decodeEmbedding(body: unknown, address: RequestAddress = {}): DecodedEmbedding {
+  const warnings = createWarnings(FORMAT)
+  const decoded = decoding(() => decode(strictFields(canonical(body), ''), address, warnings))
+  return 'fault' in decoded ? decoded : { ...decoded.request, warnings: warnings.list() }
+}
+
+function decode(body: FieldReader, address: RequestAddress, warnings: Warnings) {
+  const isBatch = member(body.value, 'requests') !== undefined
+  const asked = isBatch ? body.each('requests') : [body]
+  if (asked.length === 0) body.refuse('requests', 'must be a list of at least one request')
+  const dimensions = new Set(asked.map(each => each.count('outputDimensionality')))
+  if (dimensions.size > 1) body.refuse('requests', 'must all ask for vectors of one length')
+  const [length] = dimensions
+  const request = compact<EmbeddingAsk>({
+    model: modelIn(body, address.model),
+    inputs: asked.map(each => textOf(each)),
+    dimensions: length,
+  })
+  for (const name of new Set(asked.flatMap(otherWishes))) warnings.unsayable(name)
+  return { request, isBatch }
+}
+
+/** What is said of the text beyond itself. The model is named once more in every entry of a batch. */
+const otherWishes = (asked: FieldReader): readonly string[] => {
+  asked.any('model')
+  const rest = asked.rest() ?? {}
+  return Object.keys(rest).filter(name => rest[name] !== null)
+}
+
+function textOf(asked: FieldReader): string {
+  const content = asked.needFields('content')
+  if (content.needList('parts').length === 0) content.refuse('parts', 'must be a list of at least one part')
+  return content
+    .each('parts')
+    .map(part => part.needText('text'))
+    .join('\n')
+}
+
+/** Vectors as the client asked for them: one, or a list. */
+export const encodeVectors = (vectors: readonly Vector[], isBatch: boolean): JsonObject => {
+  const embeddings = vectors.map(values => ({ values }))
+  return isBatch ? { embeddings } : { embedding: embeddings[0] ?? { values: [] } }
+}
+
+/** `batchEmbedContents`, whose entries name the model again. */
+export const geminiEmbedding = {
+  encode: (ask, model) => ({
+    json: {
+      requests: ask.inputs.map(text => ({
+        model: `models/${model}`,
+        content: { parts: [{ text }] },
+        ...(ask.dimensions !== undefined && { outputDimensionality: ask.dimensions }),
+      })),
+    },
+    warnings: lostWishes(ask),
+  }),
+  decode(answer, ask) {
+    const embeddings = member(answer, 'embeddings')
+    const values = Array.isArray(embeddings) ? embeddings.map(each => member(each, 'values')) : embeddings
+    const vectors = vectorsIn(values, ask)
+    return {
+      // The vendor does not bring shortened vectors back to the length of 1.
+      vectors: ask.dimensions === undefined ? vectors : vectors.map(normalised),
+      tokens: readEmbeddingTokens(answer),
+    }
+  },
+} satisfies EmbeddingDialect
+
+/** Newer models tell what the texts came to. */
+export const readEmbeddingTokens = (answer: unknown): number | undefined =>
+  countIn(member(answer, 'usageMetadata'), 'promptTokenCount')
+
+/** Whether this is an answer to either method. */
+export const hasVectors = (answer: unknown): boolean =>
+  Array.isArray(member(answer, 'embeddings')) || Array.isArray(member(member(answer, 'embedding'), 'values'))
+
+/** A body of either method under another name of its model, wherever it names one. */
+export function withModel(body: JsonObject, model: string): JsonObject {
+  const renamed = (each: unknown) =>
+    isObject(each) && each.model !== undefined ? { ...each, model: `models/${model}` } : each
+  const { requests } = body
+  return {
+    ...(renamed(body) as JsonObject),
+    ...(Array.isArray(requests) && { requests: requests.map(renamed) }),
+  }
+}

@@ -1,0 +1,200 @@
+import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import type { When } from '../domain/price.ts'
+import { codePoints } from '../domain/text.ts'
+import type { Usage } from '../domain/usage.ts'
+import { readMediaUsage } from '../metering/media-usage.ts'
+import { vendorCostIn } from '../metering/openai-usage.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import type { StoredFile } from '../wire/multipart.ts'
+import { pictureTypeOf } from '../wire/picture-type.ts'
+import { AnswerError, type Dialect } from './dialect.ts'
+import { lookOf } from './video-extent.ts'
+
+export type ImageTask = 'generations' | 'edits' | 'variations'
+
+/** What a request for pictures says. */
+export type ImageAsk = {
+  readonly task: ImageTask
+  readonly model: string
+  readonly prompt: string
+  readonly n: number
+  readonly size: string | undefined
+  readonly quality: string | undefined
+  readonly format: 'url' | 'b64_json' | undefined
+  readonly isStream: boolean
+  readonly images: readonly StoredFile[]
+  readonly mask: StoredFile | undefined
+  /** Everything that was asked, in the common shape. */
+  readonly body: JsonObject
+}
+
+export type Picture = {
+  readonly url?: string | undefined
+  readonly b64_json?: string | undefined
+  readonly revised_prompt?: string | undefined
+}
+export type ImageAnswer = {
+  readonly pictures: readonly Picture[]
+  readonly usage?: Usage | undefined
+}
+export type ImageDialect = Dialect<ImageAsk, ImageAnswer> & {
+  /** What it can do beside making a picture of words. */
+  readonly tasks?: readonly ImageTask[]
+  /** Why it cannot be asked this, by the field at fault. */
+  unfit?(ask: ImageAsk): { readonly path: string; readonly message: string } | undefined
+}
+
+const MAX_PICTURES = 10
+export const MAX_PROMPT = 32_000
+const MAX_WORD = 64
+const FORMATS = ['url', 'b64_json'] as const
+
+function shortText(fields: RequestFields, name: string): string | undefined {
+  const text = fields.text(name)
+  if (text !== undefined && codePoints(text) > MAX_WORD)
+    fields.refuse(name, `must be at most ${MAX_WORD} characters`)
+  return text === '' ? undefined : text
+}
+
+/** Names by which hosts are told how many pictures to make. */
+const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', 'sample_count']
+
+/** Pictures are held and paid for by `n`: no other field may ask for more of them. */
+function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
+  for (const name of COUNTS) {
+    const count = member(body, name) ?? undefined
+    if (count !== undefined && Number(count) !== n)
+      fields.refuse(name, 'says how many pictures there are: n does')
+  }
+}
+
+/** The size that the price may depend on, by whichever fields it is told; those must agree. */
+function readSize(fields: RequestFields, body: JsonObject): string | undefined {
+  const size = shortText(fields, 'size')
+  const [first, other] = lookOf(body).sizes
+  if (other !== undefined) fields.refuse('size', `must be the same in all fields: ${first} or ${other}`)
+  return isOpen(size) ? (first ?? size) : size
+}
+
+export type ImageFiles = Pick<ImageAsk, 'images' | 'mask'>
+
+export function readImageRequest(
+  parsed: unknown,
+  task: ImageTask,
+  { images, mask }: ImageFiles,
+): RequestReading<ImageAsk> {
+  return readRequest(parsed, (fields, body) => {
+    const model = fields.model()
+    const prompt = task === 'variations' ? (fields.text('prompt') ?? '') : fields.required('prompt')
+    if (prompt !== undefined && typeof prompt !== 'string') fields.refuse('prompt', 'must be a text')
+    if (typeof prompt === 'string' && codePoints(prompt) > MAX_PROMPT)
+      fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
+    const n = fields.integer('n', MAX_PICTURES) ?? 1
+    checkCounts(fields, body, n)
+    const size = readSize(fields, body)
+    const quality = shortText(fields, 'quality')
+    const format = fields.choice('response_format', FORMATS)
+    fields.number('partial_images', 0, 3)
+    const isStream = fields.flag('stream')
+    if (typeof prompt !== 'string') return undefined
+    return { task, model, prompt, n, size, quality, format, isStream, images, mask, body }
+  })
+}
+
+const isOpen = (value: string | undefined) => value === undefined || value === 'auto'
+
+/** What the price may depend on; what is left to the provider stays open. */
+export const askedOf = ({ size, quality }: ImageAsk): When => ({
+  ...(isOpen(size) ? {} : { size: size as string }),
+  ...(isOpen(quality) ? {} : { quality: quality as string }),
+})
+
+export type ImageReading = {
+  readonly count: number
+  readonly usage: Usage | undefined
+  /** What the vendor says it bills, also where it tells no tokens. */
+  readonly vendorCost: string | undefined
+  readonly made: When
+}
+
+/** Reads an answer of the common shape. `isText` knows the texts of a large answer that were not parsed. */
+export function readImages(
+  answer: unknown,
+  isText = (value: unknown): boolean => typeof value === 'string',
+): ImageReading {
+  if (!isObject(answer)) throw new AnswerError('the answer is not a JSON object')
+  const memberNamed = (name: string): unknown => member(answer, name)
+  const error = memberNamed('error')
+  if (error) throw new AnswerError('the answer is an error')
+  const data = memberNamed('data')
+  // A picture or its address is a text; what there is none of may stand there as null.
+  const isPicture = (entry: unknown) => isText(member(entry, 'url')) || isText(member(entry, 'b64_json'))
+  const count = Array.isArray(data) ? data.filter(isPicture).length : 0
+  if (count === 0) throw new AnswerError('the answer has no pictures')
+  const usage = memberNamed('usage')
+  return { count, usage: pictureUsage(usage), vendorCost: vendorCostIn(usage), made: madeOf(memberNamed) }
+}
+
+/** What a picture turned out to be, by what its answer says of it. */
+export function madeOf(memberNamed: (name: string) => unknown): When {
+  const word = (name: 'size' | 'quality') => {
+    const value = memberNamed(name)
+    return typeof value === 'string' ? { [name]: value } : {}
+  }
+  return { ...word('size'), ...word('quality') }
+}
+
+/** All that such a model puts out is pictures, unless it says otherwise. */
+export function pictureUsage(told: unknown): Usage | undefined {
+  const usage = readMediaUsage(told)
+  if (usage === undefined || member(told, 'output_tokens_details') !== undefined) return usage
+  return { ...usage, output: 0, imageOutput: usage.imageOutput + usage.output }
+}
+
+/** An address that holds the picture itself, for clients that want one. */
+const dataUrl = (base64: string) => `data:${pictureTypeOf(base64) ?? 'image/png'};base64,${base64}`
+
+export function inAskedForm({ url, b64_json, revised_prompt }: Picture, format: ImageAsk['format']): Picture {
+  const more = revised_prompt === undefined ? {} : { revised_prompt }
+  if (format === 'url' && url === undefined && b64_json !== undefined)
+    return { url: dataUrl(b64_json), ...more }
+  return {
+    ...(url === undefined ? {} : { url }),
+    ...(b64_json === undefined ? {} : { b64_json }),
+    ...more,
+  }
+}
+
+export function writeImages({ pictures }: ImageAnswer, { format }: ImageAsk, createdS: number) {
+  if (pictures.length === 0) throw new AnswerError('the answer has no pictures')
+  return { created: createdS, data: pictures.map(picture => inAskedForm(picture, format)) }
+}
+
+/** What a client is told by vendors that make one quality, and keep pictures at addresses. */
+export const addressesOnly = ({ format, quality }: ImageAsk): readonly string[] => [
+  ...(quality === undefined ? [] : ['quality is not taken']),
+  ...(format === 'b64_json' ? ['response_format is url'] : []),
+]
+
+/** Width and height of `1024x1536`; undefined where a size is told in other words. */
+export function pixelsOf(size: string | undefined): { width: number; height: number } | undefined {
+  const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(size ?? '') ?? []
+  return width === undefined || height === undefined
+    ? undefined
+    : { width: Number(width), height: Number(height) }
+}
+
+const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9'] as const
+
+/** The usual shape that comes nearest, for vendors that know no pixels. */
+export function ratioOf(size: string | undefined): string | undefined {
+  if (size !== undefined && /^\d{1,2}:\d{1,2}$/.test(size)) return size
+  const pixels = pixelsOf(size)
+  if (!pixels) return undefined
+  const wanted = Math.log(pixels.width / pixels.height)
+  const distance = (ratio: string) => {
+    const [width = 1, height = 1] = ratio.split(':').map(Number)
+    return Math.abs(Math.log(width / height) - wanted)
+  }
+  return RATIOS.toSorted((a, b) => distance(a) - distance(b))[0]
+}

@@ -1,0 +1,202 @@
+import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import { EMPTY, type Usage } from '../domain/usage.ts'
+import { vendorCostIn } from '../metering/openai-usage.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import { AnswerError, type Dialect } from './dialect.ts'
+
+/** What a request for ranking says (spec 4.12). */
+export type RerankAsk = {
+  readonly model: string
+  readonly query: string
+  /** As the client gave them: texts, or objects of any shape. */
+  readonly documents: readonly (string | JsonObject)[]
+  /** What of each of them is ranked. */
+  readonly texts: readonly string[]
+  readonly topN: number | undefined
+  readonly returnDocuments: boolean
+  readonly body: JsonObject
+}
+
+export type Ranked = { readonly index: number; readonly score: number }
+export type RerankAnswer = {
+  readonly id?: string | undefined
+  readonly ranked: readonly Ranked[]
+  readonly searches?: number | undefined
+  readonly tokens?: number | undefined
+  /** What the vendor says beside, passed on. */
+  readonly meta?: JsonObject | undefined
+  /** What the vendor says it bills. */
+  readonly vendorCost?: string | undefined
+}
+export type RerankDialect = Dialect<RerankAsk, RerankAnswer>
+
+const MAX_DOCUMENTS = 1_000
+/** A search unit is a query with up to so many documents. */
+const DOCUMENTS_PER_SEARCH = 100
+/** Documents that are longer than this with the query beside them are split, and each piece counts as one. */
+const BYTES_PER_PIECE = 500
+const LEAST_PIECE = 100
+
+export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
+  return readRequest(parsed, (fields, body) => {
+    const model = fields.model()
+    const query = fields.required('query')
+    if (query !== undefined && typeof query !== 'string') fields.refuse('query', 'must be a text')
+    const documents = fields.required('documents')
+    const isList = Array.isArray(documents)
+    if (documents !== undefined && documents !== '' && !isList)
+      fields.refuse('documents', 'must be a list of texts or objects')
+    if (isList && (documents.length === 0 || documents.length > MAX_DOCUMENTS))
+      fields.refuse('documents', `must be 1 to ${MAX_DOCUMENTS}`)
+    const rankFields = readRankFields(fields, body)
+    const texts: string[] = []
+    if (isList && documents.length <= MAX_DOCUMENTS)
+      for (const [index, document] of documents.entries()) {
+        const text = textIn(document, rankFields)
+        if (text === undefined)
+          fields.refuse(`documents.${index}`, 'must be a text or an object with a field text')
+        else texts.push(text)
+      }
+    const topN = fields.integer('top_n')
+    const returnDocuments = fields.flag('return_documents')
+    if (typeof query !== 'string' || !isList) return undefined
+    return {
+      model,
+      query,
+      documents: documents as RerankAsk['documents'],
+      texts,
+      topN,
+      returnDocuments,
+      body,
+    }
+  })
+}
+
+/** The members of objects that are ranked, in this order, where a client names them. */
+function readRankFields(fields: RequestFields, body: JsonObject): readonly string[] {
+  const named = member(body, 'rank_fields') ?? []
+  if (Array.isArray(named) && named.every(each => typeof each === 'string')) return named
+  fields.refuse('rank_fields', 'must be a list of texts')
+  return []
+}
+
+/** What of a document is ranked: the fields named for it, else its text, else the address of its picture. */
+function textIn(document: unknown, rankFields: readonly string[]): string | undefined {
+  if (typeof document === 'string') return document
+  if (!isObject(document)) return undefined
+  const told = rankFields.filter(name => (member(document, name) ?? null) !== null)
+  if (told.length > 0) return told.map(name => `${name}: ${wordsOf(member(document, name))}`).join('\n')
+  const text = member(document, 'text') ?? member(document, 'image')
+  return typeof text === 'string' ? text : undefined
+}
+
+const wordsOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Objects as their texts, for servers that read nothing else; undefined where a document is no text. */
+export function plainDocuments({ documents, texts }: RerankAsk): readonly string[] | undefined {
+  const isText = (each: string | JsonObject, index: number) =>
+    typeof each === 'string' || member(each, 'image') !== texts[index]
+  return documents.some(isObject) && documents.every(isText) ? texts : undefined
+}
+
+/** No vendor counts more searches for these documents. */
+export const searchesBound = ({ query, texts }: RerankAsk): number => {
+  const room = Math.max(LEAST_PIECE, BYTES_PER_PIECE - Buffer.byteLength(query))
+  const piecesOf = (text: string) => Math.max(1, Math.ceil(Buffer.byteLength(text) / room))
+  const pieces = texts.reduce((sum, each) => sum + piecesOf(each), 0)
+  return Math.ceil(pieces / DOCUMENTS_PER_SEARCH)
+}
+
+const numberIn = (value: unknown, name: string): number | undefined => {
+  const found = member(value, name)
+  return typeof found === 'number' && Number.isInteger(found) && found >= 0 && found <= 1e12
+    ? found
+    : undefined
+}
+
+/** The list of an answer in any of the shapes that rerankers share. */
+export function readRanked(list: unknown, score = 'relevance_score'): Ranked[] {
+  if (!Array.isArray(list)) throw new AnswerError('the answer has no list of results')
+  return list.map(each => {
+    const index = numberIn(each, 'index')
+    const value = member(each, score) ?? member(each, 'score')
+    if (index === undefined || typeof value !== 'number')
+      throw new AnswerError('a result has no index or no score')
+    return { index, score: value }
+  })
+}
+
+/** The shape of Cohere, which Jina, vLLM, SiliconFlow and most others share. */
+export function readCommonRanking(answer: unknown): RerankAnswer {
+  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  const meta = member(answer, 'meta')
+  const billed = member(meta, 'billed_units')
+  const usage = member(answer, 'usage')
+  const id = member(answer, 'id')
+  return {
+    id: typeof id === 'string' && id !== '' ? id : undefined,
+    ranked: readRanked(member(answer, 'results')),
+    searches: numberIn(billed, 'search_units'),
+    tokens:
+      numberIn(usage, 'total_tokens') ??
+      numberIn(usage, 'prompt_tokens') ??
+      numberIn(billed, 'input_tokens') ??
+      numberIn(member(meta, 'tokens'), 'input_tokens'),
+    meta: isObject(meta) ? meta : undefined,
+    vendorCost: vendorCostIn(usage),
+  }
+}
+
+/** The answer of the specification (2.7): sorted, cut, with the client's own documents where it wants them back. */
+export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => string) {
+  const { documents, texts, topN = documents.length, returnDocuments } = ask
+  const seen = new Set<number>()
+  for (const { index } of answer.ranked) {
+    if (index >= documents.length || seen.has(index))
+      throw new AnswerError('a result names no document of the request, or one twice')
+    seen.add(index)
+  }
+  if (answer.ranked.length < Math.min(topN, documents.length))
+    throw new AnswerError('the answer has fewer results than documents')
+  const results = answer.ranked
+    .toSorted((a, b) => b.score - a.score || a.index - b.index)
+    .slice(0, topN)
+    .map(({ index, score }) => ({
+      index,
+      relevance_score: score,
+      ...(returnDocuments && { document: backOf(documents[index] ?? '', texts[index] ?? '') }),
+    }))
+  const { tokens, searches } = answer
+  const units = member(answer.meta, 'billed_units')
+  return {
+    id: answer.id ?? newId(),
+    results,
+    meta: {
+      ...answer.meta,
+      billed_units: {
+        ...(isObject(units) ? units : {}),
+        ...(searches === undefined && tokens !== undefined ? { input_tokens: tokens } : {}),
+        ...(searches === undefined && tokens === undefined ? { search_units: 1 } : {}),
+        ...(searches !== undefined ? { search_units: searches } : {}),
+      },
+    },
+    ...(tokens === undefined ? {} : { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+  }
+}
+
+/** A document as it came, and always with a text (spec 2.7). */
+const backOf = (document: string | JsonObject, text: string): JsonObject =>
+  typeof document === 'string' ? { text } : { text, ...document }
+
+/**
+ * One search where a vendor tells none, and counted tokens where it tells only those: whoever is charged by the one has used it,
+ * whatever the vendor itself is paid by.
+ */
+export function rankingUsage(
+  { tokens, searches, vendorCost }: RerankAnswer,
+  counted: number,
+): Usage | undefined {
+  if (tokens === undefined && searches === undefined) return undefined
+  const counts = { ...EMPTY, input: tokens ?? counted, searches: searches ?? 1, calls: 1 }
+  return vendorCost === undefined ? counts : { ...counts, vendorCost }
+}

@@ -1,0 +1,69 @@
+import type { JsonObject } from '../domain/json-value.ts'
+import { isObject, member } from '../domain/json-value.ts'
+import { codePoints } from '../domain/text.ts'
+import { type RequestReading, readRequest } from '../requests/request-fields.ts'
+
+/** Content types of the formats a client may ask for (contract 3). */
+export const SPEECH_TYPES = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/ogg',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+} as const
+export type SpeechFormat = keyof typeof SPEECH_TYPES
+
+/** The voices of the specification (4.8). */
+export const VOICES = ['alloy', 'echo', 'fable', 'onyx', 'nova', 'shimmer'] as const
+
+const MAX_SPEECH_CHARACTERS = 4096
+const SPEED = [0.25, 4] as const
+const MAX_VOICE = 200
+
+/** What a request for speech says (spec 4.8). */
+export type SpeechAsk = {
+  readonly model: string
+  readonly input: string
+  /** As people count them: code points. */
+  readonly characters: number
+  readonly voice: string
+  /** Undefined: whatever the vendor gives, mp3 where it can. */
+  readonly format: SpeechFormat | undefined
+  readonly speed: number
+  readonly instructions: string | undefined
+  /** Events with pieces of the sound instead of a file. */
+  readonly isEvents: boolean
+  readonly body: JsonObject
+}
+
+const FORMATS = Object.keys(SPEECH_TYPES) as SpeechFormat[]
+
+export function readSpeechRequest(parsed: unknown): RequestReading<SpeechAsk> {
+  return readRequest(parsed, (fields, body) => {
+    const model = fields.model()
+    const input = fields.required('input')
+    const characters = typeof input === 'string' ? codePoints(input) : 0
+    if (input !== undefined && typeof input !== 'string') fields.refuse('input', 'must be a text')
+    else if (characters > MAX_SPEECH_CHARACTERS)
+      fields.refuse('input', `must be at most ${MAX_SPEECH_CHARACTERS} characters`)
+    const told = fields.required('voice')
+    const voice = voiceIn(told)
+    if (isObject(told) && voice === '') fields.refuse('voice', 'must have an id, or be a text')
+    if (voice === undefined) fields.refuse('voice', `must be a text of at most ${MAX_VOICE} characters`)
+    const format = fields.choice('response_format', FORMATS)
+    const speed = fields.number('speed', ...SPEED) ?? 1
+    const instructions = fields.text('instructions')
+    const isEvents = fields.choice('stream_format', ['audio', 'sse']) === 'sse'
+    if (typeof input !== 'string' || voice === undefined) return undefined
+    return { model, input, characters, voice, format, speed, instructions, isEvents, body }
+  })
+}
+
+/** A name, or the id of a voice that an account has made for itself. */
+function voiceIn(value: unknown): string | undefined {
+  const voice = isObject(value) ? member(value, 'id') : value
+  // A missing one has been refused by the time this is asked.
+  if (voice === undefined || voice === '') return ''
+  return typeof voice === 'string' && codePoints(voice) <= MAX_VOICE ? voice : undefined
+}

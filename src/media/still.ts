@@ -1,0 +1,52 @@
+import { isObject, member } from '../domain/json-value.ts'
+import type { StoredFile } from '../wire/multipart.ts'
+import { pictureTypeOf } from '../wire/picture-type.ts'
+
+/** A picture that came with a request: an address that is passed on and never fetched, or the picture itself. */
+export type Still =
+  | { readonly kind: 'url'; readonly url: string }
+  | { readonly kind: 'data'; readonly type: string; readonly base64: string }
+  | { readonly kind: 'file'; readonly file: StoredFile }
+
+/** A picture that has to go into JSON is held in memory, so it is bounded more closely than an upload. */
+export const MAX_STILL_BYTES = 20 * 1_048_576
+
+const DATA = /^data:(image\/[\w.+-]+);base64,/i
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+/** Enough to tell base64 from words; the vendor reads the rest. */
+const GLANCE = 1_024
+/** Tools that write base64 break it into lines. */
+const BREAKS = /[\r\n]+/g
+const USUAL_TYPE = 'image/png'
+
+/** An address, a data address, bare base64, or an object around one of them; undefined where it is none of these. */
+export function readStill(value: unknown): Still | undefined {
+  if (isObject(value)) {
+    const inner = member(value, 'image_url') ?? member(value, 'url')
+    return typeof inner === 'string' ? readStill(inner) : undefined
+  }
+  if (typeof value !== 'string') return undefined
+  if (/^https?:\/\//i.test(value)) return URL.canParse(value) ? { kind: 'url', url: value } : undefined
+  const data = DATA.exec(value)
+  const told = data ? value.slice(data[0].length) : value
+  const base64 = told.slice(0, GLANCE).includes('\n') ? told.replace(BREAKS, '') : told
+  if (base64.length > (MAX_STILL_BYTES * 4) / 3 + 4 || base64.length % 4 !== 0) return undefined
+  if (!BASE64.test(base64.slice(0, GLANCE))) return undefined
+  const type = data?.[1] ?? pictureTypeOf(base64) ?? USUAL_TYPE
+  return { kind: 'data', type, base64 }
+}
+
+/** The picture itself; undefined for an address, which nobody fetches. */
+export async function inlineOf(still: Still): Promise<{ type: string; base64: string } | undefined> {
+  if (still.kind === 'url') return undefined
+  if (still.kind === 'data') return still
+  const bytes = await still.file.read(0, still.file.size)
+  return { type: still.file.type, base64: bytes.toString('base64') }
+}
+
+/** An address of the picture: its own, or one that holds the picture itself. */
+export async function addressOf(still: Still): Promise<string> {
+  if (still.kind === 'url') return still.url
+  const { type, base64 } = (await inlineOf(still)) ?? { type: '', base64: '' }
+  return `data:${type};base64,${base64}`
+}

@@ -1,0 +1,55 @@
+import { member } from '../domain/json-value.ts'
+import { EMPTY, type Usage } from '../domain/usage.ts'
+import { readMediaUsage, secondsIn } from '../metering/media-usage.ts'
+import { AnswerError } from './dialect.ts'
+import type { Segment, Transcript, Word } from './transcript.ts'
+
+const numberOf = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : 0)
+const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+
+/** Words or segments of any vendor: a text with a start and an end. */
+function readTimed(list: unknown, name: string): { text: string; start: number; end: number }[] {
+  if (!Array.isArray(list)) return []
+  return list.flatMap(each => {
+    const text = textOf(member(each, name)) ?? textOf(member(each, 'text'))
+    return text === undefined
+      ? []
+      : [{ text, start: numberOf(member(each, 'start')), end: numberOf(member(each, 'end')) }]
+  })
+}
+
+export const wordsOf = (list: unknown, name = 'word'): Word[] | undefined => {
+  const words = readTimed(list, name).map(({ text, start, end }) => ({ word: text, start, end }))
+  return words.length > 0 ? words : undefined
+}
+
+const segmentsIn = (list: unknown): Segment[] | undefined => {
+  const segments = readTimed(list, 'text')
+  return segments.length > 0 ? segments : undefined
+}
+
+/** What an answer tells of its length or its tokens; some vendors tell both in one object. */
+function transcriptUsage(answer: unknown): Usage | undefined {
+  const usage = member(answer, 'usage')
+  const audio = secondsIn(member(usage, 'prompt_audio_seconds'))
+  const told = readMediaUsage(usage)
+  if (told) return told
+  const seconds = audio ?? secondsIn(member(answer, 'duration'))
+  return seconds === undefined || seconds === 0 ? undefined : { ...EMPTY, seconds, calls: 1 }
+}
+
+/** A transcript of the common shape, with whatever times it has. */
+export function readCommonTranscript(answer: unknown): Transcript {
+  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  const text = member(answer, 'text')
+  if (typeof text !== 'string') throw new AnswerError('the answer has no text')
+  const duration = member(answer, 'duration')
+  return {
+    text,
+    language: textOf(member(answer, 'language')),
+    duration: typeof duration === 'number' ? duration : undefined,
+    words: wordsOf(member(answer, 'words')),
+    segments: segmentsIn(member(answer, 'segments')),
+    usage: transcriptUsage(answer),
+  }
+}

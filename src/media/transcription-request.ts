@@ -1,0 +1,129 @@
+import type { JsonObject } from '../domain/json-value.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import { parseBounded } from '../wire/json-bounds.ts'
+import { soundKind } from './audio/kind.ts'
+import { GRANULARITIES, type Granularity, TRANSCRIPT_FORMATS, type TranscriptionAsk } from './transcript.ts'
+
+/** Names of files that are taken (spec 4.9). */
+const SOUND_FILES = ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm'] as const
+/** A form with speakers in it, of the models that tell them apart. */
+const DIARIZED = 'diarized_json'
+/** The languages without a code of two letters that the standard model knows. */
+const LONG_CODES = ['haw', 'yue']
+
+export type FormFields = readonly (readonly [name: string, value: string])[]
+
+/** A place in a list, which some clients number. */
+const LISTED = /\[\d{0,3}\]$/
+
+/** Fields of a form as a body: what is repeated or named `…[]` is a list, whose members need no brackets elsewhere. */
+export function bodyOfForm(fields: FormFields): JsonObject {
+  const body: Record<string, unknown> = Object.create(null)
+  for (const [written, value] of fields) {
+    const name = written.replace(LISTED, '')
+    const isList = name !== written
+    const known = body[name]
+    if (isList || known !== undefined)
+      body[name] = [...(Array.isArray(known) ? known : known === undefined ? [] : [known]), value]
+    else body[name] = value
+  }
+  return { ...body }
+}
+
+const NUMBER = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i
+
+/** Everything in a form is text; these are meant as something else. */
+export function typed(body: JsonObject, numbers: readonly string[], flags: readonly string[]): JsonObject {
+  const read = (name: string, value: unknown) => {
+    if (numbers.includes(name) && typeof value === 'string' && NUMBER.test(value)) return Number(value)
+    if (flags.includes(name) && (value === 'true' || value === 'false')) return value === 'true'
+    return value === '' && (numbers.includes(name) || flags.includes(name)) ? undefined : value
+  }
+  return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, read(name, value)]))
+}
+
+/** Made when it is first asked: it reads megabytes of names. */
+let languages: Intl.DisplayNames | undefined
+
+function isLanguage(code: string): boolean {
+  languages ??= new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
+  return languages.of(code) !== undefined
+}
+
+function readLanguage(fields: RequestFields): string | undefined {
+  const language = fields.text('language')
+  if (language === undefined || language === '') return undefined
+  const isKnown = /^[a-z]{2}$/i.test(language) && isLanguage(language.toLowerCase())
+  if (!isKnown && !LONG_CODES.includes(language))
+    fields.refuse('language', 'must be a code of ISO 639-1, such as en')
+  return language
+}
+
+function readGranularities(fields: RequestFields, body: JsonObject, format: string): readonly Granularity[] {
+  const given = body.timestamp_granularities ?? []
+  const listed = (Array.isArray(given) ? given : [given]).flatMap(listIn)
+  const wrong = listed.find(each => !(GRANULARITIES as readonly unknown[]).includes(each))
+  if (wrong !== undefined) fields.refuse('timestamp_granularities', `must be of ${GRANULARITIES.join(', ')}`)
+  else if (listed.length > 0 && format !== 'verbose_json')
+    fields.refuse('timestamp_granularities', 'needs response_format verbose_json')
+  return [...new Set(listed)] as readonly Granularity[]
+}
+
+/** A list may also be written as JSON in one field. */
+function listIn(value: unknown): readonly unknown[] {
+  if (typeof value !== 'string' || !value.startsWith('[')) return [value]
+  try {
+    const list: unknown = parseBounded(value)
+    return Array.isArray(list) ? list : [value]
+  } catch {
+    return [value]
+  }
+}
+
+export type Heard = Pick<TranscriptionAsk, 'task' | 'seconds'> & {
+  readonly file: TranscriptionAsk['file'] | undefined
+  /** The file's first bytes. */
+  readonly head: Buffer
+}
+
+export function readTranscriptionRequest(
+  form: FormFields,
+  { task, file, head, seconds }: Heard,
+): RequestReading<TranscriptionAsk> {
+  const body = typed(bodyOfForm(form), ['temperature'], ['stream'])
+  // A file is no field of the form, but it is missed like one.
+  return readRequest({ ...body, file: file?.name }, fields => {
+    const model = fields.model()
+    if (fields.required('file') !== undefined) checkFile(fields, file, head)
+    const language = task === 'transcribe' ? readLanguage(fields) : undefined
+    const prompt = fields.text('prompt')
+    const formats = /diarize/.test(model) ? [...TRANSCRIPT_FORMATS, DIARIZED] : TRANSCRIPT_FORMATS
+    const format = fields.choice('response_format', formats) ?? 'json'
+    const temperature = fields.number('temperature', 0, 1)
+    const granularities = task === 'transcribe' ? readGranularities(fields, body, format) : []
+    const isStream = task === 'transcribe' && fields.flag('stream')
+    if (file === undefined) return undefined
+    return {
+      task,
+      model,
+      file,
+      language,
+      prompt,
+      format,
+      temperature,
+      granularities,
+      isStream,
+      fields: form,
+      seconds,
+    }
+  })
+}
+
+function checkFile(fields: RequestFields, file: Heard['file'], head: Buffer): void {
+  const ending = /\.([a-z0-9]+)$/i.exec(file?.name ?? '')?.[1]?.toLowerCase() ?? ''
+  const taken = SOUND_FILES.join(', ')
+  if (!(SOUND_FILES as readonly string[]).includes(ending))
+    fields.refuse('file', `must have a name that ends in one of ${taken}`)
+  else if (file?.size === 0) fields.refuse('file', 'is empty')
+  else if (soundKind(head) === undefined) fields.refuse('file', `is none of ${taken} by its content`)
+}

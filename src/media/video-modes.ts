@@ -1,0 +1,80 @@
+import { isObject, type JsonObject } from '../domain/json-value.ts'
+import type { When } from '../domain/price.ts'
+import { isUsual } from '../domain/service.ts'
+import { isDearerVideoField, plainName } from './dearer-fields.ts'
+
+/** Fields of vendors that ask for another way of making a video, each a condition of a price. */
+const MODES = {
+  mode: new Set(['mode', 'generationmode', 'qualitymode']),
+  sound: new Set([
+    ...['sound', 'audio', 'bgm', 'generateaudio', 'generatesound', 'enableaudio', 'enablesound'],
+    ...['enablebgm', 'withaudio', 'withsound', 'includeaudio', 'hasaudio', 'addaudio'],
+  ]),
+} as const satisfies Partial<Record<keyof When, ReadonlySet<string>>>
+type Mode = keyof typeof MODES
+const NAMES = Object.keys(MODES) as Mode[]
+
+const modeOf = (name: string): Mode | undefined => NAMES.find(mode => MODES[mode].has(plainName(name)))
+
+const ON: readonly unknown[] = [true, 1, '1', 'true', 'yes']
+const OFF: readonly unknown[] = [false, 0, '0', 'false', 'no', '', null]
+
+/** What is asked for in one word; empty where it is none, which no price names. */
+function wordOf(value: unknown): string {
+  const word = typeof value === 'string' ? value.toLowerCase().trim() : value
+  if (ON.includes(word)) return 'on'
+  if (OFF.includes(word)) return 'off'
+  return typeof word === 'string' || typeof word === 'number' ? String(word) : ''
+}
+
+const isUsualWord = (mode: Mode, word: string): boolean => word === 'off' || isUsual(mode, word)
+
+/** The modes that these fields ask for beyond the usual ones, however deep they stand; of several the first. */
+export function modesIn(fields: unknown): Pick<When, Mode> {
+  const modes: { [mode in Mode]?: string } = {}
+  function look(value: unknown): void {
+    if (typeof value !== 'object' || value === null) return
+    for (const [name, each] of Object.entries(value)) {
+      const mode = Array.isArray(value) ? undefined : modeOf(name)
+      if (mode === undefined) look(each)
+      else if (!isUsualWord(mode, wordOf(each))) modes[mode] ??= wordOf(each)
+    }
+  }
+  look(fields)
+  return modes
+}
+
+/** What of a vendor's own fields is sent, and the names of what is left out. */
+export type SentFields = { readonly fields: JsonObject; readonly removed: readonly string[] }
+
+/**
+ * The fields of a vendor's own that may go to it: a mode where the price names it (`granted`), or where it is what the vendor
+ * makes anyway (`usual`); nothing else that may make a video dearer.
+ */
+export function pricedFields(own: JsonObject, granted: When, usual: When = {}): SentFields {
+  const removed: string[] = []
+
+  function isSent(name: string, value: unknown): boolean {
+    const mode = modeOf(name)
+    if (mode === undefined) return !isDearerVideoField(name)
+    const word = wordOf(value)
+    return isUsualWord(mode, word) || word === granted[mode] || word === usual[mode]
+  }
+
+  function sent(value: unknown, path: string): unknown {
+    if (Array.isArray(value)) return value.map((each, index) => sent(each, `${path}${index}.`))
+    return isObject(value) ? sentObject(value, path) : value
+  }
+
+  function sentObject(value: JsonObject, path: string): JsonObject {
+    const entries = Object.entries(value).filter(([name, each]) => {
+      const isKept = isSent(name, each)
+      if (!isKept) removed.push(`${path}${name}`)
+      return isKept
+    })
+    return Object.fromEntries(entries.map(([name, each]) => [name, sent(each, `${path}${name}.`)]))
+  }
+
+  const fields = sentObject(own, '')
+  return removed.length === 0 ? { fields: own, removed } : { fields, removed }
+}

@@ -1,0 +1,428 @@
+import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import type { When } from '../domain/price.ts'
+import { codePoints } from '../domain/text.ts'
+import type { VideoStatus } from '../domain/video.ts'
+import { DECISIVE } from '../requests/field-names.ts'
+import { textNameFault } from '../requests/field-rules.ts'
+import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
+import { routingFieldsIn, withoutRouting } from '../requests/routing-fields.ts'
+import { parsedOrNothing } from '../wire/json-bounds.ts'
+import type { FormPart, StoredFile } from '../wire/multipart.ts'
+import { readStill, type Still } from './still.ts'
+import { extentOf, lookOf } from './video-extent.ts'
+import { modesIn } from './video-modes.ts'
+
+/** What a request for a video says (spec 4.6). */
+export type VideoAsk = {
+  /** Empty: the gateway's default. */
+  readonly model: string
+  readonly prompt: string | undefined
+  /** The frame it begins with, then the one it ends with, or further references. */
+  readonly stills: readonly Still[]
+  readonly seconds: number | undefined
+  readonly width: number | undefined
+  readonly height: number | undefined
+  readonly fps: number | undefined
+  readonly n: number
+  readonly seed: number | undefined
+  /** Fields of the vendor's own, and those that nobody here knows: laid over what we say, but for the model. */
+  readonly metadata: JsonObject
+  /** Fields of the client that no vendor is sent, since they would choose another model or host. */
+  readonly removed?: readonly string[]
+  readonly user: string | undefined
+  readonly responseFormat: string | undefined
+}
+
+/** What of a request is kept with its job. */
+export type VideoFacts = Pick<VideoAsk, 'seconds' | 'width' | 'height' | 'fps' | 'n' | 'seed'> & {
+  readonly prompt: string
+  readonly stills: number
+}
+
+/** One HTTP call about a job. A path may have the placeholders of a provider's paths. */
+export type VideoCall = {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly json?: JsonObject
+  readonly parts?: readonly FormPart[]
+}
+
+export type Submission = VideoCall & {
+  /** What it depends on where the job is asked about later. */
+  readonly kind?: string
+  /** What the vendor cannot be told of the request. */
+  readonly warnings?: readonly string[]
+}
+
+/** Why a vendor refused although its status says otherwise, as a status that says it. */
+export type VendorRefusal = { readonly status: number; readonly code: string; readonly message: string }
+
+/** A made video: where it lies, or what it is called there. */
+export type VideoResult = { readonly url?: string; readonly ref?: string }
+
+export type UpstreamJob = {
+  readonly id: string
+  readonly kind: string
+  readonly model: string
+}
+
+export type VideoState = {
+  readonly status: VideoStatus
+  /** From 0 to 1. */
+  readonly progress?: number | undefined
+  readonly results?: readonly VideoResult[] | undefined
+  readonly error?: { readonly code: string; readonly message: string } | undefined
+  readonly expiresTime?: number | undefined
+  readonly seconds?: string | undefined
+  readonly size?: string | undefined
+}
+
+/** What a lost submission is looked for by. */
+export type Sought = VideoFacts & {
+  readonly model: string
+  readonly sentTime: number
+  readonly kind: string
+  /** What it was called by us, where the vendor keeps such a name. */
+  readonly reference: string
+}
+
+/** Where a result's bytes are had: by a call with the channel's key, or at an address that needs none. */
+export type VideoSource =
+  | { readonly call: VideoCall }
+  | { readonly url: string; readonly withKey?: boolean }
+  | { readonly type: string; readonly base64: string }
+
+/** Asks a vendor something about a job, and answers the parsed body of a success. */
+export type AskVendor = (call: VideoCall) => Promise<unknown>
+
+/** How a vendor takes video jobs. */
+export type VideoDialect = {
+  /** Seconds of a video whose length nobody named; absent: it must be named where the price needs it. */
+  readonly secondsOf?: (model: string) => number | undefined
+  /** Modes that the vendor chooses by itself, so that its usual price is theirs: asking for them asks for nothing more. */
+  readonly usualModes?: When
+  /** How many videos one call can ask for; absent: 1. */
+  readonly most?: number
+  /** Seconds between two looks at a job; absent: 2. */
+  readonly pauseS?: number
+  /** Why it cannot be asked this, by the field at fault. */
+  unfit?(ask: VideoAsk, model: string): { readonly path: string; readonly message: string } | undefined
+  /** `reference` is a name of ours by which the job could be found again. */
+  submit(ask: VideoAsk, model: string, reference?: string): Submission | Promise<Submission>
+  /** What the vendor calls the job; throws AnswerError where there is none. */
+  accepted(answer: unknown): string
+  /** A refusal inside an answer whose status is good. */
+  refused?(answer: unknown): VendorRefusal | undefined
+  poll(job: UpstreamJob): VideoCall
+  state(answer: unknown, job: UpstreamJob): VideoState
+  /** A further call where a finished job has its results, or the reason why there are none (a 4xx). */
+  readonly finish?: { call(job: UpstreamJob): VideoCall; state(answer: unknown): VideoState }
+  /** Where jobs can be looked for whose submission was never answered; ids, oldest first. */
+  readonly find?: { call(sought: Sought): VideoCall; ids(answer: unknown, sought: Sought): readonly string[] }
+  /** Where the bytes are; absent: at the result's own address, without a key. */
+  source?(
+    job: UpstreamJob,
+    result: VideoResult,
+    ask: AskVendor,
+    variant: string | undefined,
+  ): VideoSource | Promise<VideoSource>
+  /** Other renderings of a result that it has. */
+  readonly variants?: readonly string[]
+  remove?(job: UpstreamJob): VideoCall
+  remix?(job: UpstreamJob, prompt: string): Submission
+}
+
+const MAX_VIDEOS = 10
+const MAX_VIDEO_SECONDS = 3_600
+const MAX_PROMPT = 32_000
+const MAX_SIDE = 8_192
+const MAX_FPS = 240
+const MAX_WORD = 128
+const MAX_METADATA_BYTES = 65_536
+const MAX_STILLS = 8
+
+/** What a request says in words of ours; all else is in a vendor's. */
+export const VIDEO_FIELDS: ReadonlySet<string> = new Set([
+  'model',
+  'prompt',
+  'image',
+  'images',
+  'input_reference',
+  'duration',
+  'seconds',
+  'width',
+  'height',
+  'size',
+  'fps',
+  'n',
+  'seed',
+  'response_format',
+  'metadata',
+  'user',
+])
+
+/** Numbers that a form, and some clients in JSON too, send as text. */
+const VIDEO_NUMBERS = ['duration', 'seconds', 'width', 'height', 'fps', 'n', 'seed'] as const
+
+const given = (body: JsonObject, name: string) => member(body, name) ?? undefined
+
+/** `duration` and `seconds` are two names of one thing. */
+function readSeconds(fields: RequestFields, body: JsonObject): number | undefined {
+  const named = (['duration', 'seconds'] as const).filter(name => given(body, name) !== undefined)
+  const [first] = named
+  if (first === undefined) return undefined
+  const values = named.map(name => fields.number(name, 0, MAX_VIDEO_SECONDS))
+  if (values.includes(0)) fields.refuse(first, 'must be more than 0')
+  if (new Set(values).size > 1) fields.refuse('seconds', 'says something else than duration')
+  return values[0]
+}
+
+/** What a vendor's own fields say of length and number: they are asked for like any other, and paid like any other. */
+function readExtent(
+  fields: RequestFields,
+  own: JsonObject,
+  { seconds, fps }: Pick<VideoAsk, 'seconds' | 'fps'>,
+) {
+  let longest = seconds
+  for (const [name, value] of Object.entries(own)) {
+    const told = extentOf({ [name]: value }, fps)
+    if ((told.videos ?? 1) !== 1) fields.refuse(name, 'says how many videos there are: n does')
+    if (told.seconds === undefined) continue
+    if (told.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && told.seconds > seconds))
+      fields.refuse(
+        name,
+        `makes a longer video than ${seconds === undefined ? 'can be had' : 'duration says'}`,
+      )
+    if (seconds === undefined) longest = Math.max(longest ?? 0, told.seconds)
+  }
+  return longest === 0 ? undefined : longest
+}
+
+/** The class of a resolution that is told in pixels; `auto` leaves it to the vendor. */
+const classOf = (size: string) => {
+  const [width, height] = size.split('x').map(Number)
+  return resolutionOf({ width, height })
+}
+const isLeftOpen = (resolution: string) => resolution === 'auto' || resolution === 'adaptive'
+
+/** A film is paid as it is asked for, so what a vendor's own fields say of its look must not differ from the rest. */
+function checkLook(fields: RequestFields, own: JsonObject, sides: Pick<VideoAsk, 'width' | 'height'>): void {
+  const asked = sizeText(sides)
+  const known = { size: asked, resolution: asked === undefined ? undefined : classOf(asked) }
+  for (const [name, value] of Object.entries(own)) {
+    const { sizes, resolutions } = lookOf({ [name]: value })
+    for (const size of sizes) {
+      known.size ??= size
+      if (size !== known.size) fields.refuse(name, `says another size than ${known.size}`)
+    }
+    for (const resolution of [...sizes.flatMap(size => classOf(size) ?? []), ...resolutions]) {
+      if (isLeftOpen(resolution)) continue
+      known.resolution ??= resolution
+      if (resolution !== known.resolution)
+        fields.refuse(name, `says another resolution than ${known.resolution}`)
+    }
+  }
+}
+
+const QUALITIES = ['quality_level', 'quality'] as const
+
+function checkQuality(fields: RequestFields, own: JsonObject): void {
+  const [first, second] = QUALITIES.map(name => given(own, name))
+  if (first !== undefined && second !== undefined && first !== second)
+    fields.refuse('metadata', `says ${QUALITIES.join(' and ')}, and they differ`)
+}
+
+const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
+
+function readSides(fields: RequestFields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
+  const width = fields.integer('width', MAX_SIDE)
+  const height = fields.integer('height', MAX_SIDE)
+  const size = given(body, 'size')
+  if (size === undefined || size === '' || size === 'auto') return { width, height }
+  const [, wide, high] = SIZE.exec(typeof size === 'string' ? size : '') ?? []
+  const sides = { width: Number(wide), height: Number(high) }
+  if (!(sides.width >= 1 && sides.width <= MAX_SIDE && sides.height >= 1 && sides.height <= MAX_SIDE))
+    fields.refuse('size', `must be two sides of 1 to ${MAX_SIDE} pixels, such as 1280x720`)
+  else if ((width ?? sides.width) !== sides.width || (height ?? sides.height) !== sides.height)
+    fields.refuse('size', 'says something else than width and height')
+  return sides
+}
+
+function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
+  const value = given(body, 'metadata')
+  if (value === undefined || value === '') return {}
+  const parsed = typeof value === 'string' ? parsedOrNothing(value) : value
+  if (!isObject(parsed)) {
+    fields.refuse('metadata', 'must be an object')
+    return {}
+  }
+  const fault = typeof value === 'string' ? textNameFault(value, parsed, 'metadata') : undefined
+  if (fault) fields.refuse(fault.path, fault.message)
+  if (Buffer.byteLength(JSON.stringify(parsed)) > MAX_METADATA_BYTES)
+    fields.refuse('metadata', `must be at most ${MAX_METADATA_BYTES} bytes`)
+  return parsed
+}
+
+/**
+ * A vendor's own fields without those that name a model: the gateway names it. Some servers lay objects inside over the
+ * body as well, so that a model may be named in none of them.
+ */
+function withoutModel(fields: RequestFields, own: JsonObject): JsonObject {
+  const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
+  for (const [name, value] of entries)
+    if (namesModel(value)) fields.refuse(name, 'names a model: only the field model does')
+  return Object.fromEntries(entries)
+}
+
+const MODEL_NAMES: ReadonlySet<string> = new Set(DECISIVE.model)
+
+const namesModel = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.entries(value).some(([name, inner]) => MODEL_NAMES.has(name) || namesModel(inner))
+
+function readStills(fields: RequestFields, body: JsonObject, files: readonly StoredFile[]): readonly Still[] {
+  const named = ['image', 'input_reference', 'images'].flatMap(name =>
+    [given(body, name) ?? []].flat().map(value => ({ name, value })),
+  )
+  const stills: Still[] = files.map(file => ({ kind: 'file', file }))
+  for (const { name, value } of named) {
+    if (value === '' || value === null) continue
+    const still = readStill(value)
+    if (still) stills.push(still)
+    else fields.refuse(name, 'must be an address (http or https) or a picture in base64')
+  }
+  if (stills.length > MAX_STILLS) fields.refuse('images', `must be at most ${MAX_STILLS}`)
+  return stills
+}
+
+function readSeed(fields: RequestFields, body: JsonObject): number | undefined {
+  const seed = given(body, 'seed')
+  if (seed === undefined) return undefined
+  if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed
+  fields.refuse('seed', 'must be a whole number')
+  return undefined
+}
+
+function shortText(fields: RequestFields, name: string): string | undefined {
+  const text = fields.text(name)
+  if (text !== undefined && codePoints(text) > MAX_WORD)
+    fields.refuse(name, `must be at most ${MAX_WORD} characters`)
+  return text === '' ? undefined : text
+}
+
+/** Numbers in quotes are taken for numbers: `seconds` is a text in the common format. */
+const unquoted = (body: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(body).map(([name, value]) => {
+      const isNumber =
+        (VIDEO_NUMBERS as readonly string[]).includes(name) &&
+        typeof value === 'string' &&
+        /^-?\d+(\.\d+)?$/.test(value)
+      return [name, isNumber ? Number(value) : value]
+    }),
+  )
+
+export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]): RequestReading<VideoAsk> {
+  const body = isObject(parsed) ? unquoted(parsed) : parsed
+  return readRequest(body, (fields, asked) => {
+    const model = given(asked, 'model') === undefined || asked.model === '' ? '' : fields.model()
+    const prompt = fields.text('prompt')
+    if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
+      fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
+    const fps = fields.integer('fps', MAX_FPS)
+    const vendorFields = readMetadata(fields, asked)
+    const others = Object.fromEntries(Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name)))
+    const metadata = withoutModel(fields, withoutRouting(vendorFields))
+    const more = withoutModel(fields, withoutRouting(others))
+    const removed = [
+      ...routingFieldsIn(others),
+      ...routingFieldsIn(vendorFields).map(name => `metadata.${name}`),
+    ]
+    const sides = readSides(fields, asked)
+    checkLook(fields, { ...more, metadata }, sides)
+    checkQuality(fields, { ...more, ...metadata })
+    return {
+      model,
+      prompt: prompt === '' ? undefined : prompt,
+      stills: readStills(fields, asked, files),
+      seconds: readExtent(fields, { ...more, metadata }, { seconds: readSeconds(fields, asked), fps }),
+      ...sides,
+      fps,
+      n: fields.integer('n', MAX_VIDEOS) ?? 1,
+      seed: readSeed(fields, asked),
+      metadata: { ...more, ...metadata },
+      ...(removed.length > 0 && { removed }),
+      user: shortText(fields, 'user'),
+      responseFormat: shortText(fields, 'response_format'),
+    }
+  })
+}
+
+export const factsOf = (ask: VideoAsk, seconds: number | undefined): VideoFacts => ({
+  prompt: ask.prompt ?? '',
+  seconds,
+  width: ask.width,
+  height: ask.height,
+  fps: ask.fps,
+  n: ask.n,
+  seed: ask.seed,
+  stills: ask.stills.length,
+})
+
+type Sides = { readonly width?: number | undefined; readonly height?: number | undefined }
+
+export const sizeText = ({ width, height }: Sides, between = 'x'): string | undefined =>
+  width === undefined || height === undefined ? undefined : `${width}${between}${height}`
+
+/** The class of a resolution, which goes by its shorter side: 720p. */
+export function resolutionOf({ width, height }: Sides): string | undefined {
+  if (width === undefined || height === undefined) return undefined
+  const side = Math.min(width, height)
+  return side >= 2_160 ? '4k' : `${side}p`
+}
+
+/** Sides in their lowest terms: 16:9. */
+export function ratioOf({ width, height }: Sides): string | undefined {
+  if (width === undefined || height === undefined) return undefined
+  const common = (a: number, b: number): number => (b === 0 ? a : common(b, a % b))
+  const by = common(width, height)
+  return `${width / by}:${height / by}`
+}
+
+/** What a video is asked to be, where its price depends on it. */
+export function whenOf(ask: VideoAsk): When {
+  const { sizes, resolutions } = lookOf(ask.metadata)
+  const size = sizeText(ask) ?? sizes[0]
+  const resolution =
+    (size === undefined ? undefined : classOf(size)) ?? resolutions.find(each => !isLeftOpen(each))
+  const quality = QUALITIES.map(name => ask.metadata[name]).find(
+    (each): each is string => typeof each === 'string',
+  )
+  return {
+    ...(size !== undefined && { size }),
+    ...(resolution !== undefined && { resolution }),
+    ...(quality !== undefined && { quality }),
+    ...modesIn(ask.metadata),
+  }
+}
+
+/** Names what of a request has no place in a vendor's call. */
+export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): string[] {
+  const named: readonly (readonly [keyof VideoAsk, string])[] = [
+    ['width', 'width and height'],
+    ['fps', 'fps'],
+    ['seed', 'seed'],
+    ['seconds', 'duration'],
+    ['user', 'user'],
+  ]
+  const lost = named.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
+  const words = lost.map(([, word]) => `${word} is not taken by this provider`)
+  if ((ask.width === undefined) !== (ask.height === undefined))
+    words.push('width and height are taken only together')
+  if (ask.responseFormat !== undefined && ask.responseFormat !== 'url')
+    words.push('response_format is not taken by this provider')
+  return words
+}

@@ -1,0 +1,331 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Cut } from '../wire/json-scan.ts'
+import { textBorder } from '../wire/json-slices.ts'
+import type { TextSample } from './text-sample.ts'
+
+/**
+ * What the bytes of an answer, or of one chunk of it, say at a glance. Most chunks of a stream carry a few letters inside
+ * three hundred bytes of envelope; one walk over the bytes finds the letters without making objects and texts of them all.
+ */
+export type ChunkScan = {
+  /** UTF-8 bytes of what the model wrote: text, refusals, names and arguments of tool calls, transcripts. */
+  readonly textBytes: number
+  readonly reasoningBytes: number
+  /** Pictures or sound, which are no text to count. */
+  readonly hasMedia: boolean
+  /** How many choices give a reason to have finished. */
+  readonly finishes: number
+  /** It has a `usage`, or an `error` of its own, that is not null: worth parsing. */
+  readonly isNotable: boolean
+  /** It begins as an object, and every bracket that opens also closes; false for what is surely no chunk. */
+  readonly isBalanced: boolean
+}
+
+/** Where the words of a choice are: `delta` in a stream, `message` in a whole answer. */
+export type ChoiceMember = 'delta' | 'message'
+
+type Meaning =
+  | 'text'
+  | 'reasoning_content'
+  | 'reasoning'
+  | 'media'
+  | 'aside'
+  | 'usage'
+  | 'error'
+  | 'finish'
+  | ChoiceMember
+
+const KEYS: Readonly<Record<string, Meaning>> = {
+  content: 'text',
+  text: 'text',
+  refusal: 'text',
+  name: 'text',
+  arguments: 'text',
+  input: 'text',
+  transcript: 'text',
+  reasoning_content: 'reasoning_content',
+  thinking: 'reasoning_content',
+  reasoning: 'reasoning',
+  data: 'media',
+  url: 'media',
+  b64_json: 'media',
+  // The same reasoning once more, with signatures; and what others wrote.
+  reasoning_details: 'aside',
+  annotations: 'aside',
+  usage: 'usage',
+  error: 'error',
+  finish_reason: 'finish',
+  delta: 'delta',
+  message: 'message',
+}
+
+type Key = { readonly bytes: Buffer; readonly meaning: Meaning }
+
+const KEYS_BY_LENGTH: readonly (readonly Key[] | undefined)[] = groupByLength(
+  Object.entries(KEYS).map(([name, meaning]) => ({ bytes: Buffer.from(name), meaning })),
+)
+
+function groupByLength(keys: readonly Key[]): (readonly Key[] | undefined)[] {
+  const groups = Map.groupBy(keys, key => key.bytes.length)
+  return Array.from({ length: Math.max(...groups.keys()) + 1 }, (_, length) => groups.get(length))
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+const SPACE = 0x20
+const LOWER_N = 0x6e
+const LOWER_U = 0x75
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+
+/** The object that is the answer is 1 deep, its list of choices 2, a choice 3. */
+const ANSWER_DEPTH = 1
+const CHOICE_DEPTH = 3
+const NOT_IN = Number.MAX_SAFE_INTEGER
+
+type Counted = 'textBytes' | 'reasoningBytes' | 'reasoningContentBytes'
+
+type Walk = {
+  -readonly [name in keyof ChunkScan]: ChunkScan[name]
+} & {
+  readonly part: ChoiceMember
+  readonly sample: TextSample | undefined
+  /** Long texts whose length is counted later, in slices; undefined where all is counted at once. */
+  deferred: { readonly from: number; readonly to: number; readonly name: Counted }[] | undefined
+  /** Where long texts end, by where they begin; undefined where each is looked through. */
+  ends: ReadonlyMap<number, number> | undefined
+  depth: number
+  /** Of the key whose value comes next. */
+  meaning: Meaning | undefined
+  /** Depths of the objects that we are inside a member of. */
+  partDepth: number
+  asideDepth: number
+  thinkingDepth: number
+  /** Some hosts tell the same reasoning under both of its names: it counts once. */
+  reasoningContentBytes: number
+}
+
+/** Walks the JSON at [start, end) of `source` once; what the model wrote is shown to the sample, if there is one. Anything but JSON gives a useless glimpse, never an error. */
+export function glimpse(
+  source: Buffer,
+  start: number,
+  end: number,
+  part: ChoiceMember,
+  sample?: TextSample,
+): ChunkScan {
+  const walk = begin(part, sample)
+  const last = walkTo(walk, source, { from: start, stop: end, end })
+  return finished(walk, source[start], last === end)
+}
+
+/** Bytes that are walked over before other requests get their turn. */
+const SLICE_BYTES = 128 * 1024
+
+/** The same for a whole document of any size, without holding up the event loop. It has been scanned: `cuts` are its long texts. */
+export async function glimpseInSlices(
+  source: Buffer,
+  cuts: readonly Cut[],
+  part: ChoiceMember,
+  sample?: TextSample,
+): Promise<ChunkScan> {
+  const walk = begin(part, sample)
+  const end = source.length
+  walk.ends = new Map(cuts.map(cut => [cut.start, cut.end - 1]))
+  const deferred: NonNullable<Walk['deferred']> = []
+  walk.deferred = deferred
+  let last = 0
+  while (last < end) {
+    last = walkTo(walk, source, { from: last, stop: Math.min(end, last + SLICE_BYTES), end })
+    await setImmediate()
+  }
+  for (const { from, to, name } of deferred)
+    for (let at = from; at < to; ) {
+      const next = at + SLICE_BYTES < to ? textBorder(source, at, at + SLICE_BYTES) : to
+      walk[name] += decodedLength(source, at, next)
+      at = next
+      await setImmediate()
+    }
+  return finished(walk, source[0], last === end)
+}
+
+function finished(walk: Walk, first: number | undefined, isAtEnd: boolean): ChunkScan {
+  walk.isBalanced = first === OPEN_OBJECT && walk.depth === 0 && isAtEnd
+  walk.reasoningBytes = Math.max(walk.reasoningBytes, walk.reasoningContentBytes)
+  return walk
+}
+
+type Range = { readonly from: number; readonly stop: number; readonly end: number }
+
+/** Walks on from `from` to the first border of a token behind `stop`, which it returns. */
+function walkTo(walk: Walk, source: Buffer, { from, stop, end }: Range): number {
+  let i = from
+  while (i < stop) {
+    switch (source[i]) {
+      case QUOTE: {
+        const close = walk.ends?.get(i) ?? closingQuote(source, i + 1, end)
+        const after = skipSpace(source, close + 1, end)
+        if (after < end && source[after] === COLON) {
+          const valueStart = skipSpace(source, after + 1, end)
+          walk.meaning = meaningOf(source, i + 1, close)
+          if (walk.meaning !== undefined) takeKey(walk, source, valueStart)
+          i = valueStart
+        } else {
+          if (close > i + 1) takeText(walk, source, i + 1, close)
+          i = after
+        }
+        break
+      }
+      case OPEN_OBJECT:
+      case OPEN_ARRAY:
+        walk.depth += 1
+        i += 1
+        break
+      case CLOSE_OBJECT:
+      case CLOSE_ARRAY:
+        leave(walk)
+        i += 1
+        break
+      default:
+        i += 1
+    }
+  }
+  return i
+}
+
+const begin = (part: ChoiceMember, sample: TextSample | undefined): Walk => ({
+  part,
+  sample,
+  deferred: undefined,
+  ends: undefined,
+  depth: 0,
+  meaning: undefined,
+  partDepth: NOT_IN,
+  asideDepth: NOT_IN,
+  thinkingDepth: NOT_IN,
+  textBytes: 0,
+  reasoningBytes: 0,
+  reasoningContentBytes: 0,
+  hasMedia: false,
+  finishes: 0,
+  isNotable: false,
+  isBalanced: false,
+})
+
+function takeKey(walk: Walk, source: Buffer, valueStart: number): void {
+  const value = source[valueStart]
+  if (value === LOWER_N) return
+  const { meaning, depth } = walk
+  switch (meaning) {
+    case 'usage':
+      walk.isNotable = true
+      return
+    case 'error':
+      if (depth === ANSWER_DEPTH) walk.isNotable = true
+      return
+    case 'finish':
+      if (depth === CHOICE_DEPTH && value === QUOTE && source[valueStart + 1] !== QUOTE) walk.finishes += 1
+      return
+    case walk.part:
+      if (depth === CHOICE_DEPTH) walk.partDepth = depth
+      return
+    default:
+      if (value === QUOTE || depth <= walk.partDepth) return
+      if (meaning === 'aside' && walk.asideDepth === NOT_IN) walk.asideDepth = depth
+      if (meaning === 'reasoning_content' && walk.thinkingDepth === NOT_IN) walk.thinkingDepth = depth
+  }
+}
+
+/** A text that is a value, not empty, at [from, to). */
+function takeText(walk: Walk, source: Buffer, from: number, to: number): void {
+  const { meaning, depth } = walk
+  // A choice of a plain completion holds its text itself.
+  const isPlain = meaning === 'text' && depth === CHOICE_DEPTH && walk.partDepth === NOT_IN
+  const isInPart = depth > walk.partDepth && depth <= walk.asideDepth
+  if (!isInPart && !isPlain) return
+  if (depth > walk.thinkingDepth) {
+    if (meaning === 'text') count(walk, 'reasoningContentBytes', source, from, to)
+    return
+  }
+  switch (meaning) {
+    case 'text':
+      count(walk, 'textBytes', source, from, to)
+      walk.sample?.take(source, from, to)
+      return
+    case 'reasoning_content':
+      walk.sample?.take(source, from, to)
+      count(walk, 'reasoningContentBytes', source, from, to)
+      return
+    case 'reasoning':
+      walk.sample?.take(source, from, to)
+      count(walk, 'reasoningBytes', source, from, to)
+      return
+    case 'media':
+      walk.hasMedia = true
+      return
+    default:
+  }
+}
+
+function count(walk: Walk, name: Counted, source: Buffer, from: number, to: number): void {
+  if (walk.deferred !== undefined && to - from > SLICE_BYTES) walk.deferred.push({ from, to, name })
+  else walk[name] += decodedLength(source, from, to)
+}
+
+function leave(walk: Walk): void {
+  walk.depth -= 1
+  if (walk.depth <= walk.partDepth) walk.partDepth = NOT_IN
+  if (walk.depth <= walk.asideDepth) walk.asideDepth = NOT_IN
+  if (walk.depth <= walk.thinkingDepth) walk.thinkingDepth = NOT_IN
+}
+
+function meaningOf(source: Buffer, from: number, to: number): Meaning | undefined {
+  const keys = KEYS_BY_LENGTH[to - from]
+  if (keys === undefined) return undefined
+  for (const { bytes, meaning } of keys) {
+    let i = 0
+    while (i < bytes.length && source[from + i] === bytes[i]) i += 1
+    if (i === bytes.length) return meaning
+  }
+  return undefined
+}
+
+function closingQuote(source: Buffer, from: number, end: number): number {
+  let i = from
+  while (i < end && source[i] !== QUOTE) i += source[i] === BACKSLASH ? 2 : 1
+  return i
+}
+
+function skipSpace(source: Buffer, from: number, end: number): number {
+  let i = from
+  while (i < end && (source[i] as number) <= SPACE) i += 1
+  return i
+}
+
+/** How many bytes of UTF-8 a JSON text stands for. */
+function decodedLength(source: Buffer, from: number, to: number): number {
+  let length = 0
+  let i = from
+  while (i < to) {
+    if (source[i] !== BACKSLASH) {
+      length += 1
+      i += 1
+    } else if (source[i + 1] !== LOWER_U) {
+      length += 1
+      i += 2
+    } else {
+      length += utf8Length(Number.parseInt(source.toString('latin1', i + 2, i + 6), 16))
+      i += 6
+    }
+  }
+  return length
+}
+
+/** Half of a surrogate pair is half of the four bytes that the pair takes. */
+function utf8Length(unit: number): number {
+  if (unit < 0x80) return 1
+  if (unit < 0x800) return 2
+  return unit >= 0xd800 && unit <= 0xdfff ? 2 : 3
+}

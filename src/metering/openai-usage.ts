@@ -1,0 +1,159 @@
+import { isObject, member } from '../domain/json-value.ts'
+import { decimalText, sumVendorUsd, vendorUsd } from '../domain/money.ts'
+import type { Usage } from '../domain/usage.ts'
+
+/** How a vendor's counts differ from the common meaning. */
+export type UsageOptions = {
+  /**
+   * Reasoning stands beside `completion_tokens`, not inside it. What `total_tokens` has beyond the other two is the
+   * witness: it holds also where reasoning is not itemised, or is inside after all.
+   */
+  readonly reasoningOutside?: boolean
+}
+
+/** No context is so long; a greater count is a fault of the vendor's, and a product with it might be no exact amount. */
+export const MAX_COUNT = 1e9
+
+/**
+ * Reads a `usage` object of the common shape: `prompt_tokens` holds the cached and cache-written tokens, `completion_tokens`
+ * the reasoning, details are parts of them. Undefined when it is no usage, or one that cannot be true; the caller then
+ * counts for itself. Details that cannot be true count as not given, and never more than what they are part of.
+ */
+export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usage | undefined {
+  if (!isObject(value)) return undefined
+  const total = count(value, 'total_tokens')
+  // What is not told is what the total leaves for it; some embedders tell a total and nothing else.
+  const completionTold = isGiven(value, 'completion_tokens') ? count(value, 'completion_tokens') : 0
+  const prompt = isGiven(value, 'prompt_tokens')
+    ? count(value, 'prompt_tokens')
+    : difference(total, completionTold)
+  const completion = isGiven(value, 'completion_tokens') ? completionTold : difference(total, prompt)
+  if (prompt === undefined || completion === undefined) return undefined
+  const reasoning =
+    count(member(value, 'completion_tokens_details'), 'reasoning_tokens') ??
+    count(value, 'reasoning_tokens') ??
+    0
+  // A vendor that bills what it cites counts that and its reasoning beside the other two, and in no total.
+  const cited = count(value, 'citation_tokens')
+  const witnessed = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
+  const outside = cited === undefined ? witnessed : reasoning
+  const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
+  const told = splitCompletion(value, { completion, reasoning, outside })
+  const serverTools = member(value, 'server_tool_use')
+  // Written out: laying objects over one another is slow, and this is read of every answer.
+  const usage: Usage = {
+    input: input + (cited ?? 0),
+    cachedInput,
+    cacheWrite,
+    cacheWrite1h: 0,
+    audioInput,
+    imageInput,
+    output: told.output,
+    reasoning: told.reasoning,
+    audioOutput: told.audioOutput,
+    imageOutput: told.imageOutput,
+    characters: 0,
+    seconds: 0,
+    images: 0,
+    searches: count(value, 'num_search_queries') ?? count(serverTools, 'web_search_requests') ?? 0,
+    fileSearches: 0,
+    codeInterpreterCalls: 0,
+    imageGenerationCalls: 0,
+    calls: 1,
+  }
+  const vendorCost = vendorCostIn(value)
+  return vendorCost === undefined ? usage : { ...usage, vendorCost }
+}
+
+const TICK_DIGITS = 10
+
+/**
+ * What the vendor says the request costs: dollars (`cost`, `estimated_cost`), an object of them with a total, or ticks of
+ * which 10^10 are a dollar. Where the account brings its own key to the vendor behind this one, that vendor's bill comes on top.
+ */
+export function vendorCostIn(usage: unknown): string | undefined {
+  const cost = member(usage, 'cost') ?? member(usage, 'estimated_cost')
+  if (typeof cost === 'number') {
+    const behind =
+      member(usage, 'is_byok') === true && member(member(usage, 'cost_details'), 'upstream_inference_cost')
+    const amounts = [cost, typeof behind === 'number' ? behind : 0].map(vendorUsd)
+    return amounts.includes(undefined) ? undefined : sumVendorUsd(amounts as string[])
+  }
+  if (isObject(cost)) {
+    const { total_cost: total, currency = 'USD' } = cost
+    return typeof total === 'number' && currency === 'USD' ? vendorUsd(total) : undefined
+  }
+  const ticks = member(usage, 'cost_in_usd_ticks')
+  return typeof ticks === 'number' && Number.isSafeInteger(ticks) && ticks >= 0
+    ? decimalText(BigInt(ticks), TICK_DIGITS)
+    : undefined
+}
+
+/** The usage that an answer or a chunk of a stream carries, in any of the places where vendors put it. */
+export function usageIn(answer: unknown, options: UsageOptions = {}): Usage | undefined {
+  const usage =
+    readOpenAiUsage(member(answer, 'usage'), options) ??
+    readOpenAiUsage(member(member(answer, 'x_groq'), 'usage'), options)
+  if (usage !== undefined) return usage
+  const choices = member(answer, 'choices')
+  return Array.isArray(choices) ? readOpenAiUsage(member(choices[0], 'usage'), options) : undefined
+}
+
+function splitPrompt(usage: unknown, prompt: number) {
+  const details = member(usage, 'prompt_tokens_details')
+  const cached =
+    count(details, 'cached_tokens') ??
+    count(usage, 'prompt_cache_hit_tokens') ??
+    count(usage, 'num_cached_tokens') ??
+    count(usage, 'cached_tokens')
+  const written = count(details, 'cache_write_tokens') ?? count(details, 'cache_creation_input_tokens')
+  // Audio from the cache is told twice, as cached and as audio; it costs what is cached.
+  const cachedDetails = member(details, 'cached_tokens_details')
+  const uncached = (kind: string) => (count(details, kind) ?? 0) - (count(cachedDetails, kind) ?? 0)
+  const take = taker(prompt)
+  return {
+    cachedInput: take(cached),
+    cacheWrite: take(written),
+    audioInput: take(uncached('audio_tokens')),
+    imageInput: take(uncached('image_tokens')),
+    input: take(prompt),
+  }
+}
+
+type Told = { readonly completion: number; readonly reasoning: number; readonly outside: number }
+
+function splitCompletion(usage: unknown, { completion, reasoning, outside }: Told) {
+  const details = member(usage, 'completion_tokens_details')
+  const take = taker(completion)
+  return {
+    reasoning: outside + take(reasoning - outside),
+    audioOutput: take(count(details, 'audio_tokens')),
+    imageOutput: take(count(details, 'image_tokens')),
+    output: take(completion),
+  }
+}
+
+/** Hands out shares of a whole, each as much as is left of it. */
+function taker(whole: number): (wanted: number | undefined) => number {
+  let left = whole
+  return (wanted = 0) => {
+    const taken = Math.min(Math.max(wanted, 0), left)
+    left -= taken
+    return taken
+  }
+}
+
+const isGiven = (usage: unknown, name: string): boolean => (member(usage, name) ?? undefined) !== undefined
+
+/** Negative, fractional, endless or written as a text: such a count is none. */
+export function count(usage: unknown, name: string): number | undefined {
+  const value = member(usage, name)
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > MAX_COUNT)
+    return undefined
+  // JSON has a negative zero.
+  return value === 0 ? 0 : value
+}
+
+function difference(total: number | undefined, part: number | undefined): number | undefined {
+  return total === undefined || part === undefined || total < part ? undefined : total - part
+}

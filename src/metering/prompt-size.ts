@@ -1,0 +1,142 @@
+import { isObject, type JsonObject } from '../domain/json-value.ts'
+import { type LongText, longText } from '../wire/json-skim.ts'
+
+/** Things in a prompt whose tokens do not follow from their bytes. */
+export type MediaCounts = {
+  readonly images: number
+  readonly audio: number
+  readonly files: number
+  readonly videos: number
+}
+
+/**
+ * Tokens to hold for one of each, since neither a link nor a compressed file tells its own.
+ * images: the most that a picture is cut into by those who do not scale their counts (OpenAI and Anthropic stay below 5,000,
+ * Qwen's largest setting is 16,384). audio: 17 minutes at Gemini's 32 tokens a second, 54 at OpenAI's 10. files and videos:
+ * 40 pages at Anthropic's dearest 3,000, or seven minutes of film at Gemini's 300 a second.
+ */
+export const MEDIA_TOKENS: MediaCounts = { images: 16_384, audio: 32_768, files: 131_072, videos: 131_072 }
+
+const MEDIA_PARTS: Readonly<Record<string, keyof MediaCounts>> = {
+  image_url: 'images',
+  input_image: 'images',
+  image: 'images',
+  input_audio: 'audio',
+  audio_url: 'audio',
+  file: 'files',
+  input_file: 'files',
+  document: 'files',
+  // It stands for something that the vendor has stored.
+  item_reference: 'files',
+  video_url: 'videos',
+  input_video: 'videos',
+  video: 'videos',
+}
+
+/** Google's format names no kind of part: the member that holds a file tells its type. */
+const CARRIERS: ReadonlySet<string> = new Set(['inlineData', 'inline_data', 'fileData', 'file_data'])
+
+function carriedKind({ mimeType, mime_type }: JsonObject): keyof MediaCounts {
+  const type = String(mimeType ?? mime_type ?? '')
+  if (type.startsWith('image/')) return 'images'
+  if (type.startsWith('audio/')) return 'audio'
+  return type.startsWith('video/') ? 'videos' : 'files'
+}
+
+/** Members of a media part that hold the thing itself or a link to it. */
+const PAYLOADS: ReadonlySet<string> = new Set([
+  'url',
+  'data',
+  'file_data',
+  'file_url',
+  'image_url',
+  'audio_url',
+  'video_url',
+])
+
+export const isCarrier = (name: string) => CARRIERS.has(name)
+export const isPayload = (name: string) => PAYLOADS.has(name)
+export const isMediaPart = ({ type }: JsonObject) =>
+  typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type)
+
+const PDF = 'data:application/pdf'
+const BYTES_PER_BASE64_CHARACTER = 3 / 4
+
+// What JSON puts around and between values; a model that is shown a schema is shown these too.
+const TEXT_FRAME_BYTES = 2
+const MEMBER_FRAME_BYTES = 4
+const LIST_FRAME_BYTES = 2
+const NUMBER_BYTES = 24
+const WORD_BYTES = 5
+
+export type PromptSize = {
+  /** No tokenizer makes more tokens of a text than it has bytes of UTF-8. */
+  readonly textBytes: number
+  readonly media: MediaCounts
+}
+
+/**
+ * The size of everything in a request that could become prompt: all keys and values at any depth, whatever they are called,
+ * since a field we do not know may well be shown to the model. `except` names members of the outermost object to leave out.
+ */
+export function sizeOf(request: JsonObject, except: readonly string[] = []): PromptSize {
+  const media = { images: 0, audio: 0, files: 0, videos: 0 }
+  let textBytes = 0
+  for (const key of Object.keys(request)) {
+    if (!except.includes(key)) textBytes += memberSize(key, request[key], false)
+  }
+  return { textBytes, media }
+
+  function size(value: unknown, isMedia: boolean): number {
+    if (typeof value === 'string') return Buffer.byteLength(value) + TEXT_FRAME_BYTES
+    if (typeof value === 'number') return NUMBER_BYTES
+    if (Array.isArray(value)) return listSize(value, isMedia)
+    if (!isObject(value)) return WORD_BYTES
+    const long = longText(value)
+    return long === undefined ? objectSize(value, isMedia) : long.bytes + TEXT_FRAME_BYTES
+  }
+
+  function listSize(list: readonly unknown[], isMedia: boolean): number {
+    let bytes = LIST_FRAME_BYTES + list.length
+    for (const value of list) bytes += size(value, isMedia)
+    return bytes
+  }
+
+  function objectSize(object: JsonObject, isInMedia: boolean): number {
+    const { type } = object
+    const kind = typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
+    if (kind !== undefined && !isInMedia) media[kind] += 1
+    let bytes = LIST_FRAME_BYTES
+    // Inside a document, too, a text is a text: it has no link or file to leave out.
+    const isMedia = (isInMedia || kind !== undefined) && type !== 'text'
+    for (const key of Object.keys(object)) {
+      const inner = object[key]
+      const carried = CARRIERS.has(key) && isObject(inner) ? carriedKind(inner) : undefined
+      if (carried !== undefined && !isInMedia) media[carried] += 1
+      bytes += memberSize(key, inner, isMedia || carried !== undefined)
+    }
+    return bytes
+  }
+
+  function memberSize(key: string, value: unknown, isMedia: boolean): number {
+    const payload = isMedia && PAYLOADS.has(key) ? lengthOf(value) : undefined
+    const bytes = payload === undefined ? size(value, isMedia) : payloadSize(key, payload)
+    return Buffer.byteLength(key) + MEMBER_FRAME_BYTES + bytes
+  }
+}
+
+const lengthOf = (value: unknown): LongText | undefined =>
+  typeof value === 'string' ? { bytes: value.length, head: value.slice(0, PDF.length) } : longText(value)
+
+/** A file that is no PDF is mostly text, and costs what the text does, beside the constant. */
+function payloadSize(key: string, { bytes, head }: LongText): number {
+  if (key !== 'file_data' || head.startsWith(PDF)) return 0
+  return Math.ceil(bytes * BYTES_PER_BASE64_CHARACTER)
+}
+
+/** An upper bound of the prompt's tokens. */
+export function inputBound({ textBytes, media }: PromptSize): number {
+  let tokens = textBytes
+  for (const kind of Object.keys(media) as (keyof MediaCounts)[]) tokens += media[kind] * MEDIA_TOKENS[kind]
+  return tokens
+}

@@ -1,0 +1,118 @@
+import { isObject, type JsonObject } from '../domain/json-value.ts'
+import { longText } from '../wire/json-skim.ts'
+import { instructionsIn, messageCount, schemaIn, toolsIn } from './prompt-shape.ts'
+import { isCarrier, isMediaPart, isPayload } from './prompt-size.ts'
+
+/** What of a request the model is shown, as far as we know, for a count where a provider tells none. */
+export type PromptText = {
+  /** The beginning of it. */
+  readonly text: string
+  /** Of all of it, of which `text` may be a part. */
+  readonly bytes: number
+  /** Tokens beside those of the text. */
+  readonly extra: number
+}
+
+const MAX_TEXT_LENGTH = 64 * 1024
+// As OpenAI documents its own format: markers around a message, and the beginning of the answer.
+const TOKENS_PER_MESSAGE = 4
+const TOKENS_PER_ANSWER = 3
+
+/** Members of a message that are shown to no model. */
+const ASIDE: ReadonlySet<string> = new Set([
+  'role',
+  'type',
+  'id',
+  'call_id',
+  'tool_call_id',
+  'tool_use_id',
+  'status',
+  'detail',
+  'format',
+  'index',
+  'cache_control',
+  'media_type',
+  'mimeType',
+  'mime_type',
+  'signature',
+  'thoughtSignature',
+  'thought_signature',
+  'encrypted_content',
+  'reasoning_details',
+  'extra_content',
+])
+
+/** `mediaTokens`: what its pictures and sounds are taken for. `isChat`: a bare text is framed as a message, too. */
+export function promptText(request: JsonObject, mediaTokens: number, isChat = false): PromptText {
+  const pieces: string[] = []
+  let length = 0
+  let bytes = 0
+  let extra = mediaTokens
+
+  function take(text: string): void {
+    bytes += Buffer.byteLength(text)
+    if (length >= MAX_TEXT_LENGTH) return
+    const piece = text.slice(0, MAX_TEXT_LENGTH - length)
+    length += piece.length
+    pieces.push(piece)
+  }
+
+  /** What is shown as JSON; a text in it that was too long to be parsed counts by its bytes. */
+  function takeJson(value: unknown): void {
+    const json = JSON.stringify(value, (_, each) => {
+      const long = longText(each)
+      if (long === undefined) return each
+      bytes += long.bytes
+      return ''
+    })
+    take(json)
+  }
+
+  function walk(value: unknown, isMedia: boolean): void {
+    if (typeof value === 'string') {
+      take(value)
+      return
+    }
+    // A list of numbers is a text that was made tokens already.
+    if (typeof value === 'number') {
+      extra += 1
+      return
+    }
+    if (Array.isArray(value)) {
+      for (const each of value) walk(each, isMedia)
+      return
+    }
+    if (!isObject(value)) return
+    const long = longText(value)
+    if (long !== undefined) {
+      bytes += long.bytes
+      return
+    }
+    if (walkTool(value)) return
+    const isInMedia = isMedia || isMediaPart(value)
+    for (const [name, each] of Object.entries(value))
+      if (!ASIDE.has(name) && !(isInMedia && isPayload(name))) walk(each, isInMedia || isCarrier(name))
+  }
+
+  /** Calls and results of tools, as formats word them that hold objects where others hold texts. */
+  function walkTool(part: JsonObject): boolean {
+    const call = part.type === 'tool_use' ? part : (part.functionCall ?? part.function_call)
+    const result = part.functionResponse ?? part.function_response
+    const isCall = isObject(call) && typeof call.name === 'string' && !('arguments' in call)
+    if (isCall) {
+      take(String(call.name))
+      takeJson(call.input ?? call.args ?? {})
+    } else if (isObject(result)) walk(result.response, false)
+    return isCall || isObject(result) || part.type === 'redacted_thinking'
+  }
+
+  const { messages, prompt, input, contents } = request
+  const framed = messageCount(request, isChat)
+  if (framed > 0) extra += framed * TOKENS_PER_MESSAGE + TOKENS_PER_ANSWER
+  for (const shown of [instructionsIn(request), messages, prompt, input, contents]) walk(shown, false)
+  const tools = toolsIn(request)
+  if (tools.length > 0) takeJson(tools)
+  const schema = schemaIn(request)
+  if (schema !== undefined) takeJson(schema)
+  return { text: pieces.join('\n'), bytes, extra: Math.ceil(extra) }
+}

@@ -1,0 +1,431 @@
+import { HEADER_NAME, HEADER_VALUE, isFraming, mayPass } from '../domain/header.ts'
+import { isObject, type JsonObject } from '../domain/json-value.ts'
+import { isOnlyPlaceholders, isSecretName } from '../domain/secret-name.ts'
+import { type Conditions, doHold, readConditions } from './condition.ts'
+import { copyOf, type Edit, ToldError } from './edit.ts'
+import { readExpression, replaceMatches } from './expression.ts'
+import { type FieldPath, putAt, readPath, removeAt, valueAt } from './path.ts'
+import { fault, type OverrideReading, readMembers } from './reading.ts'
+
+/** One operation: what it needs to see of the body, when it counts, and what it does. */
+export type OverrideOperation = {
+  /** Names of outermost members; undefined: all of them. */
+  readonly roots: readonly string[] | undefined
+  readonly conditions: Conditions
+  run(edit: Edit): void
+}
+
+type Act = Pick<OverrideOperation, 'roots' | 'run'>
+type Read = (given: JsonObject, at: string) => OverrideReading<Act>
+
+const MEMBERS = [
+  'mode',
+  'path',
+  'value',
+  'from',
+  'to',
+  'keep_origin',
+  'conditions',
+  'logic',
+  'description',
+] as const
+
+/** The answer is read, routed and billed by these, so they are not an override's to change. */
+const OURS: Readonly<Record<string, string>> = {
+  model: 'cannot be overridden: model_mapping says which name is sent',
+  stream: 'cannot be overridden: whether an answer is streamed is for the client to say',
+  stream_options: 'can only be deleted as a whole, for a provider that does not know it',
+}
+
+/** Why a member of the body may not be written to. */
+export const refusalOf = (root: string | undefined) =>
+  root !== undefined && Object.hasOwn(OURS, root) ? OURS[root] : undefined
+
+const PATH_WANTED = 'must be a path, such as messages.0.content'
+
+function writable(text: unknown, at: string): OverrideReading<FieldPath> {
+  const path = readPath(text)
+  if (path === undefined) return fault(at, PATH_WANTED)
+  const refusal = refusalOf(path[0])
+  return refusal === undefined ? { value: path } : fault(at, refusal)
+}
+
+function deletable(text: unknown, at: string): OverrideReading<FieldPath> {
+  return text === 'stream_options' ? { value: ['stream_options'] } : writable(text, at)
+}
+
+const rootsOf = (...paths: readonly FieldPath[]) => paths.map(([root = '']) => root)
+
+function write(edit: Edit, path: FieldPath, value: unknown): void {
+  putAt(edit.body, path, value)
+  edit.touched.add(path[0] ?? '')
+}
+
+function remove(edit: Edit, path: FieldPath): void {
+  if (valueAt(edit.body, path) === undefined) return
+  removeAt(edit.body, path)
+  edit.touched.add(path[0] ?? '')
+}
+
+const set: Read = ({ path, value, keep_origin }, at) => {
+  const read = writable(path, `${at}.path`)
+  if ('fault' in read) return read
+  if (value === undefined) return fault(`${at}.value`, 'is needed')
+  return {
+    value: {
+      roots: rootsOf(read.value),
+      run(edit) {
+        if (keep_origin === true && valueAt(edit.body, read.value) !== undefined) return
+        write(edit, read.value, copyOf(value, edit.spend))
+      },
+    },
+  }
+}
+
+const del: Read = ({ path }, at) => {
+  const read = deletable(path, `${at}.path`)
+  if ('fault' in read) return read
+  return { value: { roots: rootsOf(read.value), run: edit => remove(edit, read.value) } }
+}
+
+const carry =
+  (isMove: boolean): Read =>
+  ({ from, to, keep_origin }, at) => {
+    const source = isMove ? writable(from, `${at}.from`) : readSource(from, `${at}.from`)
+    if ('fault' in source) return source
+    const target = writable(to, `${at}.to`)
+    if ('fault' in target) return target
+    const run = (edit: Edit) => {
+      const value = valueAt(edit.body, source.value)
+      if (value === undefined) return
+      if (keep_origin === true && valueAt(edit.body, target.value) !== undefined) return
+      const carried = copyOf(value, edit.spend)
+      if (isMove) remove(edit, source.value)
+      write(edit, target.value, carried)
+    }
+    return { value: { roots: rootsOf(source.value, target.value), run } }
+  }
+
+function readSource(text: unknown, at: string): OverrideReading<FieldPath> {
+  const path = readPath(text)
+  return path === undefined ? fault(at, PATH_WANTED) : { value: path }
+}
+
+/** Adds to a text, a list or an object, at its beginning or its end. */
+const add =
+  (isFirst: boolean): Read =>
+  ({ path, value, keep_origin }, at) => {
+    const read = writable(path, `${at}.path`)
+    if ('fault' in read) return read
+    if (value === undefined) return fault(`${at}.value`, 'is needed')
+    const joined = (found: unknown, given: unknown): unknown => {
+      if (typeof found === 'string' && typeof given === 'string')
+        return isFirst ? given + found : found + given
+      if (Array.isArray(found)) {
+        const more = Array.isArray(given) ? given : [given]
+        return isFirst ? [...more, ...found] : [...found, ...more]
+      }
+      if (isObject(found) && isObject(given))
+        return keep_origin === true ? { ...given, ...found } : { ...found, ...given }
+      return undefined
+    }
+    const run = (edit: Edit) => {
+      const found = valueAt(edit.body, read.value)
+      if (typeof found === 'string') edit.spend(found.length)
+      const given = copyOf(value, edit.spend)
+      const next = found === undefined ? given : joined(found, given)
+      if (next !== undefined) write(edit, read.value, next)
+    }
+    return { value: { roots: rootsOf(read.value), run } }
+  }
+
+/** Changes a text where there is one. */
+const text =
+  (change: (found: string, value: string) => string, needsValue: boolean): Read =>
+  ({ path, value = '' }, at) => {
+    const read = writable(path, `${at}.path`)
+    if ('fault' in read) return read
+    if (typeof value !== 'string' || (needsValue && value === ''))
+      return fault(`${at}.value`, 'must be a text that is not empty')
+    return { value: { roots: rootsOf(read.value), run: edit => changeText(edit, read.value, change, value) } }
+  }
+
+function changeText(
+  edit: Edit,
+  path: FieldPath,
+  change: (found: string, value: string) => string,
+  value: string,
+): void {
+  const found = valueAt(edit.body, path)
+  if (typeof found !== 'string') return
+  const next = change(found, value)
+  edit.spend(Math.max(0, next.length - found.length))
+  if (next !== found) write(edit, path, next)
+}
+
+const replace: Read = ({ path, from, to = '' }, at) => {
+  const read = writable(path, `${at}.path`)
+  if ('fault' in read) return read
+  if (typeof from !== 'string' || from === '') return fault(`${at}.from`, 'must be a text that is not empty')
+  if (typeof to !== 'string') return fault(`${at}.to`, 'must be a text')
+  const run = (edit: Edit) => {
+    const found = valueAt(edit.body, read.value)
+    if (typeof found === 'string') edit.spend((found.length / from.length) * to.length)
+    changeText(edit, read.value, words => words.replaceAll(from, () => to), '')
+  }
+  return { value: { roots: rootsOf(read.value), run } }
+}
+
+const regexReplace: Read = ({ path, from, to = '' }, at) => {
+  const read = writable(path, `${at}.path`)
+  if ('fault' in read) return read
+  const expression = readExpression(from)
+  if (expression === undefined)
+    return fault(`${at}.from`, 'must be a regular expression of at most 500 characters')
+  // These put all of the text before or behind the match into its place, once for every match.
+  if (typeof to !== 'string' || /\$[`']/.test(to))
+    return fault(`${at}.to`, "must be a text without $` and $'")
+  const run = (edit: Edit) => {
+    const found = valueAt(edit.body, read.value)
+    if (typeof found === 'string') edit.spend(found.length)
+    changeText(edit, read.value, words => replaceMatches(words, expression, to), '')
+  }
+  return { value: { roots: rootsOf(read.value), run } }
+}
+
+const PRUNE_MEMBERS = ['type', 'where', 'conditions', 'logic', 'recursive'] as const
+
+/** Takes objects out of lists: by their `type`, by members that must be equal, or by conditions inside them. */
+const pruneObjects: Read = ({ path = '', value }, at) => {
+  const read: OverrideReading<FieldPath> = path === '' ? { value: [] } : writable(path, `${at}.path`)
+  if ('fault' in read) return read
+  const members = readMembers(
+    typeof value === 'string' ? { type: value } : value,
+    PRUNE_MEMBERS,
+    `${at}.value`,
+  )
+  if ('fault' in members) return members
+  const { type, where = {}, recursive = true } = members.value
+  if (!isObject(where)) return fault(`${at}.value.where`, 'must be an object')
+  const conditions = readConditions({ logic: 'AND', ...members.value }, `${at}.value`)
+  if ('fault' in conditions) return conditions
+  if (type === undefined && Object.keys(where).length === 0 && conditions.value.list.length === 0)
+    return fault(`${at}.value`, 'must say which objects: by type, where or conditions')
+  const wanted = Object.entries(type === undefined ? where : { ...where, type })
+  const isPruned = (each: unknown) =>
+    isObject(each) &&
+    wanted.every(([name, is]) => JSON.stringify(each[name]) === JSON.stringify(is)) &&
+    doHold(conditions.value, each)
+  const prune = (found: unknown, depth: number): void => {
+    if (depth > 1 && recursive !== true) return
+    if (Array.isArray(found)) {
+      const kept = found.filter(each => !isPruned(each))
+      if (kept.length < found.length) {
+        found.length = 0
+        for (const each of kept) found.push(each)
+      }
+    }
+    if (typeof found !== 'object' || found === null) return
+    for (const each of Object.values(found)) prune(each, depth + 1)
+  }
+  const [root] = read.value
+  const run = (edit: Edit) => {
+    if (root !== undefined) {
+      prune(valueAt(edit.body, read.value), 1)
+      if (root in edit.body) edit.touched.add(root)
+      return
+    }
+    for (const [name, found] of Object.entries(edit.body)) {
+      if (refusalOf(name) !== undefined || typeof found !== 'object' || found === null) continue
+      prune(found, 1)
+      edit.touched.add(name)
+    }
+  }
+  return { value: { roots: root === undefined ? undefined : [root], run } }
+}
+
+const ERROR_MEMBERS = ['message', 'status_code', 'status', 'type', 'code', 'skip_retry'] as const
+
+const returnError: Read = ({ value }, at) => {
+  const members = readMembers(
+    typeof value === 'string' ? { message: value } : value,
+    ERROR_MEMBERS,
+    `${at}.value`,
+  )
+  if ('fault' in members) return members
+  const { message, status, status_code = status ?? 400, skip_retry = true } = members.value
+  const { type = 'invalid_request_error', code = 'invalid_request' } = members.value
+  if (typeof message !== 'string' || message.trim() === '')
+    return fault(`${at}.value.message`, 'must be a text that is not empty')
+  if (!Number.isInteger(status_code) || (status_code as number) < 400 || (status_code as number) > 599)
+    return fault(`${at}.value.status_code`, 'must be a whole number from 400 to 599')
+  if (typeof type !== 'string') return fault(`${at}.value.type`, 'must be a text')
+  if (typeof code !== 'string') return fault(`${at}.value.code`, 'must be a text')
+  const told = { status: status_code as number, message, type, code, isFinal: skip_retry !== false }
+  const run = () => {
+    throw new ToldError(told)
+  }
+  return { value: { roots: [], run } }
+}
+
+function headerName(name: unknown, at: string): OverrideReading<string> {
+  if (typeof name !== 'string' || !HEADER_NAME.test(name)) return fault(at, 'must be the name of a header')
+  if (isFraming(name)) return fault(at, 'belongs to the connection and cannot be set')
+  return { value: name.toLowerCase() }
+}
+
+/** A name under which the client may have sent something that is passed on. */
+function passableName(name: unknown, at: string): OverrideReading<string> {
+  const read = headerName(name, at)
+  if ('fault' in read || mayPass(read.value)) return read
+  return fault(at, 'of a client is never passed on: it is a credential')
+}
+
+const setHeader: Read = ({ path, value, keep_origin }, at) => {
+  const name = headerName(path, `${at}.path`)
+  if ('fault' in name) return name
+  if (typeof value !== 'string' || !HEADER_VALUE.test(value))
+    return fault(`${at}.value`, 'must be a text of plain ASCII without line breaks, at most 8192 characters')
+  if (isSecretName(name.value) && !isOnlyPlaceholders(value))
+    return fault(`${at}.value`, 'looks like a credential; header_override keeps such values masked')
+  for (const [, sent] of value.matchAll(/\{client_header:([^{}]*)\}/g)) {
+    const passed = passableName(sent, `${at}.value`)
+    if ('fault' in passed) return passed
+  }
+  const run = (edit: Edit) => {
+    if (keep_origin === true && edit.headers[name.value] !== undefined) return
+    const filled = edit.fill(value)
+    if (filled !== undefined) edit.headers[name.value] = filled
+  }
+  return { value: { roots: [], run } }
+}
+
+const deleteHeader: Read = ({ path }, at) => {
+  const name = headerName(path, `${at}.path`)
+  if ('fault' in name) return name
+  const run = (edit: Edit) => {
+    delete edit.headers[name.value]
+  }
+  return { value: { roots: [], run } }
+}
+
+const carryHeader =
+  (isMove: boolean): Read =>
+  ({ from, to, keep_origin }, at) => {
+    const source = passableName(from, `${at}.from`)
+    if ('fault' in source) return source
+    const target = headerName(to, `${at}.to`)
+    if ('fault' in target) return target
+    const run = (edit: Edit) => {
+      const value = edit.headers[source.value] ?? edit.clientHeader(source.value)
+      if (value === undefined) return
+      if (keep_origin === true && edit.headers[target.value] !== undefined) return
+      if (isMove) delete edit.headers[source.value]
+      edit.headers[target.value] = value
+    }
+    return { value: { roots: [], run } }
+  }
+
+const MAX_PASSED = 50
+
+const passHeaders: Read = ({ value }, at) => {
+  const names = typeof value === 'string' ? value.split(',').map(name => name.trim()) : value
+  if (!Array.isArray(names) || names.length === 0 || names.length > MAX_PASSED)
+    return fault(`${at}.value`, `must be a list of 1 to ${MAX_PASSED} names of headers`)
+  const passed: string[] = []
+  for (const each of names) {
+    const name = passableName(each, `${at}.value`)
+    if ('fault' in name) return name
+    passed.push(name.value)
+  }
+  const run = (edit: Edit) => {
+    for (const name of passed) {
+      const sent = edit.clientHeader(name)
+      if (sent !== undefined) edit.headers[name] = sent
+    }
+  }
+  return { value: { roots: [], run } }
+}
+
+type Place = { readonly path: FieldPath } | { readonly header: string }
+
+function readPlace(given: unknown, at: string): OverrideReading<Place> {
+  const [, kind, name] = typeof given === 'string' ? (/^(json|header):(.+)$/s.exec(given) ?? []) : []
+  if (kind === 'json') {
+    const path = writable(name, at)
+    return 'fault' in path ? path : { value: { path: path.value } }
+  }
+  if (kind !== 'header') return fault(at, 'must be json: and a path, or header: and a name')
+  const header = passableName(name, at)
+  return 'fault' in header ? header : { value: { header: header.value } }
+}
+
+/** Two places that are to say the same: the one that is empty takes what the other holds. */
+const syncFields: Read = ({ from, to }, at) => {
+  const first = readPlace(from, `${at}.from`)
+  if ('fault' in first) return first
+  const second = readPlace(to, `${at}.to`)
+  if ('fault' in second) return second
+  const places = [first.value, second.value]
+  const look = (edit: Edit, place: Place): string | undefined => {
+    const found =
+      'path' in place
+        ? valueAt(edit.body, place.path)
+        : (edit.headers[place.header] ?? edit.clientHeader(place.header))
+    return typeof found === 'string' && found !== '' ? found : undefined
+  }
+  const fill = (edit: Edit, place: Place, value: string) => {
+    if ('path' in place) write(edit, place.path, value)
+    else if (HEADER_VALUE.test(value)) edit.headers[place.header] = value
+  }
+  const run = (edit: Edit) => {
+    const [one, other] = places.map(place => look(edit, place))
+    if (one !== undefined && other === undefined) fill(edit, second.value, one)
+    if (one === undefined && other !== undefined) fill(edit, first.value, other)
+  }
+  return { value: { roots: rootsOf(...places.flatMap(place => ('path' in place ? [place.path] : []))), run } }
+}
+
+const READS: Readonly<Record<string, Read>> = {
+  set,
+  delete: del,
+  move: carry(true),
+  copy: carry(false),
+  prepend: add(true),
+  append: add(false),
+  trim_prefix: text((found, value) => (found.startsWith(value) ? found.slice(value.length) : found), true),
+  trim_suffix: text((found, value) => (found.endsWith(value) ? found.slice(0, -value.length) : found), true),
+  ensure_prefix: text((found, value) => (found.startsWith(value) ? found : value + found), true),
+  ensure_suffix: text((found, value) => (found.endsWith(value) ? found : found + value), true),
+  trim_space: text(found => found.trim(), false),
+  to_lower: text(found => found.toLowerCase(), false),
+  to_upper: text(found => found.toUpperCase(), false),
+  replace,
+  regex_replace: regexReplace,
+  prune_objects: pruneObjects,
+  return_error: returnError,
+  set_header: setHeader,
+  delete_header: deleteHeader,
+  copy_header: carryHeader(false),
+  move_header: carryHeader(true),
+  pass_headers: passHeaders,
+  sync_fields: syncFields,
+}
+
+export const MODES = Object.keys(READS)
+
+export function readOperation(given: unknown, at: string): OverrideReading<OverrideOperation> {
+  const members = readMembers(given, MEMBERS, at)
+  if ('fault' in members) return members
+  const { mode, keep_origin = false } = members.value
+  const read = typeof mode === 'string' && Object.hasOwn(READS, mode) ? READS[mode] : undefined
+  if (read === undefined) return fault(`${at}.mode`, `must be one of ${MODES.join(', ')}`)
+  if (typeof keep_origin !== 'boolean') return fault(`${at}.keep_origin`, 'must be true or false')
+  const conditions = readConditions(members.value, at)
+  if ('fault' in conditions) return conditions
+  const act = read(members.value, at)
+  if ('fault' in act) return act
+  const asked = rootsOf(...conditions.value.list.map(({ path }) => path))
+  const roots = act.value.roots && [...act.value.roots, ...asked]
+  return { value: { roots, conditions: conditions.value, run: act.value.run } }
+}

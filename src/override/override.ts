@@ -1,0 +1,106 @@
+import type { JsonObject } from '../domain/json-value.ts'
+import { editTopLevel, type Member, topLevel } from '../wire/json-edit.ts'
+import { doHold } from './condition.ts'
+import { type Edit, MAX_ADDED, OverrideError } from './edit.ts'
+import { SlowExpression } from './expression.ts'
+import { type OverrideOperation, readOperation, refusalOf } from './operation.ts'
+import { fault, type OverrideReading } from './reading.ts'
+
+/** What a channel changes in every request on its way out: `param_override`, read once. */
+export type Override = {
+  /** Set in the body as they are. */
+  readonly members: JsonObject
+  /** Then applied, in their order. */
+  readonly operations: readonly OverrideOperation[]
+}
+
+const MAX_OPERATIONS = 100
+
+/** The plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
+export function readOverride(given: JsonObject): OverrideReading<Override> {
+  const { operations: listed, ...members } = given
+  // A body may have a member of this name too: only a list of operations is the rich form.
+  const isRich = Array.isArray(listed)
+  if (!isRich && listed !== undefined) Object.assign(members, { operations: listed })
+  for (const name of Object.keys(members)) {
+    const refusal = refusalOf(name)
+    if (refusal !== undefined) return fault(`.${name}`, refusal)
+  }
+  if (!isRich) return { value: { members, operations: [] } }
+  if (listed.length > MAX_OPERATIONS)
+    return fault('.operations', `must hold at most ${MAX_OPERATIONS} operations`)
+  const operations: OverrideOperation[] = []
+  for (const [index, each] of listed.entries()) {
+    const read = readOperation(each, `.operations.${index}`)
+    if ('fault' in read) return read
+    operations.push(read.value)
+  }
+  return { value: { members, operations } }
+}
+
+export type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
+  readonly bytes: Buffer
+  readonly headers: Readonly<Record<string, string>>
+  /** What conditions may ask for beside the body. */
+  readonly facts: JsonObject
+}
+
+/**
+ * Applies the operations to a body that is otherwise ready to be sent. Members that no operation looks at are not even parsed,
+ * and those that none changes keep their bytes. Throws an OverrideError, or a ToldError where an operation says so.
+ */
+export function applyOperations(
+  operations: readonly OverrideOperation[],
+  { bytes, headers, facts, clientHeader, fill }: Outgoing,
+): { bytes: Buffer; headers: Record<string, string> } {
+  const members = topLevel(bytes)
+  let left = MAX_ADDED
+  const edit: Edit = {
+    body: parseSome(bytes, members, rootsOf(operations)),
+    touched: new Set(),
+    headers: { ...headers },
+    clientHeader,
+    fill,
+    spend(characters) {
+      left -= characters
+      if (left < 0) throw new OverrideError('the override adds more than 16 MiB to the request')
+    },
+  }
+  try {
+    for (const { conditions, run } of operations) if (doHold(conditions, edit.body, facts)) run(edit)
+  } catch (error) {
+    throw error instanceof SlowExpression ? new OverrideError(error.message) : error
+  }
+  if (edit.touched.size === 0) return { bytes, headers: edit.headers }
+  const edits = Object.fromEntries([...edit.touched].map(name => [name, edit.body[name]]))
+  return { bytes: editTopLevel(bytes, edits, members), headers: edit.headers }
+}
+
+/** Undefined: one of them looks everywhere. */
+function rootsOf(operations: readonly OverrideOperation[]): ReadonlySet<string> | undefined {
+  const roots = new Set<string>()
+  for (const operation of operations) {
+    if (operation.roots === undefined) return undefined
+    for (const root of operation.roots) roots.add(root)
+  }
+  return roots
+}
+
+function parseSome(bytes: Buffer, members: readonly Member[], roots: ReadonlySet<string> | undefined) {
+  // Without a prototype, so that a member may have any name.
+  const body: Record<string, unknown> = Object.create(null)
+  for (const { key, valueStart, end } of members)
+    if (roots === undefined || roots.has(key)) body[key] = JSON.parse(bytes.toString('utf8', valueStart, end))
+  return body
+}
+
+export const isEmpty = ({ members, operations }: Override) =>
+  operations.length === 0 && Object.keys(members).length === 0
+
+/** Stands for one that cannot be read any more: every request through it fails with the reason, and none is sent without. */
+export function brokenOverride(message: string): Override {
+  const run = () => {
+    throw new OverrideError(message)
+  }
+  return { members: {}, operations: [{ roots: [], conditions: { all: false, list: [] }, run }] }
+}

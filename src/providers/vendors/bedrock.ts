@@ -1,0 +1,51 @@
+import { bearer } from '../auth.ts'
+import { namesAt } from '../model-lists.ts'
+import type { Provider, Unsigned, Values } from '../provider.ts'
+import { signAws } from '../sigv4.ts'
+
+const FALLBACK_REGION = 'us-east-1'
+
+// Signing counts the path encoded twice, the wire carries it encoded once. Streams are binary event frames;
+// the usage comes after the end of the message. Newer models are asked by the id of an inference profile
+// (`us.anthropic…`), which the list of models does not tell. Claude is also offered by /invoke, with `anthropic_version`
+// in the body.
+export const bedrock = {
+  type: 33,
+  name: 'AWS Bedrock',
+  baseUrl: 'https://bedrock-runtime.{region}.amazonaws.com',
+  auth: key => bearer(key.split('|')[0] ?? ''),
+  exchange: { scheme: 'aws-sigv4', takes: isAccessKey, sign },
+  chat: { bedrock: { whole: '/model/{model}/converse', streamed: '/model/{model}/converse-stream' } },
+  embeddings: { native: '/model/{model}/invoke' },
+  rerank: { native: '/model/{model}/invoke' },
+  images: { native: '/model/{model}/invoke' },
+  models: {
+    baseUrl: 'https://bedrock.{region}.amazonaws.com',
+    path: '/foundation-models',
+    names: namesAt('modelSummaries', 'modelId'),
+  },
+  fields: [
+    {
+      name: 'region',
+      label: 'Region',
+      help: 'Such as eu-central-1; one that the key names wins.',
+      fallback: FALLBACK_REGION,
+    },
+  ],
+  placeholders: key => {
+    const region = key.split('|')[isAccessKey(key) ? 2 : 1]?.trim()
+    return region ? { region } : {}
+  },
+  keyHint: '<access key>|<secret>|<region>, a session token as the fourth; or <API key>|<region>',
+} satisfies Provider
+
+/** Three parts or more, or a first one that no API key looks like. */
+function isAccessKey(key: string): boolean {
+  return /^A[KS]IA[A-Z0-9]+\|/.test(key) || key.split('|').length > 2
+}
+
+function sign(key: string, { region = FALLBACK_REGION }: Values, request: Unsigned) {
+  const [accessKeyId = '', secretAccessKey = '', , sessionToken] = key.split('|').map(part => part.trim())
+  const credentials = { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) }
+  return signAws(credentials, { service: 'bedrock', region }, request)
+}

@@ -1,0 +1,30 @@
+import { bearer } from '../auth.ts'
+import { baseUrlField } from '../fields.ts'
+import { openaiModels } from '../model-lists.ts'
+import type { Provider } from '../provider.ts'
+import { openaiVideos } from '../videos/openai.ts'
+
+/** Any server that speaks the common format. */
+export const custom = {
+  type: 8,
+  name: 'Custom',
+  auth: bearer,
+  chat: { 'openai-chat': '/v1/chat/completions' },
+  completions: { openai: '/v1/completions' },
+  embeddings: { openai: '/v1/embeddings' },
+  speech: { openai: '/v1/audio/speech' },
+  transcription: { openai: '/v1/audio/transcriptions' },
+  translation: { openai: '/v1/audio/translations' },
+  moderation: { openai: '/v1/moderations' },
+  rerank: { cohere: '/v1/rerank' },
+  images: { openai: '/v1/images/generations' },
+  videos: { openai: '/v1/videos' },
+  dialects: { videos: { openai: openaiVideos({ takesAll: true }) } },
+  models: { path: '/v1/models', names: openaiModels },
+  fields: [
+    baseUrlField(
+      'Address of the server, with or without /v1, or of its chat call. One that ends in # is used as it is.',
+    ),
+  ],
+  keyHint: 'what the server asks for as bearer token',
+} satisfies Provider

@@ -1,0 +1,29 @@
+import { bearer } from '../auth.ts'
+import { baseUrlField } from '../fields.ts'
+import { memberOf } from '../member.ts'
+import type { Provider } from '../provider.ts'
+import { klingVideos } from '../videos/kling.ts'
+
+// With a picture the job goes to /v1/videos/image2video instead, and is polled where it was made, with /{id}.
+// A picture is a URL or bare base64. The code 0 is success of the call even where the task failed.
+export const kling = {
+  type: 50,
+  name: 'Kling',
+  baseUrl: 'https://api.klingai.com',
+  auth: bearer,
+  exchange: { scheme: 'access-secret-jwt', takes: key => key.includes('|') },
+  images: { native: '/v1/images/generations' },
+  videos: { native: '/v1/videos/text2video' },
+  dialects: { videos: { native: klingVideos } },
+  fields: [
+    baseUrlField(
+      'Newer addresses: https://api-singapore.klingai.com, in China https://api-beijing.klingai.com',
+    ),
+  ],
+  isKeyTrouble: (_, body) => {
+    const code = memberOf(body, 'code')
+    // 1000 to 1004: the key; 1100 to 1103: the account and its balance.
+    return typeof code === 'number' && ((code >= 1000 && code <= 1004) || (code >= 1100 && code <= 1103))
+  },
+  keyHint: '<access key>|<secret key>, or the single key of a newer account',
+} satisfies Provider

@@ -1,0 +1,26 @@
+import { bearer } from '../auth.ts'
+import { baseUrlField } from '../fields.ts'
+import { openaiModels } from '../model-lists.ts'
+import type { Provider } from '../provider.ts'
+
+const generate = '/v1beta/models/{model}:generateContent'
+
+/** A gateway before subscriptions: each family of models is asked in its own format, and in no other. */
+export const sub2api = {
+  type: 59,
+  name: 'Sub2API',
+  auth: bearer,
+  chat: {
+    'openai-chat': '/v1/chat/completions',
+    responses: '/v1/responses',
+    anthropic: '/v1/messages',
+    gemini: { whole: generate, streamed: '/v1beta/models/{model}:streamGenerateContent?alt=sse' },
+  },
+  speaks: model => {
+    if (model.startsWith('claude')) return ['anthropic']
+    return model.startsWith('gemini') ? ['gemini'] : ['openai-chat', 'responses']
+  },
+  models: { path: '/v1/models', names: openaiModels },
+  fields: [baseUrlField('Address of the other gateway.')],
+  keyHint: 'sk-…',
+} satisfies Provider

@@ -1,0 +1,23 @@
+import { readRanked } from '../../media/rerank.ts'
+import { bearer } from '../auth.ts'
+import { baseUrlField } from '../fields.ts'
+import type { Provider } from '../provider.ts'
+
+// Ranking takes `texts` and answers a bare array of `{index, score}`. A server holds one model.
+export const textEmbeddingsInference = {
+  type: 1023,
+  name: 'Text Embeddings Inference',
+  auth: bearer,
+  embeddings: { openai: '/v1/embeddings' },
+  rerank: { native: '/rerank' },
+  dialects: {
+    rerank: {
+      native: {
+        encode: ({ query, texts }) => ({ json: { query, texts, truncate: true } }),
+        decode: answer => ({ ranked: readRanked(answer, 'score') }),
+      },
+    },
+  },
+  fields: [baseUrlField('Address of the server, usually http://<host>:8080')],
+  keyHint: 'any text, unless the server was started with a key',
+} satisfies Provider

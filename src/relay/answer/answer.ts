@@ -1,0 +1,107 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Refusal } from '../../domain/errors.ts'
+import { relayError } from '../../http/errors.ts'
+import { RELAY_SECURITY } from '../../http/relay-headers.ts'
+import type { StoredAnswer } from '../intake/repeat.ts'
+import { ownType } from './content-type.ts'
+import { COMMON_ERROR_FORMAT, type ErrorFormat, type RelayError, relayErrorOf } from './error-format.ts'
+
+/** Browsers may read these of our answers; the list is spelled out because credentials forbid a star. */
+const EXPOSED = [
+  'x-request-id',
+  'request-id',
+  'retry-after',
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-limit-tokens',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-remaining-tokens',
+  'x-ratelimit-reset-requests',
+  'x-ratelimit-reset-tokens',
+  'x-sluice-channel',
+  'x-sluice-cost',
+  'x-sluice-video-id',
+  'x-sluice-warnings',
+].join(', ')
+
+/** On every answer of the relay: our request's id, that any page may call it (contract 3), and that it is no page itself. */
+export const commonHeaders = (requestId: string, voice?: ErrorFormat): Record<string, string> => {
+  const headers = {
+    'x-request-id': requestId,
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': EXPOSED,
+    'x-content-type-options': RELAY_SECURITY['x-content-type-options'],
+    'content-security-policy': RELAY_SECURITY['content-security-policy'],
+  }
+  return voice?.headers === undefined ? headers : { ...headers, ...voice.headers(requestId) }
+}
+
+export function answerPreflight(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+  response.writeHead(204, {
+    ...commonHeaders(requestId),
+    'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
+    'access-control-allow-headers': request.headers['access-control-request-headers'] ?? '*',
+    'access-control-max-age': '86400',
+  })
+  response.end()
+}
+
+/** What was answered before, to the same request with the same key. */
+export function answerStored(response: ServerResponse, kept: StoredAnswer, requestId: string): void {
+  const { status, contentType, body } = kept
+  response.writeHead(status, {
+    ...commonHeaders(requestId),
+    'content-type': ownType(contentType),
+    'content-length': String(body.length),
+    'idempotency-replayed': 'true',
+  })
+  response.end(body)
+}
+
+export function answerJson(
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: unknown,
+): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, {
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(bytes.length),
+  })
+  response.end(bytes)
+}
+
+/** Exhausted quotas and requests that were sent already are not worth repeating; SDKs ask this header first. */
+const NOT_WORTH_REPEATING = new Set(['insufficient_quota', 'model_not_priced'])
+
+/** In the words of the client's format. */
+export function answerError(
+  response: ServerResponse,
+  trouble: RelayError,
+  { voice = COMMON_ERROR_FORMAT, requestId, headers = {} }: Told,
+): void {
+  const more = { ...commonHeaders(requestId, voice), ...headers }
+  answerJson(response, trouble.status, more, voice.errorBody(trouble, requestId))
+}
+
+type Told = {
+  readonly voice?: ErrorFormat | undefined
+  readonly requestId: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export function answerRefusal(response: ServerResponse, refusal: Refusal, told: Told): void {
+  const { headers } = relayError(refusal)
+  const repeat = NOT_WORTH_REPEATING.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
+  // A body that nobody reads to its end would be taken for the next request.
+  const close =
+    refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
+  answerError(response, relayErrorOf(refusal), {
+    ...told,
+    headers: { ...told.headers, ...headers, ...repeat, ...close },
+  })
+}
+
+export const noSuchRoute = (request: IncomingMessage) =>
+  new Refusal('not_found', `nothing lives at ${request.method} ${(request.url ?? '').split('?')[0]}`)

@@ -1,0 +1,30 @@
+import type { StreamMeter } from '../operations/operation.ts'
+import type { Flow } from '../upstream/upstream.ts'
+
+/**
+ * Reads a stream to its last event for what it tells, and passes nothing on. What was wrong with it, if anything was. What
+ * comes after that is for the caller to give up.
+ */
+export function consumeStream(flow: Flow, meter: StreamMeter): Promise<string | undefined> {
+  return new Promise(resolve => {
+    const conclude = () => {
+      const ending = meter.ending()
+      resolve(ending === 'complete' ? undefined : `the stream was ${ending}`)
+    }
+    flow.listen({
+      data(chunk) {
+        try {
+          meter.push(chunk)
+          if (meter.reading.isDone || meter.reading.error !== undefined) conclude()
+        } catch (error) {
+          resolve((error as Error).message)
+        }
+      },
+      end() {
+        meter.end()
+        conclude()
+      },
+      fail: failure => resolve(`${failure.reason}: ${failure.message}`),
+    })
+  })
+}

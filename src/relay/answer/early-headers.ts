@@ -1,0 +1,58 @@
+import type { ServerResponse } from 'node:http'
+import { rateHeaders } from '../callers/admit.ts'
+import type { RelayRequest } from '../request.ts'
+import { commonHeaders } from './answer.ts'
+import { EVENTS_TYPE } from './content-type.ts'
+import { COMMON_ERROR_FORMAT, type ErrorFormat } from './error-format.ts'
+
+const EVERY_MS = 15_000
+
+/** A streamed answer's head may have to go out before anybody answered, so that clients do not give up waiting. */
+export type EarlyHeaders = {
+  /** The 200 is out: a failure from here on is an event of the stream. */
+  isOpen(): boolean
+  /** No more keep-alives: an answer begins, or there will be none. */
+  close(): void
+}
+
+export const streamHeaders = (requestId: string, voice?: ErrorFormat): Record<string, string> => ({
+  ...commonHeaders(requestId, voice),
+  'content-type': voice?.streamType ?? EVENTS_TYPE,
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+})
+
+type Waiting = Pick<RelayRequest, 'spec' | 'work' | 'response' | 'requestId' | 'admitted'>
+
+/** After `afterMs` without an answer the head and a first keep-alive go out together, then one every 15 s; 0: never. */
+export function openEarlyHeaders(
+  { spec, work, response, requestId, admitted }: Waiting,
+  afterMs: number,
+): EarlyHeaders {
+  const { voice = COMMON_ERROR_FORMAT } = spec
+  const { keepAlive } = voice
+  let isOpen = false
+  let every: NodeJS.Timeout | undefined
+  const first =
+    work.isStream && afterMs > 0
+      ? setTimeout(() => {
+          isOpen = true
+          open(response)
+          if (keepAlive !== undefined) every = setInterval(() => response.write(keepAlive), EVERY_MS)
+        }, afterMs)
+      : undefined
+
+  function open(to: ServerResponse): void {
+    to.writeHead(200, { ...streamHeaders(requestId, voice), ...rateHeaders(admitted.remaining()) })
+    if (keepAlive === undefined) to.flushHeaders()
+    else to.write(keepAlive)
+  }
+
+  return {
+    isOpen: () => isOpen,
+    close(): void {
+      clearTimeout(first)
+      clearInterval(every)
+    },
+  }
+}

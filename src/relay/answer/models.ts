@@ -1,0 +1,75 @@
+import type { IncomingMessage } from 'node:http'
+
+/** A model as the list tells it, whatever the format. */
+export type ListedModel = {
+  readonly id: string
+  readonly ownedBy: string
+  readonly endpointTypes: readonly string[]
+}
+
+export type ListFormat = 'openai' | 'anthropic' | 'gemini'
+
+const GEMINI_ONLY = /^\/+v1beta\//
+
+/** Spec 4.5: under `/v1` the request's headers choose the format, and nothing else. */
+export function listFormat({ headers, url = '' }: IncomingMessage): ListFormat {
+  if (GEMINI_ONLY.test(url)) return 'gemini'
+  if (headers['x-api-key'] !== undefined && headers['anthropic-version'] !== undefined) return 'anthropic'
+  const query = new URLSearchParams(url.split('?')[1] ?? '')
+  if (headers['x-goog-api-key'] !== undefined || query.has('key')) return 'gemini'
+  return 'openai'
+}
+
+const METHODS = ['generateContent', 'countTokens', 'streamGenerateContent']
+
+type Teller = {
+  one(model: ListedModel, created: number): Record<string, unknown>
+  many(models: readonly ListedModel[], created: number): Record<string, unknown>
+}
+
+const openai: Teller = {
+  one: ({ id, ownedBy, endpointTypes }, created) => ({
+    id,
+    object: 'model',
+    created,
+    owned_by: ownedBy,
+    supported_endpoint_types: endpointTypes,
+  }),
+  many: (models, created) => ({ object: 'list', data: models.map(model => openai.one(model, created)) }),
+}
+
+const anthropic: Teller = {
+  one: ({ id }, created) => ({
+    type: 'model',
+    id,
+    display_name: id,
+    created_at: new Date(created * 1000).toISOString().replace('.000Z', 'Z'),
+  }),
+  many: (models, created) => ({
+    data: models.map(model => anthropic.one(model, created)),
+    first_id: models[0]?.id ?? null,
+    last_id: models.at(-1)?.id ?? null,
+    has_more: false,
+  }),
+}
+
+const gemini: Teller = {
+  one: ({ id }) => ({
+    name: `models/${id}`,
+    baseModelId: id,
+    version: '001',
+    displayName: id,
+    description: '',
+    inputTokenLimit: 0,
+    outputTokenLimit: 0,
+    supportedGenerationMethods: METHODS,
+  }),
+  many: models => ({ models: models.map(model => gemini.one(model, 0)) }),
+}
+
+const TELLERS: Readonly<Record<ListFormat, Teller>> = { openai, anthropic, gemini }
+
+export const presentModels = (format: ListFormat, models: readonly ListedModel[], created: number) =>
+  TELLERS[format].many(models, created)
+export const presentModel = (format: ListFormat, model: ListedModel, created: number) =>
+  TELLERS[format].one(model, created)

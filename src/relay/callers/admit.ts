@@ -1,0 +1,169 @@
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../../domain/errors.ts'
+import { isAddressIn } from '../../http/address.ts'
+import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../routing/rates.ts'
+import { type RoutedModel, sentModel } from '../../routing/table.ts'
+import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
+import type { Work, WorkLimits } from '../operations/operation.ts'
+import { allowsRouting } from '../operations/routing-fields.ts'
+import type { Caller } from './callers.ts'
+
+const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
+
+const queryOf = (url = '') => new URLSearchParams(url.split('?')[1] ?? '')
+
+const ASSUMED = Symbol('assumed')
+
+/** A request of somebody whom the gateway knows already. Nothing that comes over the wire can be one. */
+type Assumed = IncomingMessage & { [ASSUMED]?: string }
+
+/** From here on the request is this one's, whatever it carries. */
+export function assignCaller(request: Assumed, credential: string): void {
+  request[ASSUMED] = credential
+}
+
+const GEMINI_PATH = /^\/+v1beta(?:[/?]|$)/
+const MODELS_PATH = /^\/+v1\/+models(?:[/?]|$)/
+
+/**
+ * Google's SDKs send the token as `?key=`. Elsewhere it is no credential: an address that signs its caller in can be opened
+ * by any web page.
+ */
+function keyInQuery({ method, url = '' }: IncomingMessage): string {
+  const isRead = method === 'GET' || method === 'HEAD'
+  const isTaken = GEMINI_PATH.test(url) || (isRead && MODELS_PATH.test(url))
+  return isTaken ? (queryOf(url).get('key') ?? '') : ''
+}
+
+/** Only where `Authorization` is absent are the places read that SDKs of other formats use (contract 3). */
+const sentCredential = (request: IncomingMessage): string => {
+  const { headers } = request
+  const { authorization } = headers
+  if (authorization !== undefined) return authorization.replace(/^bearer\s+/i, '').trim()
+  return textOf(headers['x-api-key']) || textOf(headers['x-goog-api-key']) || keyInQuery(request)
+}
+
+/** Whether a request comes with nothing that could name its caller, so that a session may. */
+export const isWithoutCredential = (request: IncomingMessage): boolean =>
+  sentCredential(request) === '' && !queryOf(request.url).has('key')
+
+export function credentialOf(request: Assumed): string {
+  const assumed = request[ASSUMED]
+  if (assumed !== undefined) return assumed
+  const value = sentCredential(request)
+  if (value === '')
+    throw new Refusal('invalid_api_key', 'no token was sent; use the header Authorization: Bearer sk-…')
+  if (!value.startsWith('sk-')) throw new Refusal('invalid_api_key', 'this is not an sk- token')
+  return value
+}
+
+/** A caller who was let in, and the limits it runs under. */
+export type AdmittedCaller = {
+  readonly caller: Caller
+  readonly address: string
+  /** Takes a place under the limits of token and user, or 429; at once where this process counts alone. */
+  enter(countedInput: number): Ticket | Promise<Ticket>
+  /** What is left under them, as soon as it has entered. */
+  remaining(): Remaining
+}
+
+export function createAdmittedCaller(
+  { rates }: { readonly rates: RateLimiter },
+  caller: Caller,
+  address: string,
+): AdmittedCaller {
+  if (caller.allowIps.length > 0 && !isAddressIn(address, caller.allowIps))
+    throw new Refusal('ip_not_allowed', `the token may not be used from ${address}`)
+  const subjects: readonly Subject[] = [
+    { kind: 'token', id: caller.tokenId, limits: caller.tokenLimits },
+    { kind: 'user', id: caller.userId, limits: caller.userLimits },
+  ]
+  let ticket: Ticket | undefined
+  const taken = (admission: Admission): Ticket => {
+    if (admission.ok) {
+      ticket = admission.ticket
+      return ticket
+    }
+    const { subject, limit, retryAfterS, remaining } = admission
+    throw new Refusal('rate_limit_exceeded', `the ${subject.kind} is over its limit of ${limit}`, {
+      retryAfterS,
+      headers: rateHeaders(remaining),
+    })
+  }
+  return {
+    caller,
+    address,
+    enter(countedInput) {
+      const admission = rates.admit(subjects, countedInput)
+      return admission instanceof Promise ? admission.then(taken) : taken(admission)
+    },
+    remaining: () => ticket?.remaining() ?? {},
+  }
+}
+
+/** Whether this caller may ask for this model, and where it leads. */
+export function admit(
+  { catalog }: { readonly catalog: Catalog },
+  { caller }: AdmittedCaller,
+  work: Work,
+): RoutedModel<RelayChannel> {
+  if (caller.models !== undefined && !caller.models.has(work.model))
+    throw new Refusal('model_not_allowed', `the token may not use the model "${work.model}"`)
+  const route = catalog.table().resolve(work.model)
+  if (!route) throw new Refusal('model_not_found', `no channel serves the model "${work.model}"`)
+  if (work.namedModels && caller.models) mustMayUse(work.namedModels, caller.models, route)
+  mustFit(route, work)
+  return route
+}
+
+/** Where a channel lets the provider choose, a token that is limited to some models may name no others. */
+function mustMayUse(
+  named: readonly string[],
+  allowed: ReadonlySet<string>,
+  { tiers }: RoutedModel<RelayChannel>,
+): void {
+  if (!tiers.some(({ channels }) => channels.some(allowsRouting))) return
+  const other = named.find(model => !allowed.has(model))
+  if (other !== undefined)
+    throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
+}
+
+/** Why a channel cannot be asked this: also where it would have to leave something out, and the client is strict. */
+export function unfitOn(
+  work: Work,
+  channel: RelayChannel,
+  sent: string,
+  limits?: WorkLimits,
+): Refusal | undefined {
+  const fault = work.unfit?.(channel, sent)
+  if (fault || !work.isStrict) return fault
+  const dressed = work.dress(channel, sent, limits)
+  const { warnings = [], removed = [] } = Buffer.isBuffer(dressed) ? {} : dressed
+  const [warning] = warnings
+  if (warning === undefined) return undefined
+  const message = `${warning}, and x-sluice-strict does not allow that`
+  const [path] = removed
+  return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
+}
+
+/** A request that no channel of its model can take is the client's to change, so it is told why. */
+export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work, limits?: WorkLimits): void {
+  if (!work.unfit && !work.isStrict) return
+  const channels = tiers.flatMap(tier => tier.channels)
+  const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model), limits))
+  const [first] = faults
+  if (first && faults.every(fault => fault !== undefined)) throw first
+}
+
+/** `x-ratelimit-…` where a limit is set. */
+export function rateHeaders({ requests, tokens }: Remaining): Record<string, string> {
+  const headers: Record<string, string> = {}
+  if (!requests && !tokens) return headers
+  for (const [name, allowance] of Object.entries({ requests, tokens })) {
+    if (!allowance) continue
+    headers[`x-ratelimit-limit-${name}`] = String(allowance.limit)
+    headers[`x-ratelimit-remaining-${name}`] = String(allowance.remaining)
+    headers[`x-ratelimit-reset-${name}`] = String(allowance.resetS)
+  }
+  return headers
+}

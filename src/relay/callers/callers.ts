@@ -1,0 +1,86 @@
+import { Refusal } from '../../domain/errors.ts'
+import type { Role } from '../../domain/role.ts'
+import { isExpired } from '../../domain/token.ts'
+
+export type CallerLimits = {
+  readonly rpm: number | null
+  readonly tpm: number | null
+  readonly concurrency: number | null
+}
+
+/** Who stands behind an `sk-` token, as far as the relay needs to know. */
+export type Caller = {
+  readonly tokenId: number
+  readonly tokenName: string
+  readonly userId: number
+  readonly role: Role
+  readonly isTokenEnabled: boolean
+  readonly isUserEnabled: boolean
+  readonly expiredTime: number
+  /** Undefined: any model. */
+  readonly models: ReadonlySet<string> | undefined
+  readonly allowIps: readonly string[]
+  readonly tokenLimits: CallerLimits
+  readonly userLimits: CallerLimits
+}
+
+export type CallersDeps = {
+  /** Reads token and user by the credential's digest. */
+  find(credential: string): Promise<Caller | undefined>
+}
+
+const MAX_CALLERS = 50_000
+const MAX_TRIES = 10
+
+const refused = (message: string) => new Refusal('invalid_api_key', message)
+
+/** Callers by credential, kept in memory until there is news of them. */
+export function createCallers({ find }: CallersDeps) {
+  const callers = new Map<string, Caller>()
+  /** Counts news, so that a caller read before the news is not kept, nor admitted, after it. */
+  let edition = 0
+
+  async function load(credential: string): Promise<Caller | undefined> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const before = edition
+      const caller = await find(credential)
+      if (before !== edition) continue
+      if (!caller) return undefined
+      callers.set(credential, caller)
+      if (callers.size > MAX_CALLERS) {
+        const [oldest] = callers.keys()
+        if (oldest !== undefined) callers.delete(oldest)
+      }
+      return caller
+    }
+    return find(credential)
+  }
+
+  return {
+    /** At once for a caller seen before. */
+    find(credential: string): Caller | Promise<Caller | undefined> {
+      return callers.get(credential) ?? load(credential)
+    },
+    /** Whether what is known of a caller is still what was known when it was let in. */
+    isCurrent: (credential: string, caller: Caller) => callers.get(credential) === caller,
+    forgetToken(id: number): void {
+      edition += 1
+      for (const [credential, caller] of callers) if (caller.tokenId === id) callers.delete(credential)
+    },
+    forgetUser(id: number): void {
+      edition += 1
+      for (const [credential, caller] of callers) if (caller.userId === id) callers.delete(credential)
+    },
+  }
+}
+
+export type Callers = ReturnType<typeof createCallers>
+
+/** What is wrong with a caller's credential, in the words of spec 7. */
+export function mustBeLive(caller: Caller | undefined, now: number): Caller {
+  if (!caller) throw refused('the token is unknown or was deleted')
+  if (!caller.isTokenEnabled) throw refused('the token is disabled')
+  if (isExpired({ expired_time: caller.expiredTime }, now)) throw refused('the token has expired')
+  if (!caller.isUserEnabled) throw refused("the token's user is disabled")
+  return caller
+}

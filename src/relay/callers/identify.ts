@@ -1,0 +1,24 @@
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../../domain/errors.ts'
+import type { RelayDeps } from '../request.ts'
+import { type AdmittedCaller, createAdmittedCaller } from './admit.ts'
+import { type Caller, mustBeLive } from './callers.ts'
+
+/** Who is calling, before a byte of the body is read; at once where the caller is known. */
+export function identify(
+  deps: RelayDeps,
+  request: IncomingMessage,
+  credential: string,
+): AdmittedCaller | Promise<AdmittedCaller> {
+  if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
+  if (deps.isOverloaded(request))
+    throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
+  const letIn = (caller: Caller | undefined) =>
+    createAdmittedCaller(
+      deps,
+      mustBeLive(caller, Math.floor(deps.nowMs() / 1000)),
+      deps.clientAddress(request).address,
+    )
+  const found = deps.directory.find(credential)
+  return found instanceof Promise ? found.then(letIn) : letIn(found)
+}

@@ -1,0 +1,91 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { CLIENT_HEADER, HEADER_NAME, mayPass, passesUnnamed } from '../../domain/header.ts'
+import { isMatch } from '../../override/expression.ts'
+
+/** What a channel's administrator does to the headers of its requests: `header_override`, read once. */
+export type HeaderOverride = {
+  /** Those that are the same for every request; `{api_key}` still stands for the key. */
+  readonly fixed: Readonly<Record<string, string>>
+  /** Those that say what the client said, by lower-case name. */
+  readonly templates: readonly (readonly [name: string, template: string])[]
+  /** Whether a header of the client goes along by itself; undefined: none does. */
+  readonly passes: ((name: string) => boolean) | undefined
+}
+
+const MAX_NAMES = 1_000
+const MAX_VALUE_LENGTH = 8_192
+/** What a header may hold besides plain ASCII: bytes that clients send as they are. */
+const CLIENT_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+export function readHeaderOverride(given: Readonly<Record<string, string>>): HeaderOverride {
+  const fixed: Record<string, string> = {}
+  const templates: [string, string][] = []
+  const patterns: RegExp[] = []
+  let passesAll = false
+  for (const [name, value] of Object.entries(given)) {
+    if (name === '*') passesAll = true
+    else if (name.startsWith('re:')) patterns.push(new RegExp(name.slice('re:'.length), 'i'))
+    else if (value.includes('{client_header:')) templates.push([name.toLowerCase(), value])
+    else fixed[name.toLowerCase()] = value
+  }
+  const passes = passesAll ? passesUnnamed : patterns.length > 0 ? createPasses(patterns) : undefined
+  return { fixed, templates, passes }
+}
+
+/** Clients send the same few names again and again, so each is matched once. */
+function createPasses(patterns: readonly RegExp[]) {
+  const known = new Map<string, boolean>()
+  const live = new Set(patterns)
+  const matches = (name: string) =>
+    [...live].some(pattern => {
+      try {
+        return isMatch(name, pattern)
+      } catch {
+        // Too slow over a name of a hundred letters: it is asked no more, and passes nothing.
+        live.delete(pattern)
+        return false
+      }
+    })
+  return (name: string): boolean => {
+    const found = known.get(name)
+    if (found !== undefined) return found
+    if (known.size >= MAX_NAMES) known.clear()
+    const isPassed = HEADER_NAME.test(name) && passesUnnamed(name) && matches(name)
+    known.set(name, isPassed)
+    return isPassed
+  }
+}
+
+/** What the client sent under a name, if that may reach a provider. */
+export function clientHeader(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name.toLowerCase()]
+  const isGood = typeof value === 'string' && value.length <= MAX_VALUE_LENGTH && CLIENT_VALUE.test(value)
+  return isGood && mayPass(name) ? value : undefined
+}
+
+/** Fills in a template; undefined where the client sent nothing for one of its places, or too much. */
+export function fillHeader(template: string, headers: IncomingHttpHeaders, key: string): string | undefined {
+  let isWhole = true
+  const filled = template
+    .replace(CLIENT_HEADER, (_, name: string) => {
+      const value = clientHeader(headers, name)
+      isWhole &&= value !== undefined
+      return value ?? ''
+    })
+    .replaceAll('{api_key}', () => key)
+  return isWhole && filled.length <= MAX_VALUE_LENGTH ? filled : undefined
+}
+
+/** The client's headers that go along, to be put before everything that is ours or the channel's. */
+export function forwardedHeaders(
+  { passes }: HeaderOverride,
+  headers: IncomingHttpHeaders,
+): Record<string, string> {
+  if (passes === undefined) return {}
+  const passed: Record<string, string> = {}
+  for (const name of Object.keys(headers)) {
+    const value = passes(name) ? clientHeader(headers, name) : undefined
+    if (value !== undefined) passed[name] = value
+  }
+  return passed
+}

@@ -1,0 +1,197 @@
+import { limitsTold } from '../../domain/limits.ts'
+import type { Price } from '../../domain/price.ts'
+import type { Role } from '../../domain/role.ts'
+import { NEVER, NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
+import { openHeaders } from '../../identity/channel-headers.ts'
+import type { Digest } from '../../identity/credentials.ts'
+import type { Keyring } from '../../identity/keyring.ts'
+import { brokenOverride, type Override, readOverride } from '../../override/override.ts'
+import { providerOf, speakingOnly } from '../../providers/index.ts'
+import type { RoutedKey } from '../../routing/table.ts'
+import type { ChannelKeyRow, ChannelRow } from '../../store/engine/schema.ts'
+import type { Db } from '../../store/engine/store.ts'
+import { listEnabledAliases } from '../../store/records/aliases.ts'
+import { pricesInForce, upcomingPrices } from '../../store/records/prices.ts'
+import { listRelayChannels } from '../../store/records/relay-channels.ts'
+import { readSettings } from '../../store/records/settings.ts'
+import { findToken, findTokenByDigest } from '../../store/records/tokens.ts'
+import { findUser } from '../../store/records/users.ts'
+import type { Caller } from '../callers/callers.ts'
+import { personOf } from '../callers/playground.ts'
+import type { Timeouts } from '../upstream/upstream.ts'
+import type { CatalogSource, RelayChannel } from './catalog.ts'
+import { createChannelSecrets } from './channel-secrets.ts'
+import { readHeaderOverride } from './header-override.ts'
+
+/** Versions that come into force so soon are kept ready; the store is looked at every second. */
+const UPCOMING_S = 10
+
+const NO_LIMITS = limitsTold('{}')
+
+/** Contract 4, channel time-outs. */
+const TIMEOUTS = { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 600_000 } as const
+
+function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
+  const set = { ...TIMEOUTS, ...(setting.timeouts as Partial<typeof TIMEOUTS> | undefined) }
+  return {
+    connectMs: set.connect_ms,
+    firstByteMs: set.first_byte_ms,
+    idleMs: set.idle_ms,
+    totalMs: set.total_ms,
+  }
+}
+
+/** Judged when it was written; what was written under other rules is an error of this channel alone. */
+function readStored(row: ChannelRow): Override {
+  const read = readOverride(JSON.parse(row.param_override))
+  return 'fault' in read
+    ? brokenOverride(`param_override${read.fault.path}: ${read.fault.message}`)
+    : read.value
+}
+
+type Deps = {
+  readonly db: Db
+  readonly keyring: Keyring
+  readonly digest: Digest
+  readonly shippedPrice: (model: string) => Price | undefined
+  nowMs(): number
+  /** A key that no secret opens any more is left out; the channel's others serve on. */
+  onUnreadable(channelId: number, error: Error): void
+}
+
+/** Somebody who asks for themselves: nothing limits them but what limits the user. */
+async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined> {
+  const user = await findUser(db, userId)
+  return (
+    user && {
+      tokenId: NO_TOKEN,
+      tokenName: NO_TOKEN_NAME,
+      userId,
+      role: user.role as Role,
+      isTokenEnabled: true,
+      isUserEnabled: user.status === 1,
+      expiredTime: NEVER,
+      models: undefined,
+      allowIps: [],
+      tokenLimits: NO_LIMITS,
+      userLimits: limitsTold(user.limits),
+    }
+  )
+}
+
+/** Who stands behind a credential, read from the store. */
+export const findCaller =
+  ({ db, digest }: Pick<Deps, 'db' | 'digest'>) =>
+  async (credential: string): Promise<Caller | undefined> => {
+    const person = personOf(credential)
+    if (person?.tokenId === NO_TOKEN) return findOwnCaller(db, person.userId)
+    const token = person
+      ? await findToken(db, person.userId, person.tokenId)
+      : await findTokenByDigest(db, digest(credential))
+    const user = token && (await findUser(db, token.user_id))
+    if (!token || !user) return undefined
+    return {
+      tokenId: token.id,
+      tokenName: token.name,
+      userId: user.id,
+      role: user.role as Role,
+      isTokenEnabled: token.status === 1,
+      isUserEnabled: user.status === 1,
+      expiredTime: token.expired_time,
+      models: token.model_limits_enabled === 1 ? new Set(JSON.parse(token.models) as string[]) : undefined,
+      allowIps: JSON.parse(token.allow_ips),
+      tokenLimits: limitsTold(token.limits),
+      userLimits: limitsTold(user.limits),
+    }
+  }
+
+/** What the catalog is loaded from. */
+export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnreadable }: Deps): CatalogSource {
+  function readKeys(channelId: number, rows: readonly ChannelKeyRow[]): RoutedKey[] {
+    return rows.flatMap(({ id, position, sealed, status }) => {
+      try {
+        const value = keyring.open(sealed, { table: 'channel_keys', row: id, field: 'key' })
+        return [{ index: position, value, status: status as RoutedKey['status'] }]
+      } catch (error) {
+        onUnreadable(channelId, error as Error)
+        return []
+      }
+    })
+  }
+
+  /** A channel whose headers cannot be read is left out: without them it would ask as somebody else. */
+  function readHeaders(row: ChannelRow): string | undefined {
+    try {
+      return openHeaders(keyring, row)
+    } catch (error) {
+      onUnreadable(row.id, error as Error)
+      return undefined
+    }
+  }
+
+  function readChannel(row: ChannelRow, keys: readonly ChannelKeyRow[]): RelayChannel[] {
+    const provider = providerOf(row.type)
+    if (!provider) return []
+    const headers = readHeaders(row)
+    if (headers === undefined) return []
+    const setting = { ...JSON.parse(row.setting), openai_organization: row.openai_organization }
+    const headerOverride: Record<string, string> = JSON.parse(headers)
+    const channelKeys = readKeys(row.id, keys)
+    return [
+      {
+        id: row.id,
+        name: row.name,
+        type: row.type,
+        models: JSON.parse(row.models),
+        mapping: JSON.parse(row.model_mapping),
+        priority: row.priority,
+        weight: row.weight,
+        status: row.status as RelayChannel['status'],
+        keys: channelKeys,
+        limits: limitsTold(row.limits),
+        autoBan: row.auto_ban === 1,
+        provider: speakingOnly(provider, setting.chat_formats),
+        baseUrl: row.base_url,
+        setting,
+        timeouts: readTimeouts(setting),
+        override: readStored(row),
+        headerOverride: readHeaderOverride(headerOverride),
+        statusMapping: new Map(
+          Object.entries(JSON.parse(row.status_code_mapping)).map(([from, to]) => [Number(from), Number(to)]),
+        ),
+        testModel: row.test_model,
+        secrets: createChannelSecrets({
+          keys: channelKeys.map(({ value }) => value),
+          headers: headerOverride,
+          fields: [setting, JSON.parse(row.param_override)],
+        }),
+      },
+    ]
+  }
+
+  const load = async (ids?: readonly number[]) =>
+    (await listRelayChannels(db, ids)).flatMap(({ channel, keys }) => readChannel(channel, keys))
+
+  return {
+    channels: () => load(),
+    channelsOf: ids => load(ids),
+    aliases: async () =>
+      (await listEnabledAliases(db)).map(({ name, target, channelIds }) => ({
+        name,
+        target,
+        channelIds,
+        status: 1,
+      })),
+    async prices() {
+      const atS = Math.floor(nowMs() / 1000)
+      const [inForce, upcoming] = await Promise.all([
+        pricesInForce(db, atS),
+        upcomingPrices(db, atS, atS + UPCOMING_S),
+      ])
+      return { inForce, upcoming }
+    },
+    nowMs,
+    settings: () => readSettings(db),
+    shippedPrice,
+  }
+}

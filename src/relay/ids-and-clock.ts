@@ -1,0 +1,10 @@
+import { randomBytes } from 'node:crypto'
+import type { IdsAndClock } from '../chat/hub/format.ts'
+
+const ID_BYTES = 12
+
+/** What formats need of the world: ids that nobody else has, and the time. */
+export const createIdsAndClock = (nowMs: () => number): IdsAndClock => ({
+  newId: prefix => prefix + randomBytes(ID_BYTES).toString('hex'),
+  nowS: () => Math.floor(nowMs() / 1000),
+})

@@ -1,0 +1,110 @@
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
+import { overloaded, type Share } from '../../http/budget.ts'
+import { createGatherer } from '../../wire/gather.ts'
+import { encodingOf, inflaterFor } from './content-encoding.ts'
+
+/** What a body may come to. */
+export type BodyBounds = {
+  readonly maxBytes: number
+  /** What the body takes of the memory of all bodies. */
+  readonly share: Share
+  /** Whether the caller has anything to pay with. */
+  isFunded(): Promise<boolean>
+}
+
+/** A caller without balance may send this much: enough for models that cost nothing (contract 5, money). */
+export const UNFUNDED_BYTES = 64 * 1024
+
+const BODY_TIMEOUT_MS = 60_000
+
+const tooLarge = (maxBytes: number) =>
+  new Refusal('request_too_large', `the body is larger than ${Math.floor(maxBytes / 1_048_576)} MB`)
+
+export const unfunded = () =>
+  new Refusal(
+    'insufficient_quota',
+    `the token or its user has no quota left; without quota a body may have ${UNFUNDED_BYTES / 1024} KiB`,
+  )
+
+export const disconnected = () =>
+  new Refusal('request_timeout', 'the client disconnected before its request was whole')
+
+/** How long the body says it is; undefined where it does not say. */
+export const declaredLength = ({ headers }: IncomingMessage): number | undefined =>
+  headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
+
+/** The body as the client meant it, inflated if it was packed. */
+export async function readBody(request: IncomingMessage, bounds: BodyBounds): Promise<Buffer> {
+  const encoding = encodingOf(request)
+  const create = encoding === undefined ? undefined : inflaterFor(encoding)
+  const declared = declaredLength(request)
+  if (declared !== undefined && declared > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
+  if (declared !== undefined && declared > UNFUNDED_BYTES && !(await bounds.isFunded())) throw unfunded()
+  // A small body comes with its head, and is whole as soon as the parser is through with the chunk at hand: then nothing
+  // has to be waited for.
+  await undefined
+  // The client may have disconnected while its credential was looked up; no event would tell of that any more.
+  if (request.destroyed) throw disconnected()
+  if (create) return receive(request, await grown(bounds, undefined), { encoding, create })
+  const bytes = request.complete ? (request.read() as Buffer | null) : null
+  if (bytes === null) return receive(request, await grown(bounds, declared))
+  if (bytes.length > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
+  if (bytes.length > UNFUNDED_BYTES && declared === undefined && !(await bounds.isFunded())) throw unfunded()
+  if (!bounds.share.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.memory)
+  return bytes
+}
+
+type Receiving = Pick<BodyBounds, 'maxBytes' | 'share'> & { tooLarge(): Refusal }
+
+/** The bounds of a body that comes in several pieces, whose length may not be known. */
+async function grown(
+  { maxBytes, share, isFunded }: BodyBounds,
+  declared: number | undefined,
+): Promise<Receiving> {
+  const isFree = declared === undefined && !(await isFunded())
+  return isFree
+    ? { maxBytes: UNFUNDED_BYTES, share, tooLarge: unfunded }
+    : { maxBytes, share, tooLarge: () => tooLarge(maxBytes) }
+}
+
+type Packing = { readonly encoding: string | undefined; create(): NodeJS.ReadWriteStream }
+
+function receive(request: IncomingMessage, bounds: Receiving, packing?: Packing): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const gathered = createGatherer()
+  const inflater = packing?.create()
+  const source: NodeJS.ReadableStream = inflater ? request.pipe(inflater) : request
+  const timer = setTimeout(
+    () => refuse(new Refusal('request_timeout', 'the request came in too slowly')),
+    BODY_TIMEOUT_MS,
+  )
+  const finish = () => {
+    clearTimeout(timer)
+    source.off('data', onData).off('end', onEnd)
+    request.off('error', onCut).off('close', onCut)
+  }
+  function refuse(refusal: Refusal): void {
+    finish()
+    if (inflater) request.unpipe(inflater)
+    request.pause()
+    reject(refusal)
+  }
+  const onData = (chunk: Buffer) => {
+    gathered.push(chunk)
+    if (gathered.size() > bounds.maxBytes) refuse(bounds.tooLarge())
+    else if (!bounds.share.take(chunk.length)) refuse(overloaded(BUDGET_SHORTAGES.memory))
+  }
+  const onEnd = () => {
+    finish()
+    resolve(gathered.whole())
+  }
+  const onCut = () => {
+    if (!request.complete) refuse(disconnected())
+  }
+  inflater?.on('error', () => refuse(new Refusal('invalid_json', `the body is no ${packing?.encoding}`)))
+  source.on('data', onData).on('end', onEnd)
+  request.on('error', onCut).on('close', onCut)
+  return promise
+}

@@ -1,0 +1,94 @@
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../../domain/errors.ts'
+import { formNameFault, nameFault } from '../../requests/field-rules.ts'
+import { JsonError } from '../../wire/json.ts'
+import type { Member } from '../../wire/json-edit.ts'
+import { type JsonRead, readJson } from '../../wire/json-skim.ts'
+import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
+import { refusalOfFault } from '../operations/request-reader.ts'
+import {
+  hasRoutingFields,
+  readRouted,
+  reportingRemoved,
+  withoutRoutingFields,
+} from '../operations/routing-fields.ts'
+import { type BodyBounds, readBody } from './body.ts'
+import type { Form, Forms } from './form.ts'
+
+const isJson = (contentType: string | undefined) =>
+  contentType === undefined || /^\s*(application\/(?:[\w.+-]*\+)?json|text\/plain)\b/i.test(contentType)
+
+const isMultipart = (contentType: string | undefined) =>
+  contentType !== undefined && /^\s*multipart\/form-data\b/i.test(contentType)
+
+const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
+
+/** How an operation reads its requests. */
+type Reader<W extends Work> = Pick<OperationSpec, 'skims' | 'names'> & {
+  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext, members?: readonly Member[]): W
+  readForm?(form: Form, desk: ReadContext): W | Promise<W>
+}
+
+type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly desk: ReadContext }
+
+type Bounds = Omit<BodyBounds, 'maxBytes'>
+
+/** The request as its operation understands it. */
+export async function readRequest<W extends Work>(
+  request: IncomingMessage,
+  spec: Reader<W>,
+  deps: Reading,
+  bounds: Bounds,
+): Promise<W> {
+  const work = await readWork(request, spec, deps, bounds)
+  return request.headers['x-sluice-strict'] === 'true' ? { ...work, isStrict: true } : work
+}
+
+async function readWork<W extends Work>(
+  request: IncomingMessage,
+  spec: Reader<W>,
+  { maxBodyBytes, forms, desk }: Reading,
+  bounds: Bounds,
+): Promise<W> {
+  const contentType = request.headers['content-type']
+  if (spec.readForm && isMultipart(contentType)) {
+    const form = await forms.read(request, bounds)
+    try {
+      // A text under the name of a file would be taken for it by some servers.
+      const names = [...form.files.map(({ field }) => field), ...form.fields.map(([name]) => name)]
+      const fault = formNameFault(names, spec.names ?? 'snake')
+      if (fault) throw refusalOfFault(fault)
+      // Videos see to it themselves: their fields may stand in an object.
+      if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
+      const { form: kept, removed } = withoutRoutingFields(form)
+      return reportingRemoved({ ...(await spec.readForm(kept, desk)), dispose: form.dispose }, removed)
+    } catch (error) {
+      form.dispose()
+      throw error
+    }
+  }
+  if (!spec.read || !isJson(contentType)) {
+    const taken = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
+    throw new Refusal('unsupported_media_type', `send the body as ${taken.join(' or ')}`)
+  }
+  const bytes = await readBody(request, { ...bounds, maxBytes: maxBodyBytes })
+  const { value: parsed, members, names } = await parse(bytes, spec.skims === true)
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw new Refusal('invalid_json', 'the body is not a JSON object')
+  const value = parsed as Record<string, unknown>
+  // The provider must find the same values that the gateway routes and bills by.
+  const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
+  if (fault) throw refusalOfFault(fault)
+  if (spec.names !== 'vendor' && hasRoutingFields(members))
+    return readRouted(spec.read, { value, bytes, members }, desk)
+  return spec.read(value, bytes, desk, members)
+}
+
+async function parse(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
+  try {
+    return await readJson(bytes, isSkimmed)
+  } catch (error) {
+    if (error instanceof JsonError) throw new Refusal('invalid_json', `the body ${error.message}`)
+    throw error
+  }
+}

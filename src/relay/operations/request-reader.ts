@@ -1,0 +1,30 @@
+import { Refusal } from '../../domain/errors.ts'
+import type { RequestFault, RequestReading } from '../../requests/request-fields.ts'
+import { editTopLevel, type Member } from '../../wire/json-edit.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+
+export type RequestBody = Readonly<Record<string, unknown>>
+/** The body as the client wrote it. */
+export type ReadBody = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
+
+/** A fault of the reader, as the refusal that answers it. */
+export const refusalOfFault = ({ code, message, param }: RequestFault): Refusal =>
+  new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
+
+export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
+  if ('request' in reading) return reading.request
+  throw refusalOfFault(reading.fault)
+}
+
+/** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
+export function encodedBody(
+  { bytes, members }: ReadBody,
+  asked: string,
+  sent: string,
+  channel: RelayChannel,
+  more: RequestBody = {},
+): Buffer {
+  const edits: Record<string, unknown> = { ...more, ...channel.override.members }
+  if (sent !== asked) edits.model = sent
+  return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits, members)
+}

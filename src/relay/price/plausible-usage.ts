@@ -1,0 +1,153 @@
+import { type Doubt, IMPLAUSIBLE_USAGE } from '../../domain/settled.ts'
+import {
+  allTokens,
+  type Count,
+  type Counts,
+  INPUT_COUNTS,
+  OUTPUT_COUNTS,
+  totalInput,
+  totalOutput,
+  type Usage,
+} from '../../domain/usage.ts'
+import { hasNoReasoning } from '../../providers/plain-models.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
+import type { Work } from '../operations/operation.ts'
+import type { RelayRequest } from '../request.ts'
+
+/** The greatest usage that is believed of a provider; Infinity where nothing sets a limit. */
+export type UsageLimits = {
+  readonly input: number
+  readonly output: number
+  /** Reasoning, where the vendor's limit of an answer leaves it out; undefined: it is a part of `output`. */
+  readonly reasoning: number | undefined
+  /** Output of inferences beside the answer, all together. */
+  readonly furtherOutput: number
+  readonly seconds: number
+  readonly searches: number
+}
+
+const SLACK_TOKENS = 64
+
+/** Vendors count a little differently than they limit: a tenth more, and a few tokens around an answer. */
+const plausible = (limit: number): number => Math.ceil((limit * 11) / 10) + SLACK_TOKENS
+
+/** What a vendor may add to a prompt: instructions of its own and results of its tools, one long context of them. */
+const ADDED_INPUT_TOKENS = 1_000_000
+/** What a vendor may search for one answer. */
+const ADDED_SEARCHES = 1_000
+/** The longest answer of any model, where a price does not say how long the answers of its model are. */
+const LONGEST_OUTPUT_TOKENS = 131_072
+
+type Asked = Pick<RelayRequest, 'work' | 'priced'>
+type Changed = Pick<Work, 'inputTokens' | 'outputTokens'>
+
+/** What a request can have used on a channel, whose override may have `changed` what the client asked for. */
+export function limitsOf({ work, priced }: Asked, channel: RelayChannel, changed?: Changed): UsageLimits {
+  const maximum = priced.modelMaximum(channel)
+  const limit = work.outputLimit ? work.outputLimit(maximum) : work.outputTokens(undefined)
+  const longest = Math.max(limit ?? 0, maximum ?? LONGEST_OUTPUT_TOKENS)
+  const { units } = work
+  return {
+    input: plausible(Math.max(work.inputTokens, changed?.inputTokens ?? 0)) + ADDED_INPUT_TOKENS,
+    output:
+      limit === undefined
+        ? Number.POSITIVE_INFINITY
+        : plausible(Math.max(limit, changed?.outputTokens(maximum) ?? 0)),
+    reasoning: channel.provider.usage?.reasoningOutside ? plausible(longest) : undefined,
+    furtherOutput: plausible(longest),
+    seconds: plausible(work.secondsLimit ?? units?.seconds ?? Number.POSITIVE_INFINITY),
+    searches: plausible(units?.searches ?? 0) + ADDED_SEARCHES,
+  }
+}
+
+/** A model that keeps nothing to itself cannot have written more tokens than bytes were delivered. */
+export function limitedByDelivery(
+  limits: UsageLimits,
+  usage: Usage,
+  model: string,
+  bytes: number,
+): UsageLimits {
+  const isText = usage.reasoning + usage.audioOutput + usage.imageOutput === 0
+  return isText && usage.output > bytes && hasNoReasoning(model)
+    ? { ...limits, output: Math.min(limits.output, plausible(bytes)) }
+    : limits
+}
+
+const WITHOUT_REASONING = OUTPUT_COUNTS.filter(kind => kind !== 'reasoning')
+
+const limitedOutput = (usage: Counts, { reasoning }: UsageLimits): number =>
+  reasoning === undefined ? totalOutput(usage) : totalOutput(usage) - usage.reasoning
+
+const isWithin = (usage: Usage, limits: UsageLimits): boolean =>
+  usage.inferences === undefined &&
+  limitedOutput(usage, limits) <= limits.output &&
+  usage.reasoning <= (limits.reasoning ?? limits.output) &&
+  totalInput(usage) <= limits.input &&
+  usage.seconds <= limits.seconds &&
+  usage.searches <= limits.searches
+
+/** Fills the limit with these kinds in their order. */
+function trimmed(counts: Counts, kinds: readonly Count[], limit: number): Partial<Counts> {
+  let left = limit
+  return Object.fromEntries(
+    kinds.map(kind => {
+      const taken = Math.min(counts[kind], left)
+      left -= taken
+      return [kind, taken]
+    }),
+  )
+}
+
+/** The part of a usage that is possible: the same object where all of it is. */
+export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
+  if (isWithin(usage, limits)) return usage
+  const { reasoning } = limits
+  const kinds = reasoning === undefined ? OUTPUT_COUNTS : WITHOUT_REASONING
+  let inputLeft = limits.input
+  const trim = (counts: Counts, output: number): Counts => {
+    const input = trimmed(counts, INPUT_COUNTS, inputLeft)
+    const trimmedCounts = { ...counts, ...input, ...trimmed(counts, kinds, output) }
+    inputLeft -= totalInput(trimmedCounts)
+    return { ...trimmedCounts, reasoning: Math.min(trimmedCounts.reasoning, reasoning ?? output) }
+  }
+  const own = trim(usage, limits.output)
+  let outputLeft = limits.furtherOutput
+  const inferences = usage.inferences?.map(inference => {
+    const counts = trim(inference.counts, outputLeft)
+    outputLeft -= limitedOutput(counts, limits)
+    return { ...inference, counts }
+  })
+  const possible = {
+    ...usage,
+    ...own,
+    seconds: Math.min(usage.seconds, limits.seconds),
+    searches: Math.min(usage.searches, limits.searches),
+    ...(inferences && { inferences }),
+  }
+  return isSame(possible, usage) ? usage : possible
+}
+
+const isSame = (one: Usage, other: Usage): boolean =>
+  allTokens(one) === allTokens(other) && one.seconds === other.seconds && one.searches === other.searches
+
+/** The largest amount that one entry of suspense states: sums of many stay exact. */
+const MAX_EXCESS_NANOS = 1e14
+
+/** What the provider reports beyond what is possible, for Root to decide. */
+export function excessSuspense(
+  channelId: number,
+  charged: number,
+  reportedCost: () => number,
+): readonly Doubt[] {
+  const amount = Math.min(costOrMost(reportedCost) - charged, MAX_EXCESS_NANOS)
+  return amount > 0 ? [{ channelId, amount, reason: IMPLAUSIBLE_USAGE }] : []
+}
+
+function costOrMost(cost: () => number): number {
+  try {
+    return cost()
+  } catch (error) {
+    if (error instanceof RangeError) return Number.MAX_SAFE_INTEGER
+    throw error
+  }
+}

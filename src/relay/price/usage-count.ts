@@ -1,0 +1,107 @@
+import { countedUsage, totalOutput, type Usage } from '../../domain/usage.ts'
+import type { StreamEnding, StreamReading } from '../../metering/stream-meter.ts'
+import type { TextSample } from '../../metering/text-sample.ts'
+import type { Work } from '../operations/operation.ts'
+import { MAX_COUNTED_LENGTH, type TokenCounter } from './token-count.ts'
+
+/** Four bytes of text are a token, more or less: what is owed where nothing better can be had. */
+const BYTES_PER_TOKEN = 4
+export const tokensOf = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
+
+/** Other vendors make more tokens of a text than the table we count with, but never half as many again. */
+const OTHER_TABLES = 1.5
+
+export type CountedUsage = { readonly usage: Usage; readonly by: 'o200k_base' | 'bytes' }
+
+export type CountedOutput = { readonly bytes: number; readonly sample?: TextSample | undefined }
+
+/** Tokens of a text of which the beginning was counted: the rest is taken to be like it. */
+async function countLike(
+  counter: TokenCounter,
+  { text, bytes }: { readonly text: string; readonly bytes: number },
+): Promise<number | undefined> {
+  if (bytes === 0) return 0
+  const sampled = Buffer.byteLength(text)
+  const tokens = sampled === 0 ? undefined : await counter.count(text)
+  return tokens === undefined ? undefined : Math.ceil(tokens * Math.max(1, bytes / sampled))
+}
+
+/** What a request used, where its provider does not say; `guess` where its text cannot be counted. */
+export async function countUsage(
+  counter: TokenCounter,
+  work: Work,
+  { bytes, sample }: CountedOutput,
+  guess: (outputTokens: number) => Usage,
+): Promise<CountedUsage> {
+  const prompt = work.promptText?.()
+  const [input, output] = await Promise.all([
+    prompt && countLike(counter, prompt),
+    countLike(counter, { text: sample?.text() ?? '', bytes }),
+  ])
+  const isCounted = prompt !== undefined && input !== undefined && output !== undefined
+  return isCounted
+    ? { usage: countedUsage(input + prompt.extra, output), by: 'o200k_base' }
+    : { usage: guess(tokensOf(bytes)), by: 'bytes' }
+}
+
+/** Bytes that the model wrote after the last usage that was told; of a whole answer its last word covers them all. */
+function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
+  const { usage, textBytes, reasoningBytes, toldBytes } = reading
+  const later = usage === undefined ? 0 : textBytes + reasoningBytes - toldBytes
+  // Some say at the beginning what the prompt was, and never again.
+  const isBeginning = usage !== undefined && toldBytes === 0 && totalOutput(usage) === 0
+  return ending === 'complete' && !isBeginning ? 0 : later
+}
+
+/** What was told, and beside it what was written since. */
+function withLater(told: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
+  // A count that was told before any text stands for what is to come; a running one for what has come.
+  return { ...told, output: toldBytes === 0 ? Math.max(told.output, tokens) : told.output + tokens }
+}
+
+/** What a stream has used so far, roughly and at once. */
+export function usageSoFar(reading: StreamReading, guess: (outputTokens: number) => Usage): Usage {
+  const { usage, textBytes, reasoningBytes } = reading
+  return usage === undefined
+    ? guess(tokensOf(textBytes + reasoningBytes))
+    : withLater(usage, reading, tokensOf(untoldBytes(reading, 'incomplete')))
+}
+
+type Streamed = {
+  readonly reading: StreamReading
+  readonly sample?: TextSample | undefined
+  ending(): StreamEnding
+}
+
+/**
+ * What a stream used by its provider's word, with a count of what that word does not cover: one that breaks off, or is left,
+ * has often told the prompt only. Undefined where nothing was told.
+ */
+export async function reportedUsage(
+  counter: TokenCounter,
+  { reading, sample, ending }: Streamed,
+): Promise<{ readonly usage: Usage; readonly by: CountedUsage['by'] | undefined } | undefined> {
+  const { usage } = reading
+  if (usage === undefined) return undefined
+  const bytes = untoldBytes(reading, ending())
+  if (bytes === 0) return { usage, by: undefined }
+  const text = sample?.text() ?? ''
+  const tokens = text === '' ? undefined : await counter.count(text)
+  return tokens === undefined
+    ? { usage: withLater(usage, reading, tokensOf(bytes)), by: 'bytes' }
+    : {
+        usage: withLater(usage, reading, Math.ceil((tokens * bytes) / Buffer.byteLength(text))),
+        by: 'o200k_base',
+      }
+}
+
+/** A closer bound of the input than its bytes; undefined where there is none. */
+export async function closerInput(counter: TokenCounter, work: Work): Promise<number | undefined> {
+  // Bytes are never fewer than letters, so that a longer body need not be made a text to know.
+  if (work.inputTokens > 4 * MAX_COUNTED_LENGTH) return undefined
+  const bound = work.boundText?.()
+  const tokens = bound && (await counter.count(bound.text))
+  if (bound === undefined || tokens === undefined) return undefined
+  const closer = Math.ceil(tokens * OTHER_TABLES) + bound.extra
+  return closer < work.inputTokens ? closer : undefined
+}

@@ -1,0 +1,55 @@
+import { memberOf } from '../../providers/member.ts'
+import { parsedOrNothing } from '../../wire/json-bounds.ts'
+import { createSseScanner, dataText } from '../../wire/sse.ts'
+import type { StreamedResponse, WholeResponse } from './upstream.ts'
+
+/** What vendors call an error, where they give no number. */
+const STATUS_OF: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  context_length_exceeded: 400,
+  invalid_api_key: 401,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  insufficient_quota: 429,
+  overloaded_error: 503,
+}
+const FAILED = 502
+
+/**
+ * Some providers begin a stream with a status of success and then tell nothing but an error. No byte of an answer has
+ * gone out by then, so it counts as the answer that it should have been.
+ */
+export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse | undefined {
+  const begun = flow.begun()
+  if (!begun.includes('error')) return undefined
+  const scanner = createSseScanner()
+  const first = [...scanner.push(begun), ...scanner.end()].find(({ data }) => data.length > 0)
+  if (first === undefined) return undefined
+  const text = dataText(first)
+  // Plain words, or an event that the first bytes do not hold whole, are no JSON.
+  const parsed = parsedOrNothing(text)
+  const isError = first.event === 'error'
+  const error = memberOf(parsed, 'error') || (isError ? (parsed ?? text) : undefined)
+  if (!error) return undefined
+  return {
+    kind: 'whole',
+    status: statusOf(error),
+    headers,
+    body: Buffer.from(JSON.stringify({ error })),
+  }
+}
+
+function statusOf(error: unknown): number {
+  const told = [memberOf(error, 'code'), memberOf(error, 'status'), memberOf(error, 'type')]
+  for (const word of told) {
+    const number = Number(word)
+    if (Number.isInteger(number) && number >= 400 && number < 600) return number
+    if (typeof word === 'string' && Object.hasOwn(STATUS_OF, word)) return STATUS_OF[word] ?? FAILED
+  }
+  return FAILED
+}

@@ -1,0 +1,72 @@
+import { Pool } from 'undici'
+import type { AddressGuard } from '../../http/address-guard.ts'
+import type { AddressAuthor } from '../../http/upstream-address.ts'
+
+const MAX_HEADER_BYTES = 16 * 1024
+const KEEP_ALIVE_MS = 30_000
+/** Servers of one's own often close after five seconds without saying so; a new connection to them costs little. */
+const PLAIN_KEEP_ALIVE_MS = 4_000
+/** Counting a pool's connections takes longer the more it has, so many that close together are counted once. */
+const UNUSED_CHECK_MS = 1_000
+
+export type PoolsOptions = {
+  readonly connector: AddressGuard['connector']
+  /**
+   * To one origin. As many as clients may have: an answer takes a connection for as long as it runs, and a request that
+   * waited for one would look like a slow provider.
+   */
+  readonly connections: number
+}
+
+/**
+ * One pool for each origin and connect timeout, kept alive, never pipelined. Addresses that providers name have pools of
+ * their own: a connection that was opened for an administrator's address must not serve them. A pool that has neither
+ * connections nor requests is removed.
+ */
+export function createPools({ connector, connections }: PoolsOptions) {
+  const pools: Readonly<Record<AddressAuthor, Map<string, Pool>>> = {
+    administrator: new Map(),
+    provider: new Map(),
+  }
+
+  function removeWhenUnused(name: string, pool: Pool, author: AddressAuthor): void {
+    let isCheckDue = false
+    const check = () => {
+      isCheckDue = false
+      const { connected, size } = pool.stats
+      if (connected > 0 || size > 0 || pool.destroyed) return
+      pools[author].delete(name)
+      void pool.close()
+    }
+    const checkSoon = () => {
+      if (isCheckDue) return
+      isCheckDue = true
+      setTimeout(check, UNUSED_CHECK_MS).unref()
+    }
+    pool.on('disconnect', checkSoon).on('connectionError', checkSoon)
+  }
+
+  return {
+    poolOf(origin: string, connectMs: number, author: AddressAuthor = 'administrator'): Pool {
+      const name = `${origin} ${connectMs}`
+      const known = pools[author].get(name)
+      if (known) return known
+      const pool = new Pool(origin, {
+        allowH2: false,
+        pipelining: 1,
+        connections,
+        keepAliveTimeout: origin.startsWith('https:') ? KEEP_ALIVE_MS : PLAIN_KEEP_ALIVE_MS,
+        maxHeaderSize: MAX_HEADER_BYTES,
+        connect: connector({ timeoutMs: connectMs, author }),
+      })
+      pools[author].set(name, pool)
+      removeWhenUnused(name, pool, author)
+      return pool
+    },
+    count: () => pools.administrator.size + pools.provider.size,
+    async close(): Promise<void> {
+      const all = [...pools.administrator.values(), ...pools.provider.values()]
+      await Promise.all(all.map(pool => pool.destroy()))
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import type { Upload } from '../../wire/multipart.ts'
+import type { EncodedWork } from '../operations/operation.ts'
+import {
+  MAX_WHOLE_BYTES,
+  type Upstream,
+  type UpstreamExchange,
+  type UpstreamOutcome,
+  type UpstreamRequest,
+  type WholeResponse,
+} from './upstream.ts'
+
+/** How many questions of one request a provider is asked at once. */
+const AT_ONCE = 4
+
+type Sent = { readonly exchange: UpstreamExchange; readonly warnings: readonly string[] }
+
+/** Sends what an operation has dressed for a channel. */
+export function send(
+  upstream: Pick<Upstream, 'exchange'>,
+  dressed: Buffer | EncodedWork,
+  ask: Omit<UpstreamRequest, 'body'>,
+): Sent {
+  if (Buffer.isBuffer(dressed))
+    return { exchange: upstream.exchange({ ...ask, body: dressed }), warnings: [] }
+  const { body, headers, query, warnings = [] } = dressed
+  const whole = { ...ask, url: withQuery(ask.url, query), headers: { ...ask.headers, ...headers } }
+  const exchange = Array.isArray(body)
+    ? exchangeEach(upstream, body, whole)
+    : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly unknown[]> })
+  return { exchange, warnings }
+}
+
+function withQuery(url: URL, query: EncodedWork['query']): URL {
+  if (query === undefined) return url
+  const asked = new URL(url)
+  for (const [name, value] of Object.entries(query)) asked.searchParams.set(name, value)
+  return asked
+}
+
+const TOO_LONG: UpstreamOutcome = {
+  kind: 'failure',
+  reason: 'invalid',
+  message: 'the answers together are too long',
+  wasSent: true,
+}
+
+/**
+ * One answer of many: a list of the single ones, in the order of the questions. The first that is no success stands for
+ * all of them, and the others are given up.
+ */
+function exchangeEach(
+  upstream: Pick<Upstream, 'exchange'>,
+  bodies: readonly (Buffer | Upload)[],
+  ask: Omit<UpstreamRequest, 'body'>,
+): UpstreamExchange {
+  const running = new Set<UpstreamExchange>()
+  const answers: WholeResponse[] = []
+  // Together they are one answer, and no longer than one may be.
+  let room = ask.maxAnswerBytes ?? MAX_WHOLE_BYTES
+  let bad: UpstreamOutcome | undefined
+  let next = 0
+
+  const abort = () => {
+    for (const exchange of running) exchange.abort()
+  }
+
+  async function askOn(): Promise<void> {
+    while (bad === undefined) {
+      const index = next++
+      const body = bodies[index]
+      if (body === undefined) return
+      const exchange = upstream.exchange({ ...ask, body })
+      running.add(exchange)
+      const outcome = await exchange.outcome
+      running.delete(exchange)
+      const isGood = outcome.kind === 'whole' && outcome.status >= 200 && outcome.status < 300
+      if (isGood) room -= outcome.body.length
+      if (isGood && room >= 0) answers[index] = outcome
+      else if (bad === undefined) {
+        bad = isGood ? TOO_LONG : outcome
+        abort()
+      }
+    }
+  }
+
+  const lanes = Array.from({ length: Math.min(AT_ONCE, bodies.length) }, askOn)
+  return {
+    outcome: Promise.all(lanes).then(() => bad ?? joined(answers)),
+    abort() {
+      bad ??= { kind: 'failure', reason: 'cut', message: 'aborted', wasSent: true }
+      abort()
+    },
+  }
+}
+
+function joined(answers: readonly WholeResponse[]): WholeResponse {
+  const pieces = answers.flatMap(({ body }, index) => [Buffer.from(index === 0 ? '[' : ','), body])
+  const [first] = answers
+  if (!first) throw new Error('nothing was asked')
+  return { ...first, body: Buffer.concat([...pieces, Buffer.from(']')]) }
+}

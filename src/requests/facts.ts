@@ -1,0 +1,177 @@
+import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import { inputBound, type PromptSize, sizeOf } from '../metering/prompt-size.ts'
+import { addedTokens, type ChatFacts, readReasoningBudget } from './chat-request.ts'
+import { DECISIVE, spellingsOf } from './field-names.ts'
+import { type RequestedTools, requestedTools } from './provider-tools.ts'
+import {
+  type RequestAddress,
+  type RequestFields,
+  type RequestReading,
+  readRequest,
+} from './request-fields.ts'
+
+/** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
+export type FactNames = {
+  /** The list of what was said so far. */
+  readonly turns: string
+  /** It may also be one text. */
+  readonly isTextTaken?: boolean
+  /** The least that the limit of an answer may be; 1 where nothing is said. */
+  readonly leastLimit?: number
+  /** Fields that cannot be taken in any case, and why. */
+  readonly refused?: Readonly<Record<string, string>>
+}
+
+/** Reads the facts of a request whose format has one answer and its limit at the top. */
+export const createFactsReader =
+  (names: FactNames) =>
+  (parsed: unknown, address: RequestAddress = {}): RequestReading<ChatFacts> =>
+    readRequest(parsed, (fields, body) => {
+      const model = address.model ?? fields.model()
+      const stream = address.stream ?? fields.flag('stream')
+      const maxOutput = fields.outputLimit(names.leastLimit)
+      const budget = readReasoningBudget(fields, body)
+      for (const [name, message] of Object.entries(names.refused ?? {}))
+        if (isWanted(member(body, name))) fields.refuse(name, message)
+      const turns = countTurns(fields, names)
+      if (fields.fault() !== undefined) return undefined
+      const { tools } = body
+      const { textBytes, media } = sizeOf(body)
+      const overhead = addedTokens(turns, Array.isArray(tools) ? tools.length : 0)
+      return {
+        model,
+        stream,
+        n: 1,
+        maxOutput,
+        includeUsage: true,
+        textBytes: textBytes + overhead,
+        overhead,
+        media,
+        ...furtherInferences(body),
+        // A budget within the limit is part of it; one that is greater counts over several turns of tools.
+        ...(maxOutput !== undefined && budget > maxOutput && { outputBeside: budget }),
+      }
+    })
+
+/**
+ * A request may have the vendor summarise a long conversation before it answers (`context_management`: an edit, or an entry,
+ * whose type begins with `compact`). The summary is billed like an answer of its own.
+ */
+function furtherInferences({
+  context_management: management,
+}: JsonObject): Pick<ChatFacts, 'furtherInferences'> {
+  if (management === undefined || management === null) return {}
+  const edits = Array.isArray(management) ? management : member(management, 'edits')
+  const isCompaction = (edit: unknown) => String(member(edit, 'type')).startsWith('compact')
+  return Array.isArray(edits) && edits.some(isCompaction) ? { furtherInferences: 1 } : {}
+}
+
+/** A field that is null, false or empty asks for nothing. */
+const isWanted = (value: unknown) => value !== undefined && value !== null && value !== false && value !== ''
+
+function countTurns(fields: RequestFields, { turns: name, isTextTaken = false }: FactNames): number {
+  const turns = fields.required(name)
+  if (turns === undefined || (isTextTaken && !Array.isArray(turns) && isText(turns))) return 1
+  if (Array.isArray(turns) && turns.length > 0) return turns.length
+  fields.refuse(
+    name,
+    isTextTaken ? 'must be a text or a list of at least one item' : 'must be a list of at least one message',
+  )
+  return 0
+}
+
+/** A very long one is an object that stands for it. */
+const isText = (value: unknown) => typeof value === 'string' || isObject(value)
+
+/** The same of Google's format: the model stands in the address, limits in an object of their own. */
+export const readContentFacts = (parsed: unknown, address: RequestAddress = {}): RequestReading<ChatFacts> =>
+  readRequest(parsed, (fields, body) => {
+    const contents = fields.required('contents')
+    if (contents !== undefined && !Array.isArray(contents) && !isObject(contents))
+      fields.refuse('contents', 'must be a list of at least one turn')
+    checkModel(fields, body, address)
+    const cached = ['cachedContent', 'cached_content'].find(name => isWanted(member(body, name)))
+    if (cached !== undefined)
+      fields.refuse(cached, 'cannot be taken: nothing is stored here, so send the contents')
+    const config = body.generationConfig ?? body.generation_config
+    const read = (name: string, other: string) => {
+      const value = member(config, name) ?? member(config, other) ?? undefined
+      if (value !== undefined && !isCount(value))
+        fields.refuse(`generationConfig.${name}`, 'must be a whole number, 1 or more')
+      return isCount(value) ? value : undefined
+    }
+    const maxOutput = read('maxOutputTokens', 'max_output_tokens')
+    const n = read('candidateCount', 'candidate_count') ?? 1
+    if (n > MAX_CHOICES) fields.refuse('generationConfig.candidateCount', `must be at most ${MAX_CHOICES}`)
+    if (fields.fault() !== undefined) return undefined
+    const { textBytes, media } = sizeOf(body)
+    const overhead = addedTokens(Array.isArray(contents) ? contents.length : 1, countDeclared(body))
+    return {
+      model: address.model ?? '',
+      stream: address.stream ?? false,
+      n,
+      maxOutput,
+      includeUsage: true,
+      textBytes: textBytes + overhead,
+      overhead,
+      media,
+    }
+  })
+
+/** The address names the model; a body that names one too must name the same. */
+export function checkModel(
+  fields: Pick<RequestFields, 'refuse'>,
+  body: JsonObject,
+  { model }: RequestAddress,
+  at = '',
+): void {
+  const named = member(body, 'model') ?? undefined
+  if (named === undefined || model === undefined || named === model || named === `models/${model}`) return
+  fields.refuse(`${at}model`, 'names another model than the address')
+}
+
+const MAX_CHOICES = 128
+
+/** Functions are declared several to a tool. */
+function countDeclared({ tools }: JsonObject): number {
+  if (!Array.isArray(tools)) return 0
+  const declared = (tool: unknown) =>
+    member(tool, 'functionDeclarations') ?? member(tool, 'function_declarations')
+  return tools.reduce((sum: number, tool: unknown) => {
+    const list = declared(tool)
+    return sum + (Array.isArray(list) ? list.length : 1)
+  }, 0)
+}
+
+const LIMITS = spellingsOf(DECISIVE.outputLimit)
+const CHOICES = spellingsOf(['n', 'best_of', 'candidate_count', 'num_return_sequences'])
+const TURNS = ['messages', 'input', 'contents']
+
+/** What no answer to a body can pass, in whichever format it is written. */
+export type Bounds = {
+  readonly inputTokens: number
+  outputTokens(modelMaximum: number | undefined): number
+  readonly tools: RequestedTools
+}
+
+/**
+ * The bounds of a body that an administrator's override may have changed. Limits stand at the top or in an object there;
+ * where several are given, the largest counts.
+ */
+export function boundsOf(body: JsonObject): Bounds {
+  const places = [body, ...Object.values(body).filter(isObject)]
+  const numbers = (names: readonly string[]) =>
+    places.flatMap(place => names.map(name => member(place, name)).filter(isCount))
+  const limits = numbers(LIMITS)
+  const choices = Math.max(1, ...numbers(CHOICES))
+  const turns = TURNS.map(name => body[name]).find(Array.isArray)
+  const tools = Array.isArray(body.tools) ? body.tools.length : 0
+  const size: PromptSize = sizeOf(body)
+  return {
+    inputTokens: inputBound(size) + addedTokens(turns?.length ?? 1, tools),
+    outputTokens: maximum => (limits.length > 0 ? Math.max(...limits) : (maximum ?? 0)) * choices,
+    tools: requestedTools(body),
+  }
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0

@@ -1,0 +1,195 @@
+import type { FieldFault } from '../domain/errors.ts'
+import type { JsonObject } from '../domain/json-value.ts'
+import { type RepeatedName, repeatedName } from '../wire/json-repeat.ts'
+import {
+  DECISIVE_FOLDS,
+  foldName,
+  KEPT_OUT_OF_WRAPPERS,
+  KNOWN_NAMES,
+  type KnownName,
+  type Spelling,
+} from './field-names.ts'
+import type { RequestFault } from './request-fields.ts'
+
+/** How the members of an operation's requests are named; `vendor`: every object in it holds fields of some vendor. */
+export type NameRules = Spelling | 'vendor'
+
+const spellingOf = (rules: NameRules): Spelling => (rules === 'vendor' ? 'either' : rules)
+
+const TWICE = 'stands there twice: send it once'
+
+const MAX_PATH = 200
+
+/** Long names are the client's, and an error repeats only the end of a path, which tells the member. */
+const refusal = ({ path, message }: FieldFault): RequestFault => {
+  const param = path.length > MAX_PATH ? `…${path.slice(-MAX_PATH)}` : path
+  return { param, code: 'invalid_parameter', message: `${param} ${message}` }
+}
+
+const within = (step: string, fault: FieldFault | undefined): FieldFault | undefined =>
+  fault && { ...fault, path: `${step}${fault.path.startsWith('[') ? '' : '.'}${fault.path}` }
+
+const anotherSpelling = (name: string) => `is another spelling of ${name}: send ${name}`
+
+/** Checks names against the table, and counts them on the way. One request is checked at a time, without a pause. */
+function createNameCheck(rules: NameRules) {
+  const known = KNOWN_NAMES[spellingOf(rules)]
+  const isDeep = rules === 'vendor'
+  let count = 0
+
+  const isWalked = (about: KnownName | undefined, isList: boolean) =>
+    isDeep || about?.isWalked === true || (about?.isWalked === 'list' && isList)
+
+  function checkValue(value: object): FieldFault | undefined {
+    if (!Array.isArray(value)) return checkObject(value as JsonObject)
+    for (let index = 0; index < value.length; index++) {
+      const each: unknown = value[index]
+      if (typeof each !== 'object' || each === null) continue
+      const fault = checkValue(each)
+      if (fault) return within(`[${index}]`, fault)
+    }
+    return undefined
+  }
+
+  function checkObject(object: JsonObject): FieldFault | undefined {
+    const names = Object.keys(object)
+    count += names.length
+    let strangers: string[] | undefined
+    for (const name of names) {
+      const about = known.get(name)
+      if (about === undefined) {
+        strangers ??= []
+        strangers.push(name)
+      } else if (about.twin !== undefined && Object.hasOwn(object, about.twin))
+        return { path: about.twin, message: `stands beside ${name}: send one of them` }
+      const value = object[name]
+      if (typeof value !== 'object' || value === null) continue
+      const fault = about?.isWrapper
+        ? checkWrapper(value)
+        : isWalked(about, Array.isArray(value))
+          ? checkValue(value)
+          : countNames(value)
+      if (fault) return within(name, fault)
+    }
+    return strangers && checkStrangers(strangers)
+  }
+
+  /** Names that are not known as they are written must not be read as one that is, nor two of them as one. */
+  function checkStrangers(names: readonly string[]): FieldFault | undefined {
+    const folded = new Set<string>()
+    for (const name of names) {
+      const fold = foldName(name)
+      const meant = DECISIVE_FOLDS.get(fold)
+      if (meant !== undefined) return { path: name, message: anotherSpelling(meant) }
+      if (folded.has(fold)) return { path: name, message: 'stands beside another spelling of it' }
+      folded.add(fold)
+    }
+    return undefined
+  }
+
+  /** What a server lays over the body must not decide anything. */
+  function checkWrapper(value: object): FieldFault | undefined {
+    const names = Object.keys(value)
+    count += names.length
+    for (const name of names) {
+      const meant = KEPT_OUT_OF_WRAPPERS.get(foldName(name))
+      if (meant !== undefined) return { path: name, message: `cannot stand there: send ${meant} at the top` }
+      const inner = (value as JsonObject)[name]
+      if (typeof inner !== 'object' || inner === null) continue
+      const fault = known.get(name)?.isWrapper ? checkWrapper(inner) : countNames(inner)
+      if (fault) return within(name, fault)
+    }
+    return undefined
+  }
+
+  function countNames(value: object): undefined {
+    if (!Array.isArray(value)) count += Object.keys(value).length
+    for (const each of Object.values(value)) if (typeof each === 'object' && each !== null) countNames(each)
+  }
+
+  return {
+    /** A fault, or how many names the value has. */
+    check(value: JsonObject): FieldFault | number {
+      count = 0
+      return checkObject(value) ?? count
+    },
+    isWalked: (name: string, isList: boolean) => {
+      const about = known.get(name)
+      return about?.isWrapper === true || isWalked(about, isList)
+    },
+  }
+}
+
+const CHECKS = {
+  snake: createNameCheck('snake'),
+  either: createNameCheck('either'),
+  vendor: createNameCheck('vendor'),
+} satisfies Readonly<Record<NameRules, unknown>>
+
+/** A JSON body as it was read: `names` is how many names its bytes have (wire/json-skim.ts). */
+type ReadBody = { readonly value: JsonObject; readonly names: number; readonly bytes: Buffer }
+
+/**
+ * Why a body cannot be taken because of how its members are named: one could be read as a field that decides money or
+ * rights, or one stands there twice.
+ */
+export function nameFault({ value, names, bytes }: ReadBody, rules: NameRules): RequestFault | undefined {
+  const { check, isWalked } = CHECKS[rules]
+  const checked = check(value)
+  if (typeof checked === 'object') return refusal(checked)
+  // A parser keeps one of two members of a name.
+  if (checked === names) return undefined
+  const repeated = repeatedName(bytes, isWalked)
+  return repeated && repeatFault(repeated)
+}
+
+const repeatFault = ({ path, isTopLevel }: RepeatedName): RequestFault =>
+  isTopLevel
+    ? { param: null, code: 'invalid_json', message: `the body names "${path.slice(0, 100)}" twice` }
+    : refusal({ path, message: TWICE })
+
+/** Brackets and dots lead to a member of an object: `metadata[model]`. */
+const STEPS = /[[\].]+/
+
+/** `metadata[style]` is read as a member of the object before the bracket, where that is one that a form may write so. */
+const WRITTEN_AS_MEMBERS = 'metadata'
+
+/** An entry of a list: `image[]`, `image[0]`. */
+const LISTED = /\[\d*\]$/
+
+const isPlace = (step: string) => /^\d+$/.test(step)
+
+/** The same for the names of a form's fields. One that decides nothing may be repeated: then it is a list. */
+export function formNameFault(names: readonly string[], rules: NameRules): RequestFault | undefined {
+  const known = KNOWN_NAMES[spellingOf(rules)]
+  const earlier = new Map<string, { readonly written: string; readonly isList: boolean }>()
+  for (const name of names) {
+    const steps = name.split(STEPS).filter((step, at) => at === 0 || (step !== '' && !isPlace(step)))
+    const isMember = steps[0] === WRITTEN_AS_MEMBERS && steps.length === 2
+    for (const [at, step] of steps.entries()) {
+      const fold = foldName(step)
+      const meant = known.has(step) ? undefined : DECISIVE_FOLDS.get(fold)
+      if (meant !== undefined) return refusal({ path: name, message: anotherSpelling(meant) })
+      if (at > 0 && !isMember && KEPT_OUT_OF_WRAPPERS.has(fold))
+        return refusal({ path: name, message: 'cannot stand there: send it at the top' })
+    }
+    const folded = steps.map(foldName).join('.')
+    const field = { written: steps.join('.'), isList: LISTED.test(name) }
+    const other = earlier.get(folded)
+    if (other !== undefined && other.written !== field.written)
+      return refusal({ path: name, message: 'stands beside another spelling of it' })
+    const isDecisive = DECISIVE_FOLDS.has(foldName(steps.at(-1) ?? ''))
+    if (other !== undefined && isDecisive && !(other.isList && field.isList))
+      return refusal({ path: name, message: TWICE })
+    earlier.set(folded, field)
+  }
+  return undefined
+}
+
+/** The same for an object that a field holds as a JSON text, which stands at `path`. */
+export function textNameFault(text: string, value: JsonObject, path: string): FieldFault | undefined {
+  const checked = CHECKS.vendor.check(value)
+  if (typeof checked === 'object') return within(path, checked)
+  const repeated = repeatedName(Buffer.from(text), () => true)
+  return repeated && { path: `${path}.${repeated.path}`, message: TWICE }
+}

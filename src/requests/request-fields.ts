@@ -1,0 +1,134 @@
+import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import { codePoints, hasControl } from '../domain/text.ts'
+import { DECISIVE } from './field-names.ts'
+
+/** The first thing about a request that cannot be taken (contract 3): `param` names the field. */
+export type RequestFault = {
+  readonly param: string | null
+  readonly code: 'invalid_json' | 'missing_parameter' | 'invalid_parameter'
+  readonly message: string
+}
+
+/** What the address of a request says and its body does not (gemini, bedrock: model and whether to stream). */
+export type RequestAddress = { readonly model?: string; readonly stream?: boolean }
+
+export type RequestReading<Facts> = { readonly request: Facts } | { readonly fault: RequestFault }
+
+/** Reads fields of a body and notes the first fault; a field that is null or at fault reads as if it were not there. */
+export type RequestFields = {
+  /** Told apart from a wrong field: missing, null or an empty text (contract 4, settings). */
+  required(name: string): unknown
+  model(): string
+  flag(name: string): boolean
+  /** A whole number, from 1 on where no other least is given. */
+  integer(name: string, max?: number, min?: number): number | undefined
+  /** The greatest limit of an answer, by any of its names: hosts know different ones. */
+  outputLimit(least?: number): number | undefined
+  number(name: string, min: number, max: number): number | undefined
+  text(name: string): string | undefined
+  /** One of these words. */
+  choice<Word extends string>(name: string, words: readonly Word[]): Word | undefined
+  /** `stream_options.include_usage` */
+  includeUsage(): boolean
+  refuse(param: string, message: string): void
+  fault(): RequestFault | undefined
+}
+
+export const MAX_MODEL_LENGTH = 255
+/** No answer is so long; whoever asks for more has made a mistake, and a price times more would be no exact amount. */
+export const MAX_LIMIT = 1e12
+
+/** Checks a parsed body: `read` says what it needs of the fields, and is not heard where one of them is at fault. */
+export function readRequest<Facts>(
+  parsed: unknown,
+  read: (fields: RequestFields, body: JsonObject) => Facts | undefined,
+): RequestReading<Facts> {
+  if (!isObject(parsed)) {
+    return { fault: { param: null, code: 'invalid_json', message: 'the body must be a JSON object' } }
+  }
+  const fields = createFields(parsed)
+  const request = read(fields, parsed)
+  const fault = fields.fault()
+  if (fault !== undefined) return { fault }
+  if (request === undefined) throw new Error('a request was refused without a fault')
+  return { request }
+}
+
+function createFields(body: JsonObject): RequestFields {
+  let first: RequestFault | undefined
+  const note = (code: RequestFault['code'], param: string, message: string) => {
+    first ??= { param, code, message: `${param} ${message}` }
+  }
+  const given = (name: string) => member(body, name) ?? undefined
+  const isTrue = (value: unknown, param: string) => {
+    if (value !== undefined && typeof value !== 'boolean') fields.refuse(param, 'must be true or false')
+    return value === true
+  }
+
+  const fields: RequestFields = {
+    fault: () => first,
+    refuse: (param, message) => note('invalid_parameter', param, message),
+    required(name) {
+      const value = given(name)
+      if (value === undefined || value === '') note('missing_parameter', name, 'is missing')
+      return value
+    },
+    model() {
+      const model = fields.required('model')
+      if (typeof model !== 'string') {
+        if (model !== undefined) fields.refuse('model', 'must be a text')
+        return ''
+      }
+      if (codePoints(model) > MAX_MODEL_LENGTH) {
+        fields.refuse('model', `must be at most ${MAX_MODEL_LENGTH} characters`)
+      }
+      if (hasControl(model) || !model.isWellFormed()) {
+        fields.refuse('model', 'contains characters that no name can have')
+      }
+      return model
+    },
+    flag: name => isTrue(given(name), name),
+    outputLimit(least = 1) {
+      let greatest: number | undefined
+      for (const name of DECISIVE.outputLimit) {
+        const limit = fields.integer(name, MAX_LIMIT, least)
+        if (limit !== undefined && limit > (greatest ?? -1)) greatest = limit
+      }
+      return greatest
+    },
+    number(name, min, max) {
+      const value = given(name)
+      if (value === undefined) return undefined
+      if (typeof value === 'number' && value >= min && value <= max) return value
+      fields.refuse(name, `must be a number from ${min} to ${max}`)
+      return undefined
+    },
+    text(name) {
+      const value = given(name)
+      if (value === undefined || typeof value === 'string') return value
+      fields.refuse(name, 'must be a text')
+      return undefined
+    },
+    choice(name, words) {
+      const value = given(name)
+      const word = words.find(each => each === value)
+      if (value !== undefined && word === undefined) fields.refuse(name, `must be one of ${words.join(', ')}`)
+      return word
+    },
+    includeUsage() {
+      const options = given('stream_options')
+      if (options !== undefined && !isObject(options)) fields.refuse('stream_options', 'must be an object')
+      return isTrue(member(options, 'include_usage') ?? undefined, 'stream_options.include_usage')
+    },
+    integer(name, max = Number.MAX_SAFE_INTEGER, min = 1) {
+      const value = given(name)
+      if (value === undefined) return undefined
+      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max)
+        return value
+      const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`
+      fields.refuse(name, `must be a whole number, ${range}`)
+      return undefined
+    },
+  }
+  return fields
+}

@@ -1,0 +1,47 @@
+import { longText } from '../wire/json-skim.ts'
+import type { RequestFields } from './request-fields.ts'
+
+/** What completions and embeddings are asked about: one text or several, or their tokens. */
+export type TextInput = {
+  /** How many texts, each with an answer of its own. */
+  readonly count: number
+  /** An upper bound of the tokens of them all. */
+  readonly tokens: number
+  /** They are tokens already. */
+  readonly isTokens: boolean
+}
+
+// A tokenizer may put a marker before and behind a text.
+const MARKERS = 2
+
+/** Reads a field that holds a text, a list of texts, a list of tokens, or a list of such lists. */
+export function readTextInput(fields: RequestFields, name: string): TextInput | undefined {
+  const value = fields.required(name)
+  if (value === undefined || value === '') return undefined
+  if (isText(value)) return { count: 1, tokens: textTokens(value), isTokens: false }
+  if (Array.isArray(value) && value.length > 0) {
+    const texts = isTokens(value) ? [value] : value
+    if (texts.every(isText)) return inputOf(texts.map(textTokens), false)
+    if (texts.every(isTokens))
+      return inputOf(
+        texts.map(tokens => tokens.length + MARKERS),
+        true,
+      )
+  }
+  fields.refuse(name, 'must be a text, a list of texts, a list of tokens or a list of lists of tokens')
+  return undefined
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string' || longText(value) !== undefined
+
+const textTokens = (text: unknown): number =>
+  (typeof text === 'string' ? Buffer.byteLength(text) : (longText(text)?.bytes ?? 0)) + MARKERS
+
+const isTokens = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) && value.length > 0 && value.every(token => Number.isSafeInteger(token) && token >= 0)
+
+const inputOf = (tokens: readonly number[], isTokens: boolean): TextInput => ({
+  isTokens,
+  count: tokens.length,
+  tokens: tokens.reduce((sum, each) => sum + each, 0),
+})

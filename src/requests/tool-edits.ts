@@ -1,0 +1,131 @@
+import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import type { Warning } from '../domain/warning.ts'
+import { type ElementEdits, editElements, type Member } from '../wire/json-edit.ts'
+import type { RequestedTool, RequestedTools } from './provider-tools.ts'
+
+type Edit = Readonly<Record<string, unknown>> | undefined
+
+/** What has to change in a body so that it asks only for tools that are paid for, and within their limits. */
+export type ToolEdits = {
+  readonly lists: ReadonlyMap<string, ElementEdits>
+  /** Members of the body; undefined removes one. */
+  readonly members: Readonly<Record<string, unknown>>
+  readonly warnings: readonly Warning[]
+  readonly sent: readonly RequestedTool[]
+}
+
+type Choice = {
+  isSent(tool: RequestedTool): boolean
+  /** The provider takes `max_tool_calls`. */
+  readonly takesMaxCalls: boolean
+}
+
+const REMOVED = 'was removed: a tool that the provider runs needs a price, and this model has none for it'
+
+/** Members that are refused where no tool is left. */
+const ABOUT_TOOLS = ['tool_choice', 'parallel_tool_calls', 'toolConfig', 'tool_config']
+
+export function toolEdits(body: JsonObject, requested: RequestedTools, choice: Choice): ToolEdits {
+  const sent = requested.list.filter(choice.isSent)
+  const removed = requested.list.filter(tool => !choice.isSent(tool))
+  const lists = new Map<string, Map<number, Edit>>()
+  const members: Record<string, unknown> = {}
+  const warnings: Warning[] = removed.map(({ field }) => ({ field, message: REMOVED }))
+  const elementsOf = (list: string) => {
+    const known = lists.get(list) ?? new Map<number, Edit>()
+    lists.set(list, known)
+    return known
+  }
+
+  for (const { place } of removed) {
+    if (!('list' in place)) members[place.member] = undefined
+    else if (place.member === undefined) elementsOf(place.list).set(place.index, undefined)
+    else {
+      const edits = elementsOf(place.list)
+      edits.set(place.index, { ...edits.get(place.index), [place.member]: undefined })
+    }
+  }
+  for (const { place, limits } of sent) {
+    if ('list' in place && limits && Object.keys(limits).length > 0)
+      elementsOf(place.list).set(place.index, limits)
+  }
+  for (const [list, edits] of lists) removeEmpty(body[list], edits)
+
+  if (removed.length > 0) {
+    const isNoneLeft = 'tools' in members || isAllRemoved(body.tools, lists.get('tools'))
+    const dropped = choiceEdits(body, removed, isNoneLeft)
+    for (const name of dropped) members[name] = undefined
+    if (dropped.includes('tool_choice')) warnings.push({ field: 'tool_choice', message: CHOICE_REMOVED })
+  }
+  if (requested.isUnlimited && choice.takesMaxCalls && sent.some(({ charge }) => charge !== 'tokens'))
+    members.max_tool_calls = requested.maxCalls
+  return { lists, members, warnings, sent }
+}
+
+const CHOICE_REMOVED = 'was removed with the tool that it names'
+
+/** An element that loses all its members is gone. */
+function removeEmpty(list: unknown, edits: Map<number, Edit>): void {
+  if (!Array.isArray(list)) return
+  for (const [index, edit] of edits) {
+    if (edit === undefined) continue
+    const element = { ...list[index], ...edit }
+    if (Object.values(element).every(value => value === undefined)) edits.set(index, undefined)
+  }
+}
+
+const isAllRemoved = (tools: unknown, edits: ElementEdits | undefined): boolean =>
+  Array.isArray(tools) &&
+  edits !== undefined &&
+  tools.every((_, index) => edits.has(index) && edits.get(index) === undefined)
+
+/** The members that speak of tools which are gone. */
+function choiceEdits(
+  body: JsonObject,
+  removed: readonly RequestedTool[],
+  isNoneLeft: boolean,
+): readonly string[] {
+  if (isNoneLeft) return ABOUT_TOOLS.filter(name => Object.hasOwn(body, name))
+  return namesRemoved(body.tool_choice, removed) ? ['tool_choice'] : []
+}
+
+function namesRemoved(choice: unknown, removed: readonly RequestedTool[]): boolean {
+  if (!isObject(choice)) return false
+  const gone = (value: unknown) => removed.some(({ names }) => names.includes(value as string))
+  const listed = member(choice, 'tools') ?? member(choice.allowed_tools, 'tools')
+  const tools = Array.isArray(listed) ? listed : []
+  return gone(choice.type) || gone(choice.name) || tools.some(tool => gone(member(tool, 'type')))
+}
+
+/** Whether nothing has to change. */
+export const isUnedited = ({ lists, members }: ToolEdits): boolean =>
+  lists.size === 0 && Object.keys(members).length === 0
+
+/** The edits as members of the outermost object, for `editTopLevel`. */
+export function memberEdits(
+  { lists, members }: ToolEdits,
+  bytes: Buffer,
+  places: readonly Member[],
+): Record<string, unknown> {
+  const edits: Record<string, unknown> = { ...members }
+  for (const [list, elements] of lists) {
+    const place = places.find(({ key }) => key === list)
+    if (place !== undefined) edits[list] = editElements(bytes, place.valueStart, elements)
+  }
+  return edits
+}
+
+/** The same for a body that is not written yet. */
+export function editedBody(body: JsonObject, { lists, members }: ToolEdits): JsonObject {
+  const edited: Record<string, unknown> = { ...body, ...members }
+  for (const [list, elements] of lists) {
+    const all = body[list] as readonly JsonObject[]
+    const kept = all.flatMap((element, index) => {
+      if (!elements.has(index)) return [element]
+      const edit = elements.get(index)
+      return edit === undefined ? [] : [{ ...element, ...edit }]
+    })
+    edited[list] = kept.length > 0 ? kept : undefined
+  }
+  return edited
+}

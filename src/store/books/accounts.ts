@@ -1,0 +1,237 @@
+import { sql } from 'kysely'
+import { MAX_UNITS, nanosOf } from '../../domain/money.ts'
+import { NO_TOKEN } from '../../domain/token.ts'
+import { listed } from '../engine/page.ts'
+import type { AccountKind, AccountRow, EntryKind } from '../engine/schema.ts'
+import type { Db, Trx } from '../engine/store.ts'
+import { appendLink, STORE_CHAIN } from './chains.ts'
+import { entryFields } from './entry.ts'
+
+export { entryFields }
+
+export type Account = { readonly kind: AccountKind; readonly ownerId: number }
+
+const MAX_NANOS = nanosOf(MAX_UNITS)
+/** Over its whole life an account is credited at most this, so that every sum stays an exact number (2^53). */
+const MAX_EVER_NANOS = 9_000_000_000_000_000
+
+export type Posting = {
+  readonly kind: Extract<EntryKind, 'grant' | 'limit'>
+  readonly userId: number
+  readonly tokenId?: number
+  readonly amount: number
+  readonly actor: string
+  readonly reason: string
+  readonly time: number
+}
+
+/** An account starts empty; what it is given is an entry like any other. */
+export async function openAccount(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+  await trx
+    .insertInto('accounts')
+    .values({
+      kind,
+      owner_id: ownerId,
+      unlimited: unlimited ? 1 : 0,
+      credited: 0,
+      posted: 0,
+      held: 0,
+      request_count: 0,
+    })
+    .execute()
+}
+
+export const findAccount = (db: Db, { kind, ownerId }: Account): Promise<AccountRow> =>
+  db
+    .selectFrom('accounts')
+    .selectAll()
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .executeTakeFirstOrThrow()
+
+/**
+ * Keeps everybody else from changing an account until this transaction ends, so that what is read of it next stays
+ * true. A write that changes nothing, because both engines know it.
+ */
+export async function lockAccount(trx: Trx, { kind, ownerId }: Account): Promise<void> {
+  await trx
+    .updateTable('accounts')
+    .set(row => ({ held: row.ref('held') }))
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .execute()
+}
+
+export async function setUnlimited(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+  await trx
+    .updateTable('accounts')
+    .set({ unlimited: unlimited ? 1 : 0 })
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .execute()
+}
+
+/**
+ * Moves what an account was credited, together with the entry that says who did it and why: the only way a balance
+ * changes from the management side. False, and nothing written, when the account has less free than is taken,
+ * or when it would pass the largest quota there is.
+ */
+export async function post(trx: Trx, posting: Posting): Promise<boolean> {
+  const account: Account =
+    posting.kind === 'grant'
+      ? { kind: 'user', ownerId: posting.userId }
+      : { kind: 'token', ownerId: posting.tokenId ?? 0 }
+  let update = trx
+    .updateTable('accounts')
+    .set(row => ({ credited: row('credited', '+', posting.amount) }))
+    .where('kind', '=', account.kind)
+    .where('owner_id', '=', account.ownerId)
+  if (posting.amount < 0 && account.kind === 'user')
+    // From left to right: nested expressions are written without brackets.
+    update = update.where(row =>
+      row(row(row('credited', '-', row.ref('posted')), '-', row.ref('held')), '>=', -posting.amount),
+    )
+  if (posting.amount > 0)
+    update = update
+      .where(row => row(row('credited', '-', row.ref('posted')), '<=', MAX_NANOS - posting.amount))
+      .where('credited', '<=', MAX_EVER_NANOS - posting.amount)
+  const { numUpdatedRows } = await update.executeTakeFirst()
+  if (numUpdatedRows === 0n) return false
+  await appendEntry(trx, posting)
+  return true
+}
+
+export type Charge = Omit<Posting, 'kind'> & {
+  readonly tokenId: number
+  readonly channelId: number
+  readonly requestId: string
+}
+
+/** Both, or the user alone where they asked for themselves. */
+const payersOf = ({ userId, tokenId }: Charge): readonly Account[] => [
+  { kind: 'user', ownerId: userId },
+  ...(tokenId === NO_TOKEN ? [] : [{ kind: 'token' as const, ownerId: tokenId }]),
+]
+
+/** Charges user and token after the fact. When one has less free than that, the caller must give up the transaction. */
+export async function charge(
+  trx: Trx,
+  given: Charge,
+): Promise<{ isCharged: true } | { isCharged: false; short: AccountKind; free: number }> {
+  for (const { kind, ownerId } of payersOf(given)) {
+    const account = await trx
+      .updateTable('accounts')
+      .set(row => ({ posted: row('posted', '+', given.amount) }))
+      .where('kind', '=', kind)
+      .where('owner_id', '=', ownerId)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    const free = account.credited - account.posted - account.held
+    if (account.unlimited === 0 && free < 0)
+      return { isCharged: false, short: kind, free: free + given.amount }
+  }
+  await appendEntry(trx, { ...given, kind: 'settle' })
+  return { isCharged: true }
+}
+
+/** Gives back to user and token what they were charged. */
+export async function refund(trx: Trx, given: Charge): Promise<void> {
+  for (const { kind, ownerId } of payersOf(given))
+    await trx
+      .updateTable('accounts')
+      .set(row => ({ posted: row('posted', '-', given.amount) }))
+      .where('kind', '=', kind)
+      .where('owner_id', '=', ownerId)
+      .execute()
+  await appendEntry(trx, { ...given, kind: 'refund' })
+}
+
+type Entry = Omit<Posting, 'kind'> & {
+  readonly kind: EntryKind
+  readonly channelId?: number
+  readonly requestId?: string
+}
+
+async function appendEntry(trx: Trx, { userId, tokenId, ...posting }: Entry): Promise<void> {
+  const entry = {
+    chain: STORE_CHAIN,
+    time: posting.time,
+    kind: posting.kind,
+    user_id: userId,
+    token_id: tokenId === undefined || tokenId === NO_TOKEN ? null : tokenId,
+    channel_id: posting.channelId ?? null,
+    amount: posting.amount,
+    actor: posting.actor,
+    reason: posting.reason,
+    request_id: posting.requestId ?? null,
+  }
+  const { seq, hash } = await appendLink(trx, STORE_CHAIN, next => entryFields({ ...entry, seq: next }))
+  await trx
+    .insertInto('entries')
+    .values({ ...entry, seq, hash })
+    .execute()
+}
+
+/** A stretch of a chain in its own order, for walking it. */
+export const entriesAfter = (db: Db, chain: string, seq: number, limit: number) =>
+  db
+    .selectFrom('entries')
+    .selectAll()
+    .where('chain', '=', chain)
+    .where('seq', '>', seq)
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
+
+/**
+ * Some accounts beside the sums of their entries, in one statement: what others write meanwhile is in both figures or
+ * in neither.
+ */
+export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly number[]) {
+  const owner = kind === 'user' ? 'user_id' : 'token_id'
+  const credit: EntryKind = kind === 'user' ? 'grant' : 'limit'
+  const sums = db
+    .selectFrom('entries')
+    .where(owner, 'in', listed(ownerIds))
+    .groupBy(owner)
+    .select([
+      `${owner} as id`,
+      sql<number>`sum(case when kind = ${credit} then amount else 0 end)`.as('credited'),
+      sql<number>`sum(case kind when 'settle' then amount when 'refund' then -amount else 0 end)`.as(
+        'posted',
+      ),
+    ])
+  return db
+    .selectFrom('accounts')
+    .leftJoin(sums.as('sums'), 'sums.id', 'accounts.owner_id')
+    .where('accounts.kind', '=', kind)
+    .where('accounts.owner_id', 'in', listed(ownerIds))
+    .select(['accounts.owner_id', 'accounts.credited', 'accounts.posted'])
+    .select(({ fn, val }) => [
+      fn.coalesce('sums.credited', val(0)).as('entries_credited'),
+      fn.coalesce('sums.posted', val(0)).as('entries_posted'),
+    ])
+    .execute()
+}
+
+const BATCH = 1_000
+
+/** Every account there ever was, in steps that keep memory flat. */
+export async function* listAccounts(db: Db): AsyncGenerator<AccountRow> {
+  for (const kind of ['user', 'token'] as const) {
+    let last = 0
+    for (;;) {
+      const rows = await db
+        .selectFrom('accounts')
+        .selectAll()
+        .where('kind', '=', kind)
+        .where('owner_id', '>', last)
+        .orderBy('owner_id')
+        .limit(BATCH)
+        .execute()
+      yield* rows
+      last = rows.at(-1)?.owner_id ?? last
+      if (rows.length < BATCH) break
+    }
+  }
+}

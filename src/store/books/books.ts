@@ -1,0 +1,242 @@
+import { CompiledQuery, sql } from 'kysely'
+import type { Settled } from '../../domain/settled.ts'
+import { chunksOf } from '../engine/chunks.ts'
+import type { AccountKind, Engine } from '../engine/schema.ts'
+import { type Db, type Trx, transact } from '../engine/store.ts'
+import { appendSystemAudit } from '../records/audit.ts'
+import { LOG_TYPE } from '../usage/logs.ts'
+import { applying, type BookChange, type ChangeResult, chainOf, type Position } from './apply.ts'
+import { APPLY_SETTLED } from './apply-sqlite.ts'
+import { chainKeyOf } from './chain-key.ts'
+import { EMPTY_JOURNAL, startChain } from './chains.ts'
+
+export { chainOf }
+
+const REQUESTS_AT_ONCE = 500
+
+type AccountName = { readonly kind: AccountKind; readonly ownerId: number }
+
+export type SettledBatch = Omit<Position, 'nodeId'> & {
+  /** Settled requests, each as JSON: they are read where they are written down. */
+  readonly settled: readonly string[]
+}
+
+/** A change's rows as one parameter of JSON. */
+async function runOnPostgres(
+  trx: Trx,
+  { statement, columns, rows, shared }: BookChange,
+): Promise<ChangeResult> {
+  if (rows.length === 0) return { count: 0, rows: [] }
+  const fields = columns.map(([name, type], index) => `(value ->> ${index})::${type} as ${name}`).join(', ')
+  const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as given`
+  const given = { table, inserted: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
+  const parameters = [JSON.stringify(rows)]
+  if (shared) {
+    const key = shared.key.join(', ')
+    const taking = `select from ${shared.table} where (${key}) in (select ${key} from ${table})
+      order by ${key} for no key update`
+    await trx.executeQuery(CompiledQuery.raw(taking, parameters))
+  }
+  const met = await trx.executeQuery(CompiledQuery.raw(statement(given), parameters))
+  return { count: Number(met.numAffectedRows ?? 0n), rows: met.rows }
+}
+
+async function applyOnPostgres(db: Db, position: Position, json: string): Promise<void> {
+  const settled = JSON.parse(json) as Settled[]
+  await transact(db, async trx => {
+    const changes = applying(position, settled, chainKeyOf(db))
+    for (let step = changes.next(); !step.done; ) step = changes.next(await runOnPostgres(trx, step.value))
+  })
+}
+
+type LeaseName = AccountName & { readonly nodeId: string; readonly number: number }
+
+/** What a request for a lease was given, where it has been answered before. */
+async function grantedTo(db: Db, { nodeId, kind, ownerId, number }: LeaseName): Promise<number | undefined> {
+  const lease = await db
+    .selectFrom('leases')
+    .select('granted')
+    .where('node_id', '=', nodeId)
+    .where('kind', '=', kind)
+    .where('owner_id', '=', ownerId)
+    .where('number', '>=', number)
+    .executeTakeFirst()
+  return lease?.granted
+}
+
+/**
+ * One statement, so that an account in demand is held by nobody for longer than it takes. The account is taken first, and
+ * the lease then as it stands: a statement of which nobody heard may have run, or may be running beside this one.
+ */
+async function leaseAtOnce(db: Db, name: LeaseName, want: number): Promise<number> {
+  const { nodeId, kind, ownerId, number } = name
+  const { rows } = await sql<{ amount: number }>`
+    with free as (
+      select greatest(0, least(${want}::bigint, credited - posted - held)) as amount from accounts
+      where kind = ${kind} and owner_id = ${ownerId} for update
+    ), noted as (
+      insert into leases (node_id, kind, owner_id, amount, number, granted)
+      select ${nodeId}::text, ${kind}::text, ${ownerId}::bigint, amount, ${number}::bigint, amount from free
+      on conflict (node_id, kind, owner_id) do update
+      set amount = leases.amount + excluded.amount, number = excluded.number, granted = excluded.granted
+      where leases.number < excluded.number returning granted
+    ), moved as (
+      update accounts set held = held + noted.granted from noted
+      where kind = ${kind} and owner_id = ${ownerId} and noted.granted > 0
+    ) select granted as amount from noted`.execute(db)
+  return rows[0]?.amount ?? (await grantedTo(db, name)) ?? 0
+}
+
+/** SQLite has one writer, who sees nothing of others until it is done. */
+const leaseInSteps = (db: Db, name: LeaseName, want: number): Promise<number> =>
+  transact(db, async trx => {
+    const { nodeId, kind, ownerId, number } = name
+    const before = await grantedTo(trx, name)
+    if (before !== undefined) return before
+    const account = await trx
+      .selectFrom('accounts')
+      .select(['credited', 'posted', 'held'])
+      .where('kind', '=', kind)
+      .where('owner_id', '=', ownerId)
+      .executeTakeFirst()
+    if (!account) return 0
+    const granted = Math.max(0, Math.min(want, account.credited - account.posted - account.held))
+    await trx
+      .updateTable('accounts')
+      .set(row => ({ held: row('held', '+', granted) }))
+      .where('kind', '=', kind)
+      .where('owner_id', '=', ownerId)
+      .execute()
+    await trx
+      .insertInto('leases')
+      .values({ node_id: nodeId, kind, owner_id: ownerId, amount: granted, number, granted })
+      .onConflict(conflict =>
+        conflict
+          .columns(['node_id', 'kind', 'owner_id'])
+          .doUpdateSet({ amount: sql<number>`leases.amount + ${granted}`, number, granted }),
+      )
+      .execute()
+    return granted
+  })
+
+export const CHAIN_START = 'chain.start'
+
+/** The audit log names every chain of a node, so that a chain cannot be removed as a whole. */
+const recordChain = (trx: Trx, chain: string, time: number) =>
+  appendSystemAudit(trx, { time, action: CHAIN_START, target: `chain:${chain}` })
+
+/** The store's side of the books; each function is one transaction. */
+export function createBooks(db: Db, engine: Engine) {
+  return {
+    async openNode(nodeId: string, time: number) {
+      return transact(db, async trx => {
+        const chain = chainOf(nodeId)
+        if (await startChain(trx, chain, EMPTY_JOURNAL)) await recordChain(trx, chain, time)
+        const row = await trx
+          .insertInto('nodes')
+          .values({
+            id: nodeId,
+            epoch: 1,
+            applied_lsn: EMPTY_JOURNAL.position,
+            oldest_open_lsn: EMPTY_JOURNAL.oldestOpen,
+            started_time: time,
+          })
+          .onConflict(conflict =>
+            conflict.column('id').doUpdateSet({ epoch: sql<number>`nodes.epoch + 1`, started_time: time }),
+          )
+          .returning(['applied_lsn', 'oldest_open_lsn', 'epoch'])
+          .executeTakeFirstOrThrow()
+        return { appliedLsn: row.applied_lsn, oldestOpenLsn: row.oldest_open_lsn, epoch: row.epoch }
+      })
+    },
+
+    async findAccount({ kind, ownerId }: AccountName) {
+      const row = await db
+        .selectFrom('accounts')
+        .select('unlimited')
+        .where('kind', '=', kind)
+        .where('owner_id', '=', ownerId)
+        .executeTakeFirst()
+      return row && { isUnlimited: row.unlimited === 1 }
+    },
+
+    /** As much of `want` as the account has free: what is spent and leased never exceeds what was credited. */
+    lease(nodeId: string, account: AccountName, want: number, number: number): Promise<number> {
+      const name = { ...account, nodeId, number }
+      return engine === 'postgres' ? leaseAtOnce(db, name, want) : leaseInSteps(db, name, want)
+    },
+
+    async giveBack(
+      nodeId: string,
+      { kind, ownerId }: AccountName,
+      amount: number,
+      number: number,
+    ): Promise<void> {
+      await transact(db, async trx => {
+        const account = trx
+          .selectFrom('accounts')
+          .select('owner_id')
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+        // Taken before the lease, as everybody takes them.
+        await (engine === 'postgres' ? account.forUpdate() : account).execute()
+        const { numUpdatedRows } = await trx
+          .updateTable('leases')
+          .set(row => ({ amount: row('amount', '-', amount), number }))
+          .where('node_id', '=', nodeId)
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+          .where('number', '<', number)
+          .executeTakeFirstOrThrow()
+        // It was heard before.
+        if (numUpdatedRows === 0n) return
+        await trx
+          .updateTable('accounts')
+          .set(row => ({ held: row('held', '-', amount) }))
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+          .execute()
+      })
+    },
+
+    async giveBackAll(nodeId: string): Promise<void> {
+      await transact(db, async trx => {
+        await sql`update accounts set held = accounts.held - leases.amount from leases
+          where leases.node_id = ${nodeId} and leases.kind = accounts.kind and leases.owner_id = accounts.owner_id`.execute(
+          trx,
+        )
+        await trx.deleteFrom('leases').where('node_id', '=', nodeId).execute()
+      })
+    },
+
+    leasesOf: (nodeId: string) =>
+      db
+        .selectFrom('leases')
+        .select(['kind', 'owner_id as ownerId', 'amount'])
+        .where('node_id', '=', nodeId)
+        .execute(),
+
+    /** Asked of the usage rows, which are found by request and are written in the same transaction as the entry. */
+    async settledAmong(requestIds: readonly string[]): Promise<ReadonlySet<string>> {
+      const found = new Set<string>()
+      for (const some of chunksOf(requestIds, REQUESTS_AT_ONCE))
+        for (const { request_id } of await db
+          .selectFrom('logs')
+          .select('request_id')
+          .where('request_id', 'in', some)
+          .where('type', 'in', [LOG_TYPE.consume, LOG_TYPE.error])
+          .execute())
+          found.add(request_id)
+      return found
+    },
+
+    async apply(nodeId: string, { settled, ...place }: SettledBatch): Promise<void> {
+      const position = { nodeId, ...place }
+      const json = `[${settled.join(',')}]`
+      if (engine === 'postgres') return applyOnPostgres(db, position, json)
+      // In SQLite's own thread: a statement's way there and back would cost more than the statement.
+      const parameters = [JSON.stringify(position), json, chainKeyOf(db).bytes.toString('base64')]
+      await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, parameters))
+    },
+  }
+}

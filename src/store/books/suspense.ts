@@ -1,0 +1,24 @@
+import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
+import type { SuspenseRow } from '../engine/schema.ts'
+import type { Db, Trx } from '../engine/store.ts'
+
+export async function listSuspense(db: Db, isOpenOnly: boolean, paging: Paging): Promise<Page<SuspenseRow>> {
+  let query = db.selectFrom('suspense')
+  if (isOpenOnly) query = query.where('closed_time', 'is', null)
+  return pageOf(query.selectAll().orderBy('id', 'desc'), boundedCount(db, query.select('id')), paging)
+}
+
+export type Closing = Pick<SuspenseRow, 'closed_time' | 'closed_by' | 'closed_as' | 'closed_reason'>
+
+/** Closes a doubt that is open; undefined when it is closed already or was never there. */
+export const closeSuspense = (trx: Trx, id: number, closing: Closing): Promise<SuspenseRow | undefined> =>
+  trx
+    .updateTable('suspense')
+    .set(closing)
+    .where('id', '=', id)
+    .where('closed_time', 'is', null)
+    .returningAll()
+    .executeTakeFirst()
+
+export const findSuspense = (db: Db, id: number): Promise<SuspenseRow | undefined> =>
+  db.selectFrom('suspense').selectAll().where('id', '=', id).executeTakeFirst()

@@ -1,0 +1,148 @@
+import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import { KeyedPostgresAdapter } from '../books/chain-key.ts'
+import { foundation } from '../migrations/0001-foundation.ts'
+import { books } from '../migrations/0002-books.ts'
+import { videos } from '../migrations/0003-videos.ts'
+import { folds } from '../migrations/0004-folds.ts'
+import { tokenNames } from '../migrations/0005-token-names.ts'
+import { leaseNumbers } from '../migrations/0006-lease-numbers.ts'
+import { keyedChains } from '../migrations/0007-keyed-chains.ts'
+import { vendorCosts } from '../migrations/0008-vendor-costs.ts'
+import { priceActivations } from '../migrations/0009-price-activations.ts'
+import { createPing, openPool } from './postgres.ts'
+import type { Database, Engine } from './schema.ts'
+import { createSqliteDialect, SqliteError } from './sqlite.ts'
+
+export type { Engine }
+/** The store, or a transaction of it: queries take either. */
+export type Db = Kysely<Database>
+export type Trx = Transaction<Database>
+
+export type StoreOptions =
+  | { engine: 'sqlite'; path: string; fullSync: boolean }
+  | { engine: 'postgres'; url: string; maxConnections?: number }
+
+/** Written by a newer program: this one must not touch it. */
+export class NewerStoreError extends Error {
+  constructor(migration: string) {
+    super(
+      `the database was written by a newer Sluice (it has "${migration}"); start that version, or restore a backup`,
+    )
+    this.name = 'NewerStoreError'
+  }
+}
+
+const MIGRATIONS = {
+  '0001-foundation': foundation,
+  '0002-books': books,
+  '0003-videos': videos,
+  '0004-folds': folds,
+  '0005-token-names': tokenNames,
+  '0006-lease-numbers': leaseNumbers,
+  '0007-keyed-chains': keyedChains,
+  '0008-vendor-costs': vendorCosts,
+  '0009-price-activations': priceActivations,
+} as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
+
+const PING_TIMEOUT_MS = 3_000
+
+class KeyedPostgresDialect extends PostgresDialect {
+  override createAdapter() {
+    return new KeyedPostgresAdapter()
+  }
+}
+
+const openPostgres = (url: string, maxConnections: number) =>
+  new Kysely<Database>({ dialect: new KeyedPostgresDialect({ pool: () => openPool(url, maxConnections) }) })
+
+const openSqlite = (path: string, fullSync: boolean) =>
+  new Kysely<Database>({ dialect: createSqliteDialect({ path, fullSync }) })
+
+/** Opens the store without looking at what is in it. */
+export function openStore(options: StoreOptions) {
+  const db =
+    options.engine === 'sqlite'
+      ? openSqlite(options.path, options.fullSync)
+      : openPostgres(options.url, options.maxConnections ?? 10)
+  const { engine } = options
+  const postgres = options.engine === 'postgres' ? createPing(options.url) : undefined
+
+  async function pingSqlite(): Promise<void> {
+    const signal = AbortSignal.timeout(PING_TIMEOUT_MS)
+    await db.selectFrom('meta').select('key').limit(1).execute({ signal })
+  }
+
+  return {
+    db,
+    engine,
+    migrate: () => migrate(db, engine),
+    /** True once somebody has migrated it; asked before anything is written, and refused where that was a newer program. */
+    async isInitialised(): Promise<boolean> {
+      await refuseNewer(db)
+      const tables = await db.introspection.getTables()
+      return tables.some(table => table.name === 'meta')
+    },
+    /** Fails when the store does not answer in time, whatever keeps it. */
+    ping: (): Promise<void> => (postgres ? postgres.ping() : pingSqlite()),
+    async close(): Promise<void> {
+      await postgres?.close()
+      await db.destroy()
+    },
+  }
+}
+
+export type Store = ReturnType<typeof openStore>
+
+/** Brings the schema up to date under a lock, so that several processes may start at once. */
+async function migrate(db: Db, engine: Engine): Promise<void> {
+  const migrations: Record<string, Migration> = Object.fromEntries(
+    Object.entries(MIGRATIONS).map(([name, up]) => [name, { up: (trx: Kysely<unknown>) => up(trx, engine) }]),
+  )
+  await refuseNewer(db)
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
+  const { error } = await migrator.migrateToLatest()
+  if (error) throw error
+}
+
+async function refuseNewer(db: Db): Promise<void> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
+  if (!tables.some(table => table.name === 'kysely_migration')) return
+  const { rows } = await sql<{
+    name: string
+  }>`select name from kysely_migration order by name desc limit 1`.execute(db)
+  const newest = rows[0]?.name
+  if (newest !== undefined && !(newest in MIGRATIONS)) throw new NewerStoreError(newest)
+}
+
+/** By PostgreSQL's code, which nothing else uses, so that no class of the driver is needed. */
+const isPostgres = (error: unknown, code: string) =>
+  error instanceof Error && 'code' in error && error.code === code
+
+const POSTGRES_DEADLOCK = '40P01'
+/** Each time one of those who wait in a circle is through. */
+const MOST_TRIES = 10
+
+/**
+ * One transaction: all of the work is done, or none. Of two that wait for each other PostgreSQL undoes one, which is run
+ * again here; so whatever the work does outside its transaction must bear being done twice.
+ */
+export async function transact<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await db.transaction().execute(work)
+    } catch (error) {
+      if (!isPostgres(error, POSTGRES_DEADLOCK) || tries === MOST_TRIES) throw error
+    }
+}
+
+const SQLITE_CONSTRAINT_UNIQUE = 2067
+const SQLITE_CONSTRAINT_PRIMARYKEY = 1555
+const POSTGRES_UNIQUE_VIOLATION = '23505'
+
+/** A name that somebody else has taken between our look and our write. */
+export function isUniqueViolation(error: unknown): boolean {
+  if (error instanceof SqliteError)
+    return error.errcode === SQLITE_CONSTRAINT_UNIQUE || error.errcode === SQLITE_CONSTRAINT_PRIMARYKEY
+  return isPostgres(error, POSTGRES_UNIQUE_VIOLATION)
+}

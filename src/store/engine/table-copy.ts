@@ -1,0 +1,106 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { openDatabase } from '../../host/sqlite-open.ts'
+import type { Db, Trx } from './store.ts'
+
+/** A plain connection to an SQLite file that nobody else has open. */
+type File = ReturnType<typeof openDatabase>
+type Table = { readonly name: string; readonly columns: readonly string[]; readonly hasOwnIds: boolean }
+type Value = string | number | bigint | null | Uint8Array
+type Row = Record<string, Value>
+
+const ROWS_AT_ONCE = 500
+
+/** The tables of the schema as an SQLite file holds them, each behind those it points to. */
+export function tablesOf(file: File): Table[] {
+  const found = file
+    .prepare(
+      `SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'
+       AND name NOT LIKE 'kysely!_%' ESCAPE '!' AND name NOT LIKE 'backup!_%' ESCAPE '!' ORDER BY name`,
+    )
+    .all() as { name: string; sql: string }[]
+  const parentsOf = (table: string) =>
+    file
+      .prepare('SELECT "table" AS parent FROM pragma_foreign_key_list(?)')
+      .all(table)
+      .map(({ parent }) => String(parent))
+      .filter(parent => parent !== table)
+  const sorted: string[] = []
+  const place = (name: string): void => {
+    if (sorted.includes(name)) return
+    for (const parent of parentsOf(name)) place(parent)
+    sorted.push(name)
+  }
+  for (const { name } of found) place(name)
+  return sorted.map(name => ({
+    name,
+    columns: file
+      .prepare('SELECT name FROM pragma_table_info(?)')
+      .all(name)
+      .map(column => String(column.name)),
+    hasOwnIds: /autoincrement/i.test(found.find(table => table.name === name)?.sql ?? ''),
+  }))
+}
+
+const quoted = (name: string) => `"${name}"`
+
+/** The last id a table has given out, also if its row is gone: no id is given twice. */
+const lastIdIn = async (trx: Trx, table: string): Promise<number> => {
+  const { rows } = await sql<{ last: number | null }>`
+    select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass) as last`.execute(trx)
+  return rows[0]?.last ?? 0
+}
+
+/** Fills an SQLite file of the same schema from PostgreSQL, every table as it was at one moment. */
+export async function copyFromPostgres(db: Db, file: File): Promise<void> {
+  file.exec('PRAGMA foreign_keys = OFF')
+  await db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .execute(async trx => {
+      for (const { name, columns, hasOwnIds } of tablesOf(file)) {
+        const insert = file.prepare(
+          `INSERT INTO ${quoted(name)} (${columns.map(quoted).join()}) VALUES (${columns.map(() => '?').join()})`,
+        )
+        await sql`declare rows_of_table no scroll cursor for select * from ${sql.table(name)}`.execute(trx)
+        for (;;) {
+          const { rows } = await sql<Row>`fetch ${sql.lit(ROWS_AT_ONCE)} from rows_of_table`.execute(trx)
+          file.exec('BEGIN')
+          for (const row of rows) insert.run(...columns.map(column => row[column] ?? null))
+          file.exec('COMMIT')
+          if (rows.length < ROWS_AT_ONCE) break
+        }
+        await sql`close rows_of_table`.execute(trx)
+        if (!hasOwnIds) continue
+        file.prepare('DELETE FROM sqlite_sequence WHERE name = ?').run(name)
+        file
+          .prepare('INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)')
+          .run(name, await lastIdIn(trx, name))
+      }
+    })
+}
+
+/** Fills an empty PostgreSQL of the same schema from an SQLite file, all or nothing. */
+export async function copyToPostgres(file: File, trx: Trx): Promise<void> {
+  for (const { name, columns, hasOwnIds } of tablesOf(file)) {
+    const names = sql.join(columns.map(column => sql.ref(column)))
+    const insert = (rows: readonly Row[]) => {
+      const lists: RawBuilder<unknown>[] = rows.map(
+        row => sql`(${sql.join(columns.map(column => row[column] ?? null))})`,
+      )
+      return sql`insert into ${sql.table(name)} (${names}) overriding system value values ${sql.join(lists)}`.execute(
+        trx,
+      )
+    }
+    let some: Row[] = []
+    for (const row of file.prepare(`SELECT * FROM ${quoted(name)}`).iterate()) {
+      some.push(row as Row)
+      if (some.length < ROWS_AT_ONCE) continue
+      await insert(some)
+      some = []
+    }
+    if (some.length > 0) await insert(some)
+    const last = file.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(name)?.seq
+    if (hasOwnIds && Number(last ?? 0) > 0)
+      await sql`select setval(pg_get_serial_sequence(${name}, 'id')::regclass, ${Number(last)})`.execute(trx)
+  }
+}

@@ -1,0 +1,88 @@
+import { ALIAS_STATUS } from '../../domain/alias.ts'
+import { fold } from '../../domain/text.ts'
+import { AUDIT_CHAIN } from '../books/chains.ts'
+import { boundedCount, containing, like, type Page, type Paging, pageOf } from '../engine/page.ts'
+import type { AliasRow } from '../engine/schema.ts'
+import type { Db, Trx } from '../engine/store.ts'
+
+/** What a search looks in. */
+const searchText = ({ name, target }: Pick<AliasRow, 'name' | 'target'>) => fold(`${name} ${target}`)
+
+export const findAlias = (db: Db, id: number): Promise<AliasRow | undefined> =>
+  db.selectFrom('aliases').selectAll().where('id', '=', id).executeTakeFirst()
+
+export async function listAliases(
+  db: Db,
+  keyword: string | undefined,
+  paging: Paging,
+): Promise<Page<AliasRow>> {
+  let query = db.selectFrom('aliases')
+  if (keyword !== undefined) query = query.where(like('aliases.search', containing(fold(keyword))))
+  const items = query.selectAll().orderBy('aliases.id', 'desc')
+  return pageOf(items, boundedCount(db, query.select('aliases.id')), paging)
+}
+
+export type EnabledAlias = {
+  readonly name: string
+  readonly target: string
+  /** Null or empty: any channel. */
+  readonly channelIds: readonly number[] | null
+}
+
+/** Every alias of status 1, by name. */
+export async function listEnabledAliases(db: Db): Promise<EnabledAlias[]> {
+  const rows = await db
+    .selectFrom('aliases')
+    .select(['name', 'target', 'channel_ids'])
+    .where('status', '=', ALIAS_STATUS.enabled)
+    .orderBy('name')
+    .execute()
+  return rows.map(({ name, target, channel_ids }) => ({
+    name,
+    target,
+    channelIds: channel_ids === null ? null : (JSON.parse(channel_ids) as number[]),
+  }))
+}
+
+/** What every alias points to, enabled or not: one that is switched on later must not close a loop. */
+export async function aliasTargets(db: Db): Promise<Map<string, string>> {
+  const rows = await db.selectFrom('aliases').select(['name', 'target']).execute()
+  return new Map(rows.map(({ name, target }) => [name, target]))
+}
+
+/**
+ * One change of aliases at a time: two halves of a loop must not pass each other. It takes the head of the audit chain,
+ * which the same transaction needs at its end anyway.
+ */
+export async function lockAliases(trx: Trx): Promise<void> {
+  await trx
+    .updateTable('chains')
+    .set(row => ({ seq: row.ref('seq') }))
+    .where('name', '=', AUDIT_CHAIN)
+    .execute()
+}
+
+export type NewAlias = Omit<AliasRow, 'id' | 'search'>
+
+export async function insertAlias(trx: Trx, alias: NewAlias): Promise<number> {
+  const { id } = await trx
+    .insertInto('aliases')
+    .values({ ...alias, search: searchText(alias) })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+export type AliasChange = Partial<Pick<AliasRow, 'name' | 'target' | 'channel_ids' | 'status'>>
+
+export async function updateAlias(trx: Trx, current: AliasRow, change: AliasChange): Promise<void> {
+  await trx
+    .updateTable('aliases')
+    .set({ ...change, search: searchText({ ...current, ...change }) })
+    .where('id', '=', current.id)
+    .execute()
+}
+
+export async function deleteAlias(trx: Trx, id: number): Promise<void> {
+  await trx.deleteFrom('aliases').where('id', '=', id).execute()
+}

@@ -1,0 +1,129 @@
+import { sql } from 'kysely'
+import { CHANNEL_STATUS } from '../../domain/channel.ts'
+import { KEY_STATUS } from '../../domain/channel-key.ts'
+import { IMPLAUSIBLE_USAGE } from '../../domain/settled.ts'
+import { LOW_TENTHS } from '../../domain/token.ts'
+import type { Db } from '../engine/store.ts'
+
+const AT_MOST = 50
+
+/** Channels that the gateway switched off, those of the highest priority first. */
+export const disabledByGateway = (db: Db) =>
+  db
+    .selectFrom('channels')
+    .select(['id', 'name', 'status_reason'])
+    .where('status', '=', CHANNEL_STATUS.disabledByGateway)
+    .orderBy('priority', 'desc')
+    .orderBy('id')
+    .limit(AT_MOST)
+    .execute()
+
+/** Keys that the gateway gave up, on channels that go on with others. */
+export const rejectedKeys = (db: Db) =>
+  db
+    .selectFrom('channel_keys')
+    .innerJoin('channels', 'channels.id', 'channel_keys.channel_id')
+    .select([
+      'channels.id',
+      'channels.name',
+      'channel_keys.position',
+      'channel_keys.reason',
+      'channel_keys.disabled_time',
+    ])
+    .where('channel_keys.status', '=', KEY_STATUS.disabledByGateway)
+    .where('channels.status', '=', CHANNEL_STATUS.enabled)
+    .orderBy('channel_keys.disabled_time', 'desc')
+    .limit(AT_MOST)
+    .execute()
+
+/** Models that one enabled channel alone serves, though others list them or not. */
+export const singleChannelModels = (db: Db) =>
+  db
+    .selectFrom('channel_models')
+    .innerJoin('channels', 'channels.id', 'channel_models.channel_id')
+    .select(['channel_models.model', sql<string>`min(channels.name)`.as('name')])
+    .where('channels.status', '=', CHANNEL_STATUS.enabled)
+    .groupBy('channel_models.model')
+    .having(sql`count(*)`, '=', 1)
+    .orderBy('channel_models.model')
+    .limit(AT_MOST)
+    .execute()
+
+/** Tokens of a user, or of everybody, that are nearly used up, or end before `until`. */
+export function tokensInNeed(
+  db: Db,
+  userId: number | undefined,
+  expiring: { readonly after: number; readonly until: number },
+) {
+  let query = db
+    .selectFrom('tokens')
+    .innerJoin('accounts', join =>
+      join.onRef('accounts.owner_id', '=', 'tokens.id').on('accounts.kind', '=', 'token'),
+    )
+    .select([
+      'tokens.id',
+      'tokens.name',
+      'tokens.expired_time',
+      'accounts.credited',
+      'accounts.posted',
+      'accounts.unlimited',
+    ])
+    .where('tokens.status', '=', 1)
+    .where(where =>
+      where.or([
+        where.and([
+          where('tokens.expired_time', '>', expiring.after),
+          where('tokens.expired_time', '<', expiring.until),
+        ]),
+        where.and([
+          where('accounts.unlimited', '=', 0),
+          where('accounts.credited', '>', 0),
+          where(
+            sql<number>`accounts.posted * 10`,
+            '>=',
+            sql<number>`accounts.credited * ${sql.lit(LOW_TENTHS)}`,
+          ),
+        ]),
+      ]),
+    )
+  if (userId !== undefined) query = query.where('tokens.user_id', '=', userId)
+  return query.orderBy('tokens.id', 'desc').limit(AT_MOST).execute()
+}
+
+/** Doubts that nobody has decided: how many, and the oldest. */
+export const openSuspense = (db: Db) =>
+  db
+    .selectFrom('suspense')
+    .select([sql<number>`count(*)`.as('count'), sql<number | null>`min(time)`.as('oldest')])
+    .where('closed_time', 'is', null)
+    .executeTakeFirstOrThrow()
+
+/** Channels whose providers reported usage beyond what is possible, with entries in suspense that are still open; newest first. */
+export const implausibleChannels = (db: Db) =>
+  db
+    .selectFrom('suspense')
+    .innerJoin('channels', 'channels.id', 'suspense.channel_id')
+    .select([
+      'channels.id',
+      'channels.name',
+      sql<number>`count(*)`.as('count'),
+      sql<number>`min(suspense.time)`.as('oldest'),
+    ])
+    .where('suspense.closed_time', 'is', null)
+    .where('suspense.reason', '=', IMPLAUSIBLE_USAGE)
+    .groupBy(['channels.id', 'channels.name'])
+    .orderBy(sql`max(suspense.id)`, 'desc')
+    .limit(AT_MOST)
+    .execute()
+
+/** Video jobs since then that failed, were paid and have not been given back: how many, and the oldest. */
+export const unrefundedVideos = (db: Db, since: number) =>
+  db
+    .selectFrom('videos')
+    .select([sql<number>`count(*)`.as('count'), sql<number | null>`min(created_time)`.as('oldest')])
+    // By the order of jobs, which has an index; it begins with milliseconds.
+    .where('seq', '>=', since * 1_000_000)
+    .where('status', '=', 'failed')
+    .where('cost', '>', 0)
+    .where('refunded_time', 'is', null)
+    .executeTakeFirstOrThrow()

@@ -1,0 +1,53 @@
+import { type Db, transact } from '../engine/store.ts'
+import { appendSystemAudit } from './audit.ts'
+
+/** What the gateway itself decided about a channel or one of its keys. */
+export type GatewayDecision = {
+  readonly channelId: number
+  /** Undefined: the whole channel. */
+  readonly keyPosition?: number | undefined
+  readonly status: 1 | 3
+  readonly reason: string
+  readonly time: number
+}
+
+/** Writes the decision down, unless an administrator has switched it off meanwhile. False: nothing was changed. */
+export async function decideStatus(db: Db, decision: GatewayDecision): Promise<boolean> {
+  const { channelId, keyPosition, status, reason, time } = decision
+  return transact(db, async trx => {
+    const update =
+      keyPosition === undefined
+        ? trx
+            .updateTable('channels')
+            .set({ status, status_reason: reason })
+            .where('id', '=', channelId)
+            .where('status', '=', status === 3 ? 1 : 3)
+        : trx
+            .updateTable('channel_keys')
+            .set({ status, reason, disabled_time: status === 3 ? time : 0 })
+            .where('channel_id', '=', channelId)
+            .where('position', '=', keyPosition)
+            .where('status', '=', status === 3 ? 1 : 3)
+    const { numUpdatedRows } = await update.executeTakeFirst()
+    if (numUpdatedRows === 0n) return false
+    await appendSystemAudit(trx, {
+      time,
+      action: status === 3 ? 'channel.disable' : 'channel.recover',
+      target: `channel:${channelId}`,
+      after: { status, reason, ...(keyPosition === undefined ? {} : { key: keyPosition }) },
+    })
+    return true
+  })
+}
+
+export async function recordTest(
+  db: Db,
+  channelId: number,
+  test: { time: number; responseMs: number },
+): Promise<void> {
+  await db
+    .updateTable('channels')
+    .set({ test_time: test.time, response_time: Math.round(test.responseMs) })
+    .where('id', '=', channelId)
+    .execute()
+}

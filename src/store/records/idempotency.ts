@@ -1,0 +1,86 @@
+import type { Db, Trx } from '../engine/store.ts'
+
+/** Saved answers live for a day (contract 4, repeating). */
+export const ANSWER_KEEP_S = 24 * 3600
+
+export type Repeat = { readonly userId: number; readonly path: string; readonly key: string }
+
+/** Where a saved answer is sealed to. */
+export const answerPlace = ({ userId, path, key }: Repeat) => ({
+  table: 'idempotency',
+  row: `${userId} ${path} ${key}`,
+  field: 'answer',
+})
+
+export const findAnswer = (db: Db, { userId, path, key }: Repeat, now: number) =>
+  db
+    .selectFrom('idempotency')
+    .select(['body_digest', 'answer_sealed', 'created_time'])
+    .where('user_id', '=', userId)
+    .where('path', '=', path)
+    .where('key', '=', key)
+    .where('created_time', '>', now - ANSWER_KEEP_S)
+    .executeTakeFirst()
+
+/** In the transaction of the change itself: either both are there after a crash, or neither. */
+export async function saveAnswer(
+  trx: Trx,
+  { userId, path, key }: Repeat,
+  answer: { bodyDigest: string; sealed: string; now: number },
+): Promise<void> {
+  await trx
+    .deleteFrom('idempotency')
+    .where('created_time', '<=', answer.now - ANSWER_KEEP_S)
+    .execute()
+  await trx
+    .insertInto('idempotency')
+    .values({
+      user_id: userId,
+      path,
+      key,
+      body_digest: answer.bodyDigest,
+      answer_sealed: answer.sealed,
+      created_time: answer.now,
+    })
+    .execute()
+}
+
+/** Takes the key before the work is done; fails where somebody has it. */
+export async function claimAnswer(
+  db: Db,
+  { userId, path, key }: Repeat,
+  claim: { bodyDigest: string; sealed: string; now: number },
+): Promise<void> {
+  await db
+    .insertInto('idempotency')
+    .values({
+      user_id: userId,
+      path,
+      key,
+      body_digest: claim.bodyDigest,
+      answer_sealed: claim.sealed,
+      created_time: claim.now,
+    })
+    .execute()
+}
+
+/** The answer in place of the claim. */
+export async function keepAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<void> {
+  await db
+    .updateTable('idempotency')
+    .set({ answer_sealed: sealed })
+    .where('user_id', '=', userId)
+    .where('path', '=', path)
+    .where('key', '=', key)
+    .execute()
+}
+
+/** Lets a key go; with `now`, only one that has lived its day. */
+export async function dropAnswer(db: Db, { userId, path, key }: Repeat, now?: number): Promise<void> {
+  const row = db
+    .deleteFrom('idempotency')
+    .where('user_id', '=', userId)
+    .where('path', '=', path)
+    .where('key', '=', key)
+  await (now === undefined ? row : row.where('created_time', '<=', now - ANSWER_KEEP_S)).execute()
+}

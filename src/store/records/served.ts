@@ -1,0 +1,59 @@
+import { CHANNEL_STATUS } from '../../domain/channel.ts'
+import { chunksOf } from '../engine/chunks.ts'
+import type { Db } from '../engine/store.ts'
+
+const CHUNK = 500
+
+/** A model that an enabled channel lists and sends on under another name. */
+export type Mapped = { readonly channelId: number; readonly model: string; readonly sentAs: string }
+
+/** What enabled channels send on under other names, in the order in which they are tried. */
+export async function listMapped(db: Db): Promise<Mapped[]> {
+  const rows = await db
+    .selectFrom('channels')
+    .select(['id', 'models', 'model_mapping'])
+    .where('status', '=', CHANNEL_STATUS.enabled)
+    .where('model_mapping', '<>', '{}')
+    .orderBy('priority', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
+  return rows.flatMap(row => {
+    const mapping = new Map(Object.entries(JSON.parse(row.model_mapping) as Record<string, string>))
+    const listed = (JSON.parse(row.models) as string[]).filter(model => mapping.has(model))
+    return listed.map(model => ({ channelId: row.id, model, sentAs: follow(mapping, model) }))
+  })
+}
+
+/** A mapping may lead on to another name of the same mapping. */
+function follow(mapping: ReadonlyMap<string, string>, model: string): string {
+  const seen = new Set<string>()
+  let name = model
+  for (let next = mapping.get(name); next !== undefined && !seen.has(next); next = mapping.get(name)) {
+    seen.add(next)
+    name = next
+  }
+  return name
+}
+
+/** The enabled channels that list each of these models. */
+export async function listBackers(
+  db: Db,
+  models: readonly string[],
+): Promise<ReadonlyMap<string, readonly number[]>> {
+  const backers = new Map<string, number[]>()
+  for (const chunk of chunksOf(models, CHUNK)) {
+    const rows = await db
+      .selectFrom('channel_models')
+      .innerJoin('channels', 'channels.id', 'channel_models.channel_id')
+      .select(['channel_models.model', 'channel_models.channel_id'])
+      .where('channel_models.model', 'in', chunk)
+      .where('channels.status', '=', CHANNEL_STATUS.enabled)
+      .execute()
+    for (const [model, listing] of Map.groupBy(rows, row => row.model))
+      backers.set(
+        model,
+        listing.map(row => row.channel_id),
+      )
+  }
+  return backers
+}

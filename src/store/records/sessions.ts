@@ -1,0 +1,87 @@
+import type { SessionRow } from '../engine/schema.ts'
+import type { Db, Trx } from '../engine/store.ts'
+
+/** Ended sessions are kept this long, for whoever asks who was signed in. */
+export const SESSION_KEEP_S = 30 * 24 * 3600
+
+export const findSession = (db: Db, digest: string): Promise<SessionRow | undefined> =>
+  db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('digest', '=', digest)
+    .where('ended_time', 'is', null)
+    .executeTakeFirst()
+
+export type NewSession = Omit<SessionRow, 'id' | 'last_seen_time' | 'ended_time'>
+
+export async function insertSession(trx: Trx, session: NewSession): Promise<number> {
+  await trx
+    .deleteFrom('sessions')
+    .where('ended_time', '<', session.created_time - SESSION_KEEP_S)
+    .execute()
+  const { id } = await trx
+    .insertInto('sessions')
+    .values({ ...session, last_seen_time: session.created_time, ended_time: null })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+/** Live ones only, the latest first. */
+export const listSessions = (
+  db: Db,
+  userId: number,
+  aliveSince: { seen: number; created: number },
+): Promise<SessionRow[]> =>
+  db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('ended_time', 'is', null)
+    .where('last_seen_time', '>', aliveSince.seen)
+    .where('created_time', '>', aliveSince.created)
+    .orderBy('id', 'desc')
+    .limit(500)
+    .execute()
+
+/** Where a user has signed in from lately, the latest first; also where that session has ended. */
+export async function signInAddresses(db: Db, userId: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('sessions')
+    .select('address')
+    .where('user_id', '=', userId)
+    .orderBy('id', 'desc')
+    .limit(50)
+    .execute()
+  return rows.map(({ address }) => address)
+}
+
+export const isSessionLive = async (db: Db, id: number): Promise<boolean> =>
+  (await db
+    .selectFrom('sessions')
+    .select('id')
+    .where('id', '=', id)
+    .where('ended_time', 'is', null)
+    .executeTakeFirst()) !== undefined
+
+export async function touchSession(db: Db, id: number, time: number): Promise<void> {
+  await db.updateTable('sessions').set({ last_seen_time: time }).where('id', '=', id).execute()
+}
+
+/** How many were ended: all of the user's, or one of them, or all but one. */
+export async function endSessions(
+  trx: Trx,
+  userId: number,
+  time: number,
+  which: { only?: number; except?: number } = {},
+): Promise<number> {
+  let query = trx
+    .updateTable('sessions')
+    .set({ ended_time: time })
+    .where('user_id', '=', userId)
+    .where('ended_time', 'is', null)
+  if (which.only !== undefined) query = query.where('id', '=', which.only)
+  if (which.except !== undefined) query = query.where('id', '!=', which.except)
+  const { numUpdatedRows } = await query.executeTakeFirst()
+  return Number(numUpdatedRows)
+}

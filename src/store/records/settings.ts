@@ -1,0 +1,33 @@
+import { SETTINGS, type Settings } from '../../domain/setting.ts'
+import type { Db, Trx } from '../engine/store.ts'
+
+/** Every setting with the value in force. */
+export async function readSettings(db: Db): Promise<Settings> {
+  const stored = new Map((await listSettings(db)).map(row => [row.key, JSON.parse(row.value)]))
+  const entries = Object.entries(SETTINGS).map(([key, setting]) => [key, stored.get(key) ?? setting.default])
+  return Object.fromEntries(entries) as Settings
+}
+
+export const listSettings = (db: Db) => db.selectFrom('settings').selectAll().execute()
+
+export async function writeSetting(
+  trx: Trx,
+  setting: { key: string; value: string; time: number; authorId: number },
+): Promise<void> {
+  const row = {
+    key: setting.key,
+    value: setting.value,
+    updated_time: setting.time,
+    author_id: setting.authorId,
+  }
+  const { key: _key, ...update } = row
+  await trx
+    .insertInto('settings')
+    .values(row)
+    .onConflict(conflict => conflict.column('key').doUpdateSet(update))
+    .execute()
+}
+
+export async function clearSetting(trx: Trx, key: string): Promise<void> {
+  await trx.deleteFrom('settings').where('key', '=', key).execute()
+}

@@ -1,0 +1,168 @@
+import { NANOS_PER_UNIT } from '../../domain/money.ts'
+import { ROLE } from '../../domain/role.ts'
+import { fold } from '../../domain/text.ts'
+import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from '../engine/page.ts'
+import type { AccountRow, UserRow } from '../engine/schema.ts'
+import type { Db, Trx } from '../engine/store.ts'
+
+export type UserWithAccount = UserRow &
+  Pick<AccountRow, 'unlimited' | 'credited' | 'posted' | 'held' | 'request_count'>
+
+/** What a search looks in; kept beside the row so that the look is one scan of a narrow index. */
+const searchText = (user: { username: string; display_name: string; email: string }) =>
+  fold([user.username, user.display_name, user.email].filter(part => part !== '').join(' '))
+
+const withAccount = (db: Db) =>
+  db
+    .selectFrom('users')
+    .innerJoin('accounts', join =>
+      join.onRef('accounts.owner_id', '=', 'users.id').on('accounts.kind', '=', 'user'),
+    )
+    .selectAll('users')
+    .select([
+      'accounts.unlimited',
+      'accounts.credited',
+      'accounts.posted',
+      'accounts.held',
+      'accounts.request_count',
+    ])
+
+export const findUser = (db: Db, id: number): Promise<UserWithAccount | undefined> =>
+  withAccount(db).where('users.id', '=', id).where('users.deleted_time', 'is', null).executeTakeFirst()
+
+export const findUserByName = (db: Db, username: string): Promise<UserRow | undefined> =>
+  db
+    .selectFrom('users')
+    .selectAll()
+    .where('username_key', '=', fold(username))
+    .where('deleted_time', 'is', null)
+    .executeTakeFirst()
+
+export type UserFilter = {
+  readonly keyword?: string | undefined
+  readonly group?: string | undefined
+  readonly role?: number | undefined
+  readonly status?: number | undefined
+  /** Units; whoever has no limit has no fewer. */
+  readonly quota_below?: number | undefined
+}
+
+/** Units are told rounded down: fewer of them are fewer than so many whole ones. */
+const withLess = (db: Db, units: number) =>
+  db
+    .selectFrom('accounts')
+    .select('owner_id')
+    .where('kind', '=', 'user')
+    .where('unlimited', '=', 0)
+    .where(row => row(row('credited', '-', row.ref('posted')), '<', units * NANOS_PER_UNIT))
+
+export async function listUsers(db: Db, filter: UserFilter, paging: Paging): Promise<Page<UserWithAccount>> {
+  let ids = db.selectFrom('users').select('users.id').where('users.deleted_time', 'is', null)
+  if (filter.keyword) {
+    const pattern = containing(fold(filter.keyword))
+    const id = Number(filter.keyword)
+    ids = ids.where(row =>
+      Number.isSafeInteger(id)
+        ? row.or([like('users.search', pattern), row('users.id', '=', id)])
+        : like('users.search', pattern),
+    )
+  }
+  if (filter.group !== undefined) ids = ids.where('users.user_group', '=', filter.group)
+  if (filter.role !== undefined) ids = ids.where('users.role', '=', filter.role)
+  if (filter.status !== undefined) ids = ids.where('users.status', '=', filter.status)
+  if (filter.quota_below !== undefined) ids = ids.where('users.id', 'in', withLess(db, filter.quota_below))
+  const total = boundedCount(db, ids)
+  // The page's ids come from the index alone; whole rows are read for the page only.
+  const page = await pageOf(ids.orderBy('users.id', 'desc'), total, paging)
+  const rows = await withAccount(db)
+    .where('users.id', 'in', listed(page.items.map(row => row.id)))
+    .orderBy('users.id', 'desc')
+    .execute()
+  return { items: rows, total: page.total }
+}
+
+export type NewUser = {
+  readonly username: string
+  readonly displayName: string
+  readonly passwordHash: string
+  readonly role: number
+  readonly time: number
+  readonly email?: string
+  readonly group?: string
+}
+
+export async function insertUser(trx: Trx, user: NewUser): Promise<number> {
+  const email = user.email ?? ''
+  const { id } = await trx
+    .insertInto('users')
+    .values({
+      username: user.username,
+      username_key: fold(user.username),
+      display_name: user.displayName,
+      email,
+      search: searchText({ username: user.username, display_name: user.displayName, email }),
+      password_hash: user.passwordHash,
+      role: user.role,
+      status: 1,
+      user_group: user.group ?? 'default',
+      limits: '{}',
+      created_time: user.time,
+      last_login_time: 0,
+      deleted_time: null,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+export type UserChange = Partial<
+  Pick<
+    UserRow,
+    'username' | 'display_name' | 'email' | 'password_hash' | 'role' | 'status' | 'limits' | 'user_group'
+  >
+>
+
+export async function updateUser(trx: Trx, current: UserRow, change: UserChange): Promise<void> {
+  const { username, display_name, email } = { ...current, ...change }
+  await trx
+    .updateTable('users')
+    .set({ ...change, username_key: fold(username), search: searchText({ username, display_name, email }) })
+    .where('id', '=', current.id)
+    .execute()
+}
+
+export async function touchLogin(trx: Trx, id: number, time: number): Promise<void> {
+  await trx.updateTable('users').set({ last_login_time: time }).where('id', '=', id).execute()
+}
+
+/** The id and the ledger stay; everything that says who it was goes, and so does every way in. */
+export async function eraseUser(trx: Trx, id: number, time: number): Promise<void> {
+  await trx.deleteFrom('tokens').where('user_id', '=', id).execute()
+  await trx.deleteFrom('access_tokens').where('user_id', '=', id).execute()
+  await trx.deleteFrom('sessions').where('user_id', '=', id).execute()
+  await trx
+    .updateTable('users')
+    .set({
+      username: `deleted-${id}`,
+      username_key: `deleted-${id}`,
+      display_name: '',
+      email: '',
+      search: '',
+      password_hash: '',
+      status: 2,
+      deleted_time: time,
+    })
+    .where('id', '=', id)
+    .execute()
+}
+
+export async function countRoots(trx: Trx): Promise<number> {
+  const rows = await trx
+    .selectFrom('users')
+    .select('id')
+    .where('role', '=', ROLE.root)
+    .where('status', '=', 1)
+    .where('deleted_time', 'is', null)
+    .execute()
+  return rows.length
+}

@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { chunksOf } from '../engine/chunks.ts'
+import type { Engine, RollupSumRow } from '../engine/schema.ts'
+import { type Db, transact } from '../engine/store.ts'
+import { type FoldUnit, GRAINS, type Grain, kindOf, UNITS } from './fold-units.ts'
+
+/** A unit counts as folded when nobody is at it any longer. */
+const DONE = ''
+/** Requests that end late in their hour are applied within seconds; later ones undo the fold they missed. */
+const SETTLING_S = 60
+const FIRST_AFTER_MS = 2_000
+const EVERY_MS = 60_000
+const ROWS_AT_ONCE = 500
+
+/** The units of a stretch that are folded, by where they begin. */
+export async function foldedUnits(
+  db: Db,
+  unit: number,
+  from: number,
+  to: number,
+): Promise<ReadonlySet<number>> {
+  const rows = await db
+    .selectFrom('rollup_folds')
+    .select('start')
+    .where('unit', '=', unit)
+    .where('start', '>=', from)
+    .where('start', '<=', to - unit)
+    .where('run', '=', DONE)
+    .execute()
+  return new Set(rows.map(({ start }) => start))
+}
+
+const ZEROS = { user_id: 0, token_id: 0, channel_id: 0, model: '' } as const
+
+async function readSums(
+  db: Db,
+  { unit, start, grain, step }: { unit: number; start: number; grain: Grain; step: number },
+): Promise<RollupSumRow[]> {
+  const bucket = sql<number>`bucket - bucket % ${sql.lit(step)}`
+  const kept = GRAINS[grain]
+  const rows = await db
+    .selectFrom('rollups')
+    .select([bucket.as('start'), ...kept])
+    .select(({ fn }) =>
+      (['requests', 'failures', 'prompt_tokens', 'completion_tokens', 'cost'] as const).map(name =>
+        fn.sum<number>(name).as(name),
+      ),
+    )
+    .where('bucket', '>=', start)
+    .where('bucket', '<', start + unit)
+    .groupBy([bucket, ...kept])
+    .execute()
+  return rows.map(row => ({ ...ZEROS, kind: kindOf({ grain, step }), ...row })) as RollupSumRow[]
+}
+
+/**
+ * Sums one unit up. The books may grow by a late request meanwhile, and whoever applies one removes the unit's mark: sums
+ * are kept only if the mark is still the one that was set before they were read.
+ */
+async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start: number) {
+  const run = randomUUID()
+  await db
+    .insertInto('rollup_folds')
+    .values({ unit, start, run })
+    .onConflict(conflict => conflict.columns(['unit', 'start']).doUpdateSet({ run }))
+    .execute()
+  // Who began to apply before the mark was there does not see it: wait until they are done.
+  if (engine === 'postgres') await transact(db, trx => sql`lock table rollups in share mode`.execute(trx))
+  const rows: RollupSumRow[] = []
+  for (const { grain, step } of sums) rows.push(...(await readSums(db, { unit, start, grain, step })))
+  await transact(db, async trx => {
+    const { numUpdatedRows } = await trx
+      .updateTable('rollup_folds')
+      .set({ run: DONE })
+      .where('unit', '=', unit)
+      .where('start', '=', start)
+      .where('run', '=', run)
+      .executeTakeFirst()
+    if (Number(numUpdatedRows) === 0) return
+    for (const each of sums)
+      await trx
+        .deleteFrom('rollup_sums')
+        .where('kind', '=', kindOf(each))
+        .where('start', '>=', start)
+        .where('start', '<', start + unit)
+        .execute()
+    for (const some of chunksOf(rows, ROWS_AT_ONCE))
+      await trx.insertInto('rollup_sums').values(some).execute()
+  })
+}
+
+export type FoldingDeps = {
+  readonly db: Db
+  readonly engine: Engine
+  now(): number
+  /** Waits between two units, so that others have the store for most of the time. */
+  pause(): Promise<void>
+  onFailure(error: Error): void
+}
+
+/** Sums up what is over, a unit at a time, from the oldest that is missing. */
+export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps) {
+  let isClosed = false
+  let running: Promise<void> | undefined
+
+  async function missing({ unit }: FoldUnit): Promise<number[]> {
+    const oldest = await db
+      .selectFrom('rollups')
+      .select('bucket')
+      .orderBy('bucket')
+      .limit(1)
+      .executeTakeFirst()
+    if (!oldest) return []
+    const from = oldest.bucket - (oldest.bucket % unit)
+    const over = now() - SETTLING_S
+    const to = over - (over % unit)
+    // Nearly always nothing is missing, and there are thousands of units in a year.
+    const { count } = await db
+      .selectFrom('rollup_folds')
+      .select(sql<number>`count(*)`.as('count'))
+      .where('unit', '=', unit)
+      .where('start', '>=', from)
+      .where('start', '<', to)
+      .where('run', '=', DONE)
+      .executeTakeFirstOrThrow()
+    if (Number(count) >= (to - from) / unit) return []
+    const folded = await foldedUnits(db, unit, from, to)
+    const starts: number[] = []
+    for (let start = from; start < to; start += unit) if (!folded.has(start)) starts.push(start)
+    return starts
+  }
+
+  async function foldAll(): Promise<void> {
+    for (const each of [...UNITS].reverse())
+      for (const start of await missing(each)) {
+        if (isClosed) return
+        await foldUnit(db, engine, each, start)
+        await pause()
+      }
+  }
+
+  /** A first round over years of hours may take longer than a minute: there is never a second one beside it. */
+  function fold(): Promise<void> {
+    running ??= foldAll().finally(() => {
+      running = undefined
+    })
+    return running
+  }
+
+  const run = () => void fold().catch(onFailure)
+  const first = setTimeout(run, FIRST_AFTER_MS)
+  const timer = setInterval(run, EVERY_MS)
+  first.unref()
+  timer.unref()
+
+  return {
+    fold,
+    /** Ends after the unit that is under way. */
+    async close(): Promise<void> {
+      isClosed = true
+      clearTimeout(first)
+      clearInterval(timer)
+      await running?.catch(() => {})
+    },
+  }
+}

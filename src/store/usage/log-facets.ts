@@ -1,0 +1,144 @@
+import { type RawBuilder, sql } from 'kysely'
+import { LOG_TYPE } from '../../domain/log.ts'
+import {
+  byTokens,
+  describeFilter,
+  filtered,
+  type Lists,
+  type LogFilter,
+  type LogStore,
+} from './log-filter.ts'
+import { ends, isInRollups, MAX_EXACT, rollupFilter, sumQuickly } from './log-sums.ts'
+import { groupRollups, isFolded, type RollupGroup } from './rollups.ts'
+
+/** What the requests of a filter can be told apart by, the filter that chooses one, and where a row has it. */
+const FACETS = {
+  model: { filter: 'modelName', column: 'model_name' },
+  channel: { filter: 'channelId', column: 'channel_id' },
+  token: { filter: 'tokenId', column: 'token_id' },
+  user: { filter: 'userId', column: 'user_id' },
+} as const satisfies Record<RollupGroup, { filter: keyof LogFilter; column: string }>
+
+export type Facet = RollupGroup | 'status' | 'error'
+export type FacetValue = { readonly key: string | number; readonly count: number }
+export type FacetValues = {
+  readonly values: readonly FacetValue[]
+  /** False where only the newest matches were counted. */
+  readonly isExact: boolean
+}
+
+/** Groups at the ends of a stretch are added to those of its whole quarter hours, so none may be missing. */
+const ALL_GROUPS = 1_000_000
+
+const mostFirst = (values: readonly FacetValue[], limit: number) =>
+  values.toSorted((a, b) => b.count - a.count || String(a.key).localeCompare(String(b.key))).slice(0, limit)
+
+async function countRows({
+  store,
+  filter,
+  key,
+  maxRows,
+}: {
+  store: LogStore
+  filter: LogFilter
+  /** What of a row is counted. */
+  key: RawBuilder<unknown>
+  maxRows: number
+}): Promise<FacetValues> {
+  const { found, newest, reached } = filtered(
+    store,
+    filter,
+    maxRows === Infinity ? Number.MAX_SAFE_INTEGER : undefined,
+  )
+  const named = sql<string | number>`${key}`.as('key')
+  const counted = maxRows === Infinity ? found.select(named) : newest.select(named).limit(maxRows + 1)
+  const values = await store.db
+    .selectFrom(counted.as('counted'))
+    .select(['key', sql<number>`count(*)`.as('count')])
+    .groupBy('key')
+    .execute()
+  const all = values.reduce((sum, { count }) => sum + count, 0)
+  return { values, isExact: all <= maxRows && (maxRows === Infinity || (await reached()) === undefined) }
+}
+
+async function countRollups(store: LogStore, filter: LogFilter, facet: RollupGroup, limit: number) {
+  const { rows, whole } = ends(filter)
+  const { column } = FACETS[facet]
+  const most = rows.length > 0 ? ALL_GROUPS : limit
+  const [groups, ...edges] = await Promise.all([
+    whole
+      ? groupRollups(store.db, rollupFilter(filter, whole), { by: facet, limit: most, order: 'requests' })
+      : [],
+    ...rows.map(stretch =>
+      countRows({ store, filter: { ...filter, ...stretch }, key: sql.ref(column), maxRows: Infinity }),
+    ),
+  ])
+  const counts = new Map(groups.map(({ key, requests }) => [key, requests]))
+  for (const { key, count } of edges.flatMap(({ values }) => values))
+    counts.set(key, (counts.get(key) ?? 0) + count)
+  return [...counts].map(([key, count]) => ({ key, count }))
+}
+
+async function countStatuses(store: LogStore, filter: LogFilter): Promise<FacetValues> {
+  if (isInRollups(filter)) {
+    const { requests, failures } = await sumQuickly(store, filter)
+    const values = [
+      { key: 'ok', count: requests - failures },
+      { key: 'failed', count: failures },
+    ]
+    return { values, isExact: true }
+  }
+  const { values, isExact } = await countRows({ store, filter, key: sql.ref('type'), maxRows: MAX_EXACT })
+  const named = values.map(({ key, count }) => ({ key: key === LOG_TYPE.error ? 'failed' : 'ok', count }))
+  return { values: named, isExact }
+}
+
+/** Absent where nothing is left: a filter that asks by lists is not answered from sums. */
+function without(lists: Lists | undefined, facet: RollupGroup): Lists | undefined {
+  const left = { ...lists, [facet]: undefined }
+  return Object.values(left).some(values => values !== undefined) ? left : undefined
+}
+
+/**
+ * What there is to choose from, with how many requests have it, most first. What is chosen already of the same kind does
+ * not narrow it: one sees what else there would be.
+ */
+export async function facetOf(
+  store: LogStore,
+  asked: LogFilter,
+  facet: Facet,
+  limit: number,
+): Promise<FacetValues> {
+  if (facet === 'status') {
+    const { values, isExact } = await countStatuses(store, await byTokens(store, { ...asked, status: 'any' }))
+    return { values: mostFirst(values, limit), isExact }
+  }
+  if (facet === 'error') {
+    const filter = await byTokens(store, { ...asked, status: 'failed', errorCodes: undefined })
+    const key = sql`coalesce(${describeFilter.text(store.engine, 'error_code')}, '')`
+    const { values, isExact } = await countRows({ store, filter, key, maxRows: MAX_EXACT })
+    return {
+      values: mostFirst(
+        values.filter(each => each.key !== ''),
+        limit,
+      ),
+      isExact,
+    }
+  }
+  const filter = await byTokens(store, {
+    ...asked,
+    status: asked.status ?? 'any',
+    [FACETS[facet].filter]: undefined,
+    anyOf: without(asked.anyOf, facet),
+    noneOf: without(asked.noneOf, facet),
+    // One is chosen by its number or by its name.
+    ...(facet === 'token' && { tokenName: undefined }),
+    ...(facet === 'user' && { username: undefined }),
+  })
+  const { whole } = ends(filter)
+  if (isInRollups(filter) && (!whole || isFolded(rollupFilter(filter, whole), facet)))
+    return { values: mostFirst(await countRollups(store, filter, facet, limit), limit), isExact: true }
+  const { column } = FACETS[facet]
+  const { values, isExact } = await countRows({ store, filter, key: sql.ref(column), maxRows: MAX_EXACT })
+  return { values: mostFirst(values, limit), isExact }
+}

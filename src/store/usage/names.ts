@@ -1,0 +1,23 @@
+import { NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
+import type { Db } from '../engine/store.ts'
+import type { RollupGroup } from './rollups.ts'
+
+/** What people call these today; those that are gone are left out. A model is called by its own name. */
+export async function namesOf(
+  db: Db,
+  kind: RollupGroup,
+  keys: readonly (string | number)[],
+): Promise<ReadonlyMap<string | number, string>> {
+  if (kind === 'model' || keys.length === 0) return new Map(keys.map(key => [key, String(key)]))
+  const ids = keys.map(Number)
+  const rows =
+    kind === 'user'
+      ? await db.selectFrom('users').select(['id', 'username as name']).where('id', 'in', ids).execute()
+      : await db
+          .selectFrom(kind === 'token' ? 'tokens' : 'channels')
+          .select(['id', 'name'])
+          .where('id', 'in', ids)
+          .execute()
+  const names = new Map<string | number, string>(rows.map(({ id, name }) => [id, name]))
+  return kind === 'token' ? names.set(NO_TOKEN, NO_TOKEN_NAME) : names
+}

@@ -1,0 +1,135 @@
+import { sql } from 'kysely'
+import type { Engine } from '../engine/schema.ts'
+import type { Db } from '../engine/store.ts'
+import { ANSWER_KEEP_S } from '../records/idempotency.ts'
+import { SESSION_KEEP_S } from '../records/sessions.ts'
+import { readSettings } from '../records/settings.ts'
+import { LOG_TYPE } from './logs.ts'
+
+export type RetentionDeps = {
+  readonly db: Db
+  readonly engine: Engine
+  /** After this a session has ended, whether or not anybody said so. */
+  readonly sessionLastsS: number
+  now(): number
+  /** Waits between two batches, so that others have the store for most of the time. */
+  pause(): Promise<void>
+  onFailure(error: Error): void
+}
+
+export type Removed = { readonly usage: number; readonly sessions: number; readonly answers: number }
+
+const DAY_S = 24 * 3600
+/** A batch is one short transaction; the writer is free again after some milliseconds. */
+const BATCH = 100
+const FIRST_AFTER_MS = 60_000
+const EVERY_MS = 3600 * 1000
+
+/** Removes what nobody keeps any longer, a little at a time. Ledger, rollups and audit are never touched. */
+export function createRetention({ db, engine, sessionLastsS, now, pause, onFailure }: RetentionDeps) {
+  let isClosed = false
+  let running: Promise<void> | undefined
+
+  /** Batch after batch, until one is not full. Each answers how many it removed. */
+  async function drain(removeSome: () => Promise<number>): Promise<number> {
+    let removed = 0
+    while (!isClosed) {
+      const count = await removeSome()
+      removed += count
+      if (count < BATCH) break
+      await pause()
+    }
+    return removed
+  }
+
+  async function removeUsage(): Promise<number> {
+    const { usage_retention_days: days } = await readSettings(db)
+    if (days === 0) return 0
+    const before = now() - days * DAY_S
+    // Rows of other types stay, so each batch begins where the last one ended instead of passing them again.
+    let from = 0
+    return drain(async () => {
+      const rows = await db
+        .deleteFrom('logs')
+        .where('id', 'in', logs => {
+          const oldest = logs
+            .selectFrom('logs')
+            .select('id')
+            .where('created_time', '>=', from)
+            .where('created_time', '<', before)
+            .where('type', 'in', [LOG_TYPE.consume, LOG_TYPE.error])
+            .orderBy('created_time')
+            .orderBy('id')
+            .limit(BATCH)
+          // Several nodes may be at it: nobody waits for rows that are about to go.
+          return engine === 'postgres' ? oldest.forUpdate().skipLocked() : oldest
+        })
+        .returning('created_time')
+        .execute()
+      from = rows.reduce((latest, row) => Math.max(latest, row.created_time), from)
+      return rows.length
+    })
+  }
+
+  const removeSessions = () =>
+    drain(async () => {
+      const { numDeletedRows } = await db
+        .deleteFrom('sessions')
+        .where('id', 'in', sessions =>
+          sessions
+            .selectFrom('sessions')
+            .select('id')
+            .where(row =>
+              row.or([
+                row('ended_time', '<', now() - SESSION_KEEP_S),
+                row('created_time', '<', now() - sessionLastsS - SESSION_KEEP_S),
+              ]),
+            )
+            .orderBy('id')
+            .limit(BATCH),
+        )
+        .executeTakeFirst()
+      return Number(numDeletedRows)
+    })
+
+  const removeAnswers = () =>
+    drain(async () => {
+      const { numAffectedRows } = await sql`delete from idempotency where (user_id, path, key) in (
+        select user_id, path, key from idempotency where created_time <= ${now() - ANSWER_KEEP_S}
+        order by created_time limit ${sql.lit(BATCH)})`.execute(db)
+      return Number(numAffectedRows ?? 0)
+    })
+
+  async function sweep(): Promise<Removed> {
+    return {
+      usage: await removeUsage(),
+      sessions: await removeSessions(),
+      answers: await removeAnswers(),
+    }
+  }
+
+  /** A first round over millions of rows may take longer than an hour: there is never a second one beside it. */
+  function run(): void {
+    running ??= sweep()
+      .then(() => {}, onFailure)
+      .finally(() => {
+        running = undefined
+      })
+  }
+
+  const first = setTimeout(run, FIRST_AFTER_MS)
+  const timer = setInterval(run, EVERY_MS)
+  first.unref()
+  timer.unref()
+
+  return {
+    sweep,
+    /** Ends after the batch that is under way. */
+    async close(): Promise<void> {
+      isClosed = true
+      clearTimeout(first)
+      clearInterval(timer)
+      await running
+    },
+  }
+}

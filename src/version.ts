@@ -1,6 +1,0 @@
-import { readFileSync } from 'node:fs'
-import { PACKAGE } from './store/program-file.ts'
-
-const { version: given } = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8'))
-
-export const version: string = given

@@ -1,0 +1,58 @@
+import { parseBounded } from './json-bounds.ts'
+import type { Stage } from './stage.ts'
+
+/** A line of a stream holds a whole piece of an answer, at most a call with all of its arguments. */
+const MAX_LINE_BYTES = 4 * 2 ** 20
+
+const NEWLINE = 0x0a
+
+/** Cuts a stream of lines, each a JSON value. What is cut in the middle at the end is left out. */
+export function createLineScanner(): Stage<Buffer, unknown> {
+  let rest: Buffer[] = []
+  let size = 0
+
+  function take(): Buffer {
+    const line = Buffer.concat(rest, size)
+    rest = []
+    size = 0
+    return line
+  }
+
+  function keep(chunk: Buffer): void {
+    rest.push(chunk)
+    size += chunk.length
+    if (size > MAX_LINE_BYTES) throw new Error('a line of the provider’s stream is too long')
+  }
+
+  return {
+    push(chunk) {
+      const values: unknown[] = []
+      let from = 0
+      for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+        keep(chunk.subarray(from, at))
+        from = at + 1
+        values.push(...valueIn(take()))
+      }
+      keep(chunk.subarray(from))
+      return values
+    },
+    end() {
+      try {
+        return valueIn(take())
+      } catch {
+        // Cut in the middle: whoever asks whether the stream was whole will hear that it was not.
+        return []
+      }
+    },
+  }
+}
+
+function valueIn(line: Buffer): readonly unknown[] {
+  const text = line.toString('utf8').trim()
+  if (text === '') return []
+  try {
+    return [parseBounded(text)]
+  } catch (cause) {
+    throw new Error('a line of the provider’s stream is not JSON', { cause })
+  }
+}

@@ -1,0 +1,1050 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { sql } from 'kysely'
+import { readConfig, SettingError } from '../../src/app/config.ts'
+import { openStoreAndKeys } from '../../src/app/gateway.ts'
+import { runCli } from '../../src/cli/cli.ts'
+import { version } from '../../src/host/version.ts'
+import { createApi, ENGINES, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from '../support/gateway.ts'
+import { createDatabase } from '../support/postgres.ts'
+import {
+  type Ended,
+  type Env,
+  launch,
+  logLines,
+  lookInto,
+  newDirectory,
+  run,
+  type Server,
+  type ServerOptions,
+  settingsOf,
+  startServer,
+  until,
+  verifyThroughSocket,
+} from '../support/process.ts'
+import { startProxy } from '../support/proxy.ts'
+import { tableDigests } from '../support/tables.ts'
+
+const SECRET = 'correct-horse-battery-staple-0123456789'
+const OTHER_SECRET = 'another-secret-that-is-long-enough-987654'
+
+/**
+ * A data directory, and a database where the engine needs one, that no server has seen yet. The database goes with the
+ * PostgreSQL of the tests.
+ */
+async function newGround(engine: EngineName): Promise<ServerOptions> {
+  const dataDir = join(newDirectory(), 'data')
+  return engine === 'sqlite' ? { dataDir } : { dataDir, databaseUrl: (await createDatabase()).url }
+}
+
+const countRoots = (ground: ServerOptions) =>
+  lookInto(ground, async ({ db }) => {
+    const rows = await db.selectFrom('users').select('id').where('username', '=', 'root').execute()
+    return rows.length
+  })
+
+const modeOf = (path: string) => statSync(path).mode & 0o777
+const printedPassword = (stdout: string) => /shown this once:\s+(\S+)/.exec(stdout)?.[1]
+const login = (url: string, password: string, headers: Env = {}) =>
+  createApi(url, ROOT_TOKEN)(
+    'POST',
+    '/api/user/login',
+    { username: 'root', password },
+    { token: null, headers },
+  )
+
+/** Ended by a wrong setting: one sentence that names it, exit 78, and no trace of a stack. */
+function assertSettingRefused({ code, stdout, stderr }: Ended, setting: string): void {
+  assert.equal(code, 78, `${stdout}${stderr}`)
+  assert.match(stderr, new RegExp(`^sluice: [^\\n]*\\b${setting}\\b[^\\n]*\\n$`))
+}
+
+/** A connection on which requests are written by hand. */
+async function openSocket(port: number) {
+  const socket: Socket = connect(port, '127.0.0.1')
+  let text = ''
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
+  // A server that ends at once resets its connections.
+  socket.on('error', () => {})
+  const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
+  await new Promise<void>(resolve => socket.once('connect', resolve))
+  return {
+    write: (bytes: string) => void socket.write(bytes),
+    text: () => text,
+    closed,
+    has: (part: string) => until(part, () => (text.includes(part) ? true : undefined)),
+    destroy: () => socket.destroy(),
+  }
+}
+
+/** A request whose body is only half there: it runs until the other half is written. */
+async function openRequest(port: number, body: string) {
+  const socket = await openSocket(port)
+  socket.write(
+    `POST /api/token/ HTTP/1.1\r\nhost: sluice\r\nauthorization: Bearer ${ROOT_TOKEN}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`,
+  )
+  await socket.has('100 Continue')
+  socket.write(body.slice(0, 5))
+  return { ...socket, finish: (more = '') => socket.write(body.slice(5) + more) }
+}
+
+const refusesConnections = (url: string) =>
+  until(`${url} to be closed`, () =>
+    fetch(url).then(
+      () => undefined,
+      () => true,
+    ),
+  )
+
+const said = (server: Server, message: string) =>
+  until(message, () => (server.lines().some(({ msg }) => String(msg).startsWith(message)) ? true : undefined))
+
+for (const engine of ENGINES) {
+  describe(`the first start on ${engine} (contract 1)`, () => {
+    let ground: ServerOptions
+    let first: Ended
+    let token: string
+    before(async () => {
+      ground = {
+        ...(await newGround(engine)),
+        env: { SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: '' },
+      }
+      const server = await startServer(ground)
+      assert.equal(modeOf(join(ground.dataDir, 'sluice.sock')), 0o600)
+      const { stdout } = await run(['admin', 'access-token', '--data', ground.dataDir], {
+        env: settingsOf(ground),
+      })
+      token = stdout.trim()
+      first = await server.stop()
+    })
+
+    it('makes the data directory for its owner alone, and a secret in it', () => {
+      assert.equal(modeOf(ground.dataDir), 0o700)
+      assert.equal(modeOf(join(ground.dataDir, 'secret')), 0o600)
+      assert.match(readFileSync(join(ground.dataDir, 'secret'), 'utf8'), /^[\w-]{43}\n$/)
+    })
+
+    it('makes one root user and prints its password', async () => {
+      const password = printedPassword(first.stdout) ?? ''
+      assert.match(password, /^[A-Za-z0-9]{20}$/)
+      assert.equal(first.stdout.split(password).length, 2, 'the password is printed once')
+      assert.equal(await countRoots(ground), 1)
+    })
+
+    it('is not repeated: the second start prints no password and keeps secret, root and access tokens', async () => {
+      const secret = readFileSync(join(ground.dataDir, 'secret'), 'utf8')
+      const server = await startServer({
+        ...ground,
+        // Both count at the first start only.
+        env: {
+          SLUICE_ROOT_PASSWORD: 'quite another password',
+          SLUICE_ROOT_ACCESS_TOKEN: 'another-root-token-9999',
+        },
+      })
+      assert.equal(
+        (await server.api('GET', '/api/user/self', undefined, { token })).body.data.username,
+        'root',
+      )
+      const other = await server.api('GET', '/api/user/self', undefined, { token: 'another-root-token-9999' })
+      assert.equal(other.status, 401)
+      assert.equal((await login(server.url, 'quite another password')).status, 401)
+      const { status, body } = await login(server.url, printedPassword(first.stdout) ?? '')
+      assert.equal(status, 200)
+      assert.equal(body.data.unlimited_quota, true)
+      assert.equal(body.data.role, 100)
+      const { stdout, code } = await server.stop()
+      assert.equal(code, 0)
+      assert.equal(printedPassword(stdout), undefined)
+      assert.equal(readFileSync(join(ground.dataDir, 'secret'), 'utf8'), secret)
+      assert.equal(await countRoots(ground), 1)
+    })
+
+    it('takes SLUICE_ROOT_PASSWORD and SLUICE_ROOT_ACCESS_TOKEN, and prints neither', async () => {
+      const fresh = await newGround(engine)
+      const server = await startServer(fresh)
+      assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
+      assert.equal((await login(server.url, ROOT_PASSWORD)).status, 200)
+      const { stdout, stderr } = await server.stop()
+      for (const secret of [ROOT_PASSWORD, ROOT_TOKEN]) assert.ok(!`${stdout}${stderr}`.includes(secret))
+      assert.equal(printedPassword(stdout), undefined)
+    })
+  })
+
+  describe(`a server on ${engine} that is killed`, () => {
+    it('starts again at once, with everything it had answered', async () => {
+      const ground = await newGround(engine)
+      const server = await startServer(ground)
+      const { body } = await server.api('POST', '/api/token/', { name: 'before the kill' })
+      const { signal } = await server.kill()
+      assert.equal(signal, 'SIGKILL')
+      // What it could not clean up is no obstacle.
+      assert.ok(existsSync(join(ground.dataDir, 'sluice.sock')))
+      assert.ok(existsSync(join(ground.dataDir, 'sluice.pid')))
+      // Nor is a number that now belongs to somebody else.
+      writeFileSync(join(ground.dataDir, 'sluice.pid'), `${process.pid}\n`)
+      const again = await startServer(ground)
+      assert.equal(readFileSync(join(ground.dataDir, 'sluice.pid'), 'utf8'), `${again.pid}\n`)
+      assert.equal((await again.api('GET', `/api/token/${body.data.id}`)).body.data.name, 'before the kill')
+      assert.ok((await verifyThroughSocket(ground)).ok)
+      assert.equal((await again.stop()).code, 0)
+      assert.deepEqual(
+        ['sluice.sock', 'sluice.pid'].filter(name => existsSync(join(ground.dataDir, name))),
+        [],
+      )
+    })
+  })
+
+  describe(`a database on ${engine} written by a newer program`, () => {
+    it('is refused with one sentence and left as it is', async () => {
+      const ground = await newGround(engine)
+      await (await startServer(ground)).stop()
+      const before = await lookInto(ground, async ({ db }) => {
+        await sql`insert into kysely_migration (name, timestamp) values ('9999-future', '2099')`.execute(db)
+        return tableDigests(db)
+      })
+      const { code, stderr, stdout } = await run(['start'], { env: settingsOf(ground) })
+      assert.deepEqual([code, stdout], [1, ''])
+      assert.match(stderr, /^sluice: [^\n]*newer Sluice[^\n]*9999-future[^\n]*\n$/)
+      assert.deepEqual(await lookInto(ground, ({ db }) => tableDigests(db)), before)
+    })
+  })
+}
+
+/** Values that each setting must refuse; the first one is tried on the whole program too. */
+const WRONG: Readonly<Record<string, readonly string[]>> = {
+  PORT: ['http', '-1', '65536', '80.5', '0x50', '1e3', '３０００'],
+  HOST: ['my host', 'http://127.0.0.1', '127.0.0.1/8', 'a,b'],
+  DATABASE_URL: ['mysql://root:hunter2hunter2@127.0.0.1/sluice', 'localhost:5432', 'sluice.db', 'http://x/y'],
+  SLUICE_SECRET: [
+    'too-short-hunter2hunter2',
+    ',',
+    `${SECRET},short`,
+    'a'.repeat(64),
+    'random_string'.repeat(4),
+    'abcabcabcabcabcabcabcabcabcabcabcabc',
+  ],
+  SLUICE_ROOT_PASSWORD: ['hunter2', 'x'.repeat(129), '🔑🔑🔑🔑🔑🔑🔑'],
+  SLUICE_ROOT_ACCESS_TOKEN: [
+    'sk-hunter2hunter2hunter2hunter2',
+    'hunter2hunter2hunte',
+    'x'.repeat(201),
+    'hunter2 hunter2 hunter2',
+    'hunter2hunter2hunter2hunter2é',
+  ],
+  SLUICE_WORKERS: ['none', '0', '65', '1.5'],
+  SLUICE_PRIVATE_UPSTREAMS: ['yes', 'DENY', 'true'],
+  SLUICE_LOG: ['loud', 'INFO', 'warning'],
+  SLUICE_DURABILITY: ['fsync', 'FULL'],
+  SLUICE_DRAIN_S: ['2m', '-1', '3601'],
+  SLUICE_BASE_PATH: ['gateway', '/a b', '/a//b', '/a?b', 'https://host/a', '/a/../b', '/.', '/a/..'],
+  SLUICE_TRUSTED_PROXIES: ['10.0.0.0/33', 'proxy.local', '10.0.0.1,nonsense', '10', '1.2.3.4/x'],
+  SLUICE_MAX_BODY_MB: ['64MB', '0', '1025'],
+  SLUICE_VIDEO_DOUBT_S: ['0', '15min', '86401'],
+  SLUICE_VIDEO_DEADLINE_S: ['0', '1d', '604801'],
+}
+
+describe('a wrong setting (contract 1 and 4)', { concurrency: 2 }, () => {
+  for (const [setting, values] of Object.entries(WRONG)) {
+    it(`${setting} is told in one sentence that names it`, () => {
+      for (const value of values) {
+        assert.throws(
+          () => readConfig({ [setting]: value }),
+          (error: Error) => {
+            assert.ok(error instanceof SettingError, String(error))
+            assert.ok(error.message.startsWith(`${setting}: `), error.message)
+            assert.doesNotMatch(error.message, /\n|hunter2/)
+            return true
+          },
+        )
+      }
+    })
+
+    it(`${setting} ends the start with exit 78, and nothing was made`, async () => {
+      const cwd = newDirectory()
+      const env = { SLUICE_DATA: join(cwd, 'data'), PORT: '0', [setting]: values[0] as string }
+      const ended = await run(['start'], { env, cwd })
+      assertSettingRefused(ended, setting)
+      assert.doesNotMatch(ended.stderr, /hunter2/)
+      assert.equal(ended.stdout, '')
+      assert.deepEqual(readdirSync(cwd), [])
+    })
+  }
+
+  it('given as an option, or to another command, is the same mistake', async () => {
+    const cwd = newDirectory()
+    const env = { SLUICE_DATA: join(cwd, 'data'), PORT: '0' }
+    assertSettingRefused(
+      await run(['verify'], { cwd, env: { ...env, SLUICE_SECRET: 'short' } }),
+      'SLUICE_SECRET',
+    )
+    assertSettingRefused(await run(['start', '--port', 'http'], { cwd, env }), 'PORT')
+    assertSettingRefused(await run(['start', '--host', 'my host'], { cwd, env }), 'HOST')
+    assert.deepEqual(readdirSync(cwd), [])
+  })
+
+  it('leaves nothing of a demo behind either', async () => {
+    const temporary = newDirectory()
+    const env = { TMPDIR: temporary, SLUICE_LOG: 'loud' }
+    assertSettingRefused(await run(['start', '--demo'], { env }), 'SLUICE_LOG')
+    assert.deepEqual(readdirSync(temporary), [])
+  })
+
+  it('SLUICE_DATA is named when it is no directory, or too deep for a socket', async () => {
+    const cwd = newDirectory()
+    const file = join(cwd, 'file')
+    writeFileSync(file, '')
+    assertSettingRefused(await run(['start', '--data', file]), 'SLUICE_DATA')
+    const deep = join(cwd, 'deep-'.repeat(30))
+    assertSettingRefused(await run(['start', '--data', deep]), 'SLUICE_DATA')
+    for (const data of [join(file, 'below'), join(cwd, 'x'.repeat(300))])
+      await assert.rejects(
+        openStoreAndKeys(readConfig({ SLUICE_DATA: data })),
+        /^SettingError: SLUICE_DATA: /,
+      )
+    assert.deepEqual(readdirSync(cwd), ['file'])
+    // Where the system makes no directories, Node's own way to make several never returns.
+    if (process.platform === 'linux')
+      assertSettingRefused(await run(['start', '--data', '/proc/sluice/data']), 'SLUICE_DATA')
+  })
+
+  it('HOST is named when this machine has no such address', async () => {
+    const env = settingsOf(await newGround('sqlite'))
+    assertSettingRefused(await run(['start', '--host', '203.0.113.7'], { env }), 'HOST')
+  })
+
+  it('DATABASE_URL is named when nobody answers there, or refuses', async () => {
+    const { dataDir, databaseUrl = '' } = await newGround('postgres')
+    const altered = (change: (url: URL) => void) => {
+      const url = new URL(databaseUrl)
+      change(url)
+      return url.href
+    }
+    const closed = await freePort()
+    for (const url of [
+      `postgres://sluice:hunter2hunter2@127.0.0.1:${closed}/sluice`,
+      `postgres://sluice:hunter2hunter2@localhost:${closed}/sluice`,
+      'postgres://sluice:hunter2hunter2@no-such-host.invalid/sluice',
+      altered(each => {
+        each.pathname = '/no_such_database'
+      }),
+      altered(each => {
+        each.searchParams.set('sslmode', 'verify-full')
+      }),
+    ])
+      await assert.rejects(
+        openStoreAndKeys(readConfig({ SLUICE_DATA: dataDir, DATABASE_URL: url })),
+        error => {
+          assert.match(String(error), /^SettingError: DATABASE_URL: PostgreSQL cannot be used \([^\n]+\)$/)
+          assert.doesNotMatch(String(error), /hunter2|sluice-test/)
+          return true
+        },
+      )
+    const wrongPassword = altered(each => {
+      each.password = 'hunter2hunter2'
+    })
+    const ended = await run(['start'], { env: settingsOf({ dataDir, databaseUrl: wrongPassword }) })
+    assertSettingRefused(ended, 'DATABASE_URL')
+    assert.doesNotMatch(ended.stderr, /hunter2|sluice-test/)
+  })
+})
+
+const freePort = () =>
+  new Promise<number>(resolve => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+
+describe('a port that is taken', () => {
+  it('is told by its name, and a root made meanwhile is still told its password', async () => {
+    const blocker = createServer().listen(0, '127.0.0.1')
+    await new Promise(resolve => blocker.once('listening', resolve))
+    const address = blocker.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    try {
+      const ground = await newGround('sqlite')
+      const env = { SLUICE_DATA: ground.dataDir, PORT: String(port) }
+      const ended = await run(['start'], { env })
+      assertSettingRefused(ended, 'PORT')
+      assert.match(ended.stderr, new RegExp(String(port)))
+      // It was shown its password, for there will be no second time.
+      const server = await startServer(ground)
+      assert.equal((await login(server.url, printedPassword(ended.stdout) ?? '')).status, 200)
+      await server.stop()
+    } finally {
+      blocker.close()
+    }
+  })
+})
+
+describe('a second server on the same data directory', () => {
+  it('is refused by the number of the first, which serves on unharmed', async () => {
+    const ground = await newGround('sqlite')
+    const server = await startServer(ground)
+    const { body } = await server.api('POST', '/api/token/', { name: 'mine' })
+    const { code, stderr, stdout } = await run(['start'], { env: settingsOf(ground) })
+    assert.deepEqual([code, stdout], [1, ''])
+    assert.match(stderr, new RegExp(`^sluice: [^\\n]*in use by another Sluice, pid ${server.pid}\\n$`))
+    // Its socket and number still stand, so commands reach it.
+    const made = await run(['admin', 'access-token'], { env: settingsOf(ground) })
+    assert.equal(made.code, 0, made.stderr)
+    const asked = await server.api('GET', `/api/token/${body.data.id}`, undefined, {
+      token: made.stdout.trim(),
+    })
+    assert.equal(asked.body.data.name, 'mine')
+    assert.equal((await server.stop()).code, 0)
+  })
+})
+
+describe('several servers on one PostgreSQL', () => {
+  it('that start at once on an empty database make one root user between them', async () => {
+    const { databaseUrl } = await newGround('postgres')
+    const env = { SLUICE_SECRET: SECRET, SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN }
+    const grounds = Array.from({ length: 4 }, () => ({ dataDir: newDirectory(), databaseUrl, env }))
+    const servers = await Promise.all(grounds.map(startServer))
+    const told = servers.map(server => printedPassword(server.stdout())).filter(each => each !== undefined)
+    assert.equal(told.length, 1)
+    assert.equal(await countRoots({ dataDir: '', databaseUrl }), 1)
+    for (const server of servers) {
+      assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
+      assert.equal((await login(server.url, told[0] ?? '')).status, 200)
+    }
+    // What one writes, the others read.
+    const [one, ...others] = servers
+    const made = await one?.api('POST', '/api/token/', { name: 'shared' })
+    for (const server of others)
+      assert.equal((await server.api('GET', `/api/token/${made?.body.data.id}`)).body.data.name, 'shared')
+    for (const server of servers) assert.equal((await server.stop()).code, 0)
+
+    const before = await lookInto({ dataDir: '', databaseUrl }, ({ db }) => tableDigests(db))
+    const stranger = { dataDir: newDirectory(), databaseUrl }
+    const wrong = await run(['start'], { env: { ...settingsOf(stranger), SLUICE_SECRET: OTHER_SECRET } })
+    assertSettingRefused(wrong, 'SLUICE_SECRET')
+    // Without a secret of its own it would make one: that is another secret too.
+    const none = await run(['start'], { env: settingsOf(stranger) })
+    assertSettingRefused(none, 'SLUICE_SECRET')
+    assert.deepEqual(await lookInto({ dataDir: '', databaseUrl }, ({ db }) => tableDigests(db)), before)
+  })
+})
+
+describe('a stop', () => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`by ${signal} finishes what runs, takes nothing new, says it is not ready, and exits 0`, async () => {
+      const ground = await newGround('sqlite')
+      const server = await startServer(ground)
+      const running = await openRequest(server.port, JSON.stringify({ name: `finished after ${signal}` }))
+      server.signal(signal)
+      await said(server, 'stopping')
+      await refusesConnections(server.url)
+      assert.ok(server.isRunning())
+      running.finish('GET /readyz HTTP/1.1\r\nhost: sluice\r\n\r\n')
+      await running.has('"not ready"')
+      assert.match(running.text(), /HTTP\/1\.1 200 OK[\s\S]*HTTP\/1\.1 503 Service Unavailable/)
+      const { code } = await server.ended
+      assert.equal(code, 0)
+      await running.closed
+
+      const again = await startServer(ground)
+      const { body } = await again.api('GET', '/api/token/')
+      assert.deepEqual(
+        body.data.items.map((token: { name: string }) => token.name),
+        [`finished after ${signal}`],
+      )
+      await again.stop()
+    })
+  }
+
+  it('asked for twice does not wait, and loses nothing', async () => {
+    const ground = await newGround('sqlite')
+    const server = await startServer(ground)
+    const made = await server.api('POST', '/api/token/', { name: 'kept' })
+    const running = await openRequest(server.port, JSON.stringify({ name: 'never finished' }))
+    server.signal('SIGTERM')
+    await said(server, 'stopping')
+    assert.ok(server.isRunning())
+    const { code } = await server.stop('SIGINT')
+    assert.equal(code, 0)
+    await running.closed
+
+    const again = await startServer(ground)
+    const { body } = await again.api('GET', '/api/token/')
+    assert.deepEqual(
+      body.data.items.map((token: { id: number }) => token.id),
+      [made.body.data.id],
+    )
+    assert.ok((await verifyThroughSocket(ground)).ok)
+    await again.stop()
+  })
+
+  it('waits no longer than SLUICE_DRAIN_S for a request that does not end', async () => {
+    const server = await startServer({ ...(await newGround('sqlite')), env: { SLUICE_DRAIN_S: '0' } })
+    const running = await openRequest(server.port, JSON.stringify({ name: 'never finished' }))
+    const { code } = await server.stop()
+    assert.equal(code, 0)
+    await running.closed
+  })
+
+  it('does not wait for connections on which nothing runs', async () => {
+    const server = await startServer(await newGround('sqlite'))
+    const idle = await openSocket(server.port)
+    const kept = await openSocket(server.port)
+    kept.write('GET /healthz HTTP/1.1\r\nhost: sluice\r\n\r\n')
+    await kept.has('"ok"')
+    assert.equal((await server.stop()).code, 0)
+    await Promise.all([idle.closed, kept.closed])
+  })
+})
+
+describe('health', () => {
+  it('is told apart from readiness, which follows the store', async t => {
+    const { dataDir, databaseUrl = '' } = await newGround('postgres')
+    const proxy = await startProxy(new URL(databaseUrl))
+    t.after(() => proxy.close())
+    const url = new URL(databaseUrl)
+    url.port = String(proxy.port)
+    const server = await startServer({ dataDir, databaseUrl: url.href })
+    const status = async (path: string) => (await fetch(`${server.origin}${path}`)).status
+    const becomes = (wanted: number) =>
+      until(`/readyz to say ${wanted}`, async () => ((await status('/readyz')) === wanted ? true : undefined))
+    assert.deepEqual([await status('/healthz'), await status('/readyz')], [200, 200])
+    for (const trouble of ['refuse', 'hang'] as const) {
+      proxy.set(trouble)
+      await becomes(503)
+      assert.equal(await status('/healthz'), 200)
+      proxy.set('refuse')
+      proxy.set('pass')
+      await becomes(200)
+      assert.equal((await server.api('GET', '/api/token/')).status, 200)
+    }
+    assert.equal((await server.stop()).code, 0)
+  })
+})
+
+describe('logs', () => {
+  it('are JSON lines, each of a request with the id that its answer carried, and without credentials', async () => {
+    const server = await startServer(await newGround('sqlite'))
+    const answers = [
+      await server.api('GET', '/api/user/self'),
+      await server.api('POST', '/api/token/', { name: 'logged' }),
+      await server.api('GET', '/api/nowhere'),
+      await server.api('POST', '/api/token/', { name: '' }),
+      await server.api('GET', '/api/token/', undefined, { token: null }),
+      await login(server.url, 'a wrong password'),
+    ]
+    const { stdout, stderr } = await server.stop()
+    assert.equal(stderr, '')
+    const lines = stdout.split('\n').filter(line => line !== '')
+    for (const line of lines) assert.doesNotThrow(() => JSON.parse(line), line)
+    for (const line of logLines(stdout)) {
+      assert.match(String(line.time), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+      assert.match(String(line.level), /^(info|warn)$/)
+    }
+    const requests = logLines(stdout).filter(({ method }) => method !== undefined)
+    assert.deepEqual(
+      requests.map(({ request_id, status }) => [request_id, status]),
+      answers.map(({ headers, status }) => [headers.get('x-request-id'), status]),
+    )
+    for (const { request_id } of requests) assert.match(String(request_id), /^req_[0-9A-Z]{26}$/)
+    for (const secret of [ROOT_TOKEN, ROOT_PASSWORD, answers[1]?.body.data.key, 'a wrong password'])
+      assert.ok(!stdout.includes(secret))
+  })
+
+  /** Takes nothing: a disk without room, or a pipe that nobody reads, or whose reader has left. */
+  function deafOutput(kind: 'full disk' | 'pipe that nobody reads' | 'pipe whose reader left') {
+    if (kind === 'full disk') return { fd: openSync('/dev/full', 'w'), path: '/dev/full' }
+    const path = join(newDirectory(), 'pipe')
+    execFileSync('mkfifo', [path])
+    const both = openSync(path, constants.O_RDWR)
+    if (kind === 'pipe that nobody reads') return { fd: both, path }
+    const fd = openSync(path, constants.O_WRONLY)
+    closeSync(both)
+    return { fd, path }
+  }
+
+  async function startDeaf(fd: number) {
+    const port = await freePort()
+    const env = { ...settingsOf(await newGround('sqlite')), PORT: String(port) }
+    const program = launch(['start'], { env, stdout: fd })
+    const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
+    await until('the gateway', async () => ((await ask('/readyz'))?.ok ? true : undefined))
+    // More than a pipe holds and more than waits for its reader, in long lines.
+    for (let index = 0; index < 170; index++)
+      assert.equal((await ask(`/api/${'long/'.repeat(2_500)}`))?.status, 404)
+    return { program, ask }
+  }
+
+  for (const kind of ['full disk', 'pipe that nobody reads', 'pipe whose reader left'] as const)
+    it(`are dropped where they go to a ${kind}, and nothing else suffers`, async () => {
+      const { fd } = deafOutput(kind)
+      const { program } = await startDeaf(fd)
+      program.signal('SIGTERM')
+      const { code, signal, stderr } = await program.ended
+      closeSync(fd)
+      assert.deepEqual({ code, signal, stderr }, { code: 0, signal: null, stderr: '' })
+    })
+
+  it('that were dropped are told of once somebody reads again', async () => {
+    const { fd, path } = deafOutput('pipe that nobody reads')
+    const { program, ask } = await startDeaf(fd)
+    const reader = createReadStream(path, 'utf8')
+    let read = ''
+    reader.on('data', text => {
+      read += text
+    })
+    const told = await until('the line that tells of them', async () => {
+      await ask('/api/status')
+      return logLines(read.slice(0, read.lastIndexOf('\n'))).find(({ lines }) => lines !== undefined)
+    })
+    assert.equal(told.level, 'warn')
+    assert.ok(Number(told.lines) > 0)
+    program.signal('SIGTERM')
+    assert.equal((await program.ended).code, 0)
+    closeSync(fd)
+    await once(reader, 'end')
+    assert.match(read, /"msg":"stopped"}\n$/)
+  })
+
+  it('of a command may have a reader that leaves: it ends as it would have', async () => {
+    const ground = await newGround('sqlite')
+    const env = settingsOf(ground)
+    assert.equal((await (await startServer(ground)).stop()).code, 0)
+    const { fd } = deafOutput('pipe whose reader left')
+    const { code, stderr } = await run(['verify'], { env, stdout: fd })
+    closeSync(fd)
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' })
+  })
+
+  it('are as quiet as SLUICE_LOG says', async () => {
+    const ground = await newGround('sqlite')
+    const program = launch(['start', '--port', String(await freePort())], {
+      env: { ...settingsOf(ground), SLUICE_LOG: 'silent' },
+    })
+    await until('the socket', () => (existsSync(join(ground.dataDir, 'sluice.sock')) ? true : undefined))
+    program.signal('SIGTERM')
+    const { stdout, stderr } = await program.ended
+    assert.equal(stdout + stderr, '')
+  })
+})
+
+describe('behind a proxy', () => {
+  let server: Server
+  before(async () => {
+    server = await startServer({
+      ...(await newGround('sqlite')),
+      env: { SLUICE_BASE_PATH: '/gateway/one', SLUICE_TRUSTED_PROXIES: '127.0.0.0/8, 10.0.0.0/8' },
+    })
+  })
+  after(() => server.stop())
+
+  it('everything lives under SLUICE_BASE_PATH: API, reference, pages and cookie', async () => {
+    assert.ok(server.url.endsWith('/gateway/one'))
+    assert.equal((await server.api('GET', '/api/user/self')).status, 200)
+    assert.equal((await server.api('GET', '/api/status')).body.data.docs_link, '/gateway/one/docs')
+    assert.equal((await server.api('GET', '/api/openapi.json')).body.servers[0].url, '/gateway/one')
+    const docs = await server.api('GET', '/docs', undefined, { token: null })
+    assert.equal(docs.status, 200)
+    // Every address on the page stays behind the proxy.
+    const addresses = [...docs.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(match => match[1] as string)
+    assert.ok(addresses.length > 0)
+    for (const address of addresses) {
+      const target = new URL(address, `${server.url}/docs`)
+      assert.ok(target.pathname.startsWith('/gateway/one/'), address)
+      assert.equal((await fetch(target)).status, 200, address)
+    }
+    const page = (await server.api('GET', '/')).text
+    const own = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(match => match[1] as string)
+    assert.ok(own.length > 0)
+    for (const address of own) assert.ok(address.startsWith('/gateway/one/'), address)
+    const cookie = (await login(server.url, ROOT_PASSWORD)).headers.get('set-cookie') ?? ''
+    assert.match(cookie, /^sluice_session=[A-Za-z0-9]+;.*Path=\/gateway\/one(;|$)/)
+    assert.match(cookie, /HttpOnly/)
+    assert.match(cookie, /SameSite=Strict/)
+  })
+
+  it('nothing lives outside of it but health', async () => {
+    const outside = createApi(server.origin, ROOT_TOKEN)
+    for (const path of [
+      '/',
+      '/api/user/self',
+      '/docs',
+      '/gateway/oneself/api/status',
+      '/gateway',
+      '/v1/models',
+    ]) {
+      const { status, body } = await outside('GET', path)
+      assert.equal(status, 404, path)
+      assert.equal(body.code, 'not_found')
+    }
+    for (const path of ['/healthz', '/readyz', '/gateway/one/healthz', '/gateway/one/readyz'])
+      for (const form of ['', '/', '?probe=1', '/?probe=1']) {
+        assert.equal((await outside('GET', path + form)).status, 200, path + form)
+        assert.equal((await fetch(server.origin + path + form, { method: 'HEAD' })).status, 200, path + form)
+        const refused = await outside('POST', path + form)
+        assert.equal(refused.status, 405, path + form)
+        assert.equal(refused.body.code, 'method_not_allowed')
+        assert.equal(refused.headers.get('allow'), 'GET, HEAD')
+      }
+    for (const path of ['/healthzz', '/healthz/deeper', '/gateway/one/healthz/deeper'])
+      assert.equal((await outside('GET', path)).status, 404, path)
+  })
+
+  const addressOf = async (headers: Env) => {
+    const { headers: told } = await server.api('POST', '/api/token/', { name: 'addressed' }, { headers })
+    const { body } = await server.api('GET', '/api/audit/?page_size=5')
+    const record = body.data.items.find(
+      (each: { request_id: string }) => each.request_id === told.get('x-request-id'),
+    )
+    return record?.address
+  }
+
+  it('the client is the last address that no trusted proxy has', async () => {
+    assert.equal(await addressOf({}), '127.0.0.1')
+    assert.equal(await addressOf({ 'x-forwarded-for': '198.51.100.7' }), '198.51.100.7')
+    assert.equal(await addressOf({ 'x-forwarded-for': '198.51.100.7, 10.1.2.3' }), '198.51.100.7')
+    // What the client itself claims stands further left and counts for nothing.
+    assert.equal(await addressOf({ 'x-forwarded-for': '203.0.113.9, 198.51.100.7' }), '198.51.100.7')
+    assert.equal(await addressOf({ 'x-forwarded-for': '::ffff:198.51.100.8' }), '198.51.100.8')
+    assert.equal(await addressOf({ 'x-forwarded-for': '2001:db8::1' }), '2001:db8::1')
+    assert.equal(await addressOf({ 'x-forwarded-for': '10.1.2.3' }), '127.0.0.1')
+  })
+
+  it('the cookie is Secure when the proxy was asked by TLS', async () => {
+    const secure = async (headers: Env) =>
+      /; Secure/.test((await login(server.url, ROOT_PASSWORD, headers)).headers.get('set-cookie') ?? '')
+    assert.equal(await secure({}), false)
+    assert.equal(await secure({ 'x-forwarded-proto': 'https' }), true)
+    assert.equal(await secure({ 'x-forwarded-proto': 'http' }), false)
+  })
+})
+
+describe('without SLUICE_TRUSTED_PROXIES', () => {
+  it('forwarding headers are anybody’s words, and count for nothing', async () => {
+    const server = await startServer(await newGround('sqlite'))
+    const headers = { 'x-forwarded-for': '198.51.100.7', 'x-forwarded-proto': 'https' }
+    const { headers: told } = await login(server.url, ROOT_PASSWORD, headers)
+    assert.doesNotMatch(told.get('set-cookie') ?? '', /Secure/)
+    const { body } = await server.api('GET', '/api/audit/?action=user.login')
+    assert.deepEqual(
+      body.data.items.map((each: { address: string }) => each.address),
+      ['127.0.0.1'],
+    )
+    await server.stop()
+  })
+})
+
+const COMMANDS = [
+  'start',
+  'admin reset-password',
+  'admin access-token',
+  'admin rotate-secret',
+  'verify',
+  'backup',
+  'restore',
+  'version',
+  'help',
+]
+
+/** The command line without the program behind it: nothing here may start or change anything. */
+async function say(...words: string[]) {
+  const printed: string[] = []
+  const complained: string[] = []
+  const code = await runCli(words, {
+    version,
+    start: () => assert.fail('it started'),
+    operate: () => assert.fail('it worked'),
+    restore: () => assert.fail('it restored'),
+    print: line => void printed.push(line),
+    printError: line => void complained.push(line),
+  })
+  return { code, stdout: printed.join('\n'), stderr: complained.join('\n') }
+}
+
+describe('the command line', () => {
+  it('prints its version and an overview of every command', async () => {
+    for (const word of ['version', '--version', '-v'])
+      assert.deepEqual(await say(word), { code: 0, stdout: version, stderr: '' })
+    const overview = await say('help')
+    assert.deepEqual([overview.code, overview.stderr], [0, ''])
+    for (const name of COMMANDS) assert.match(overview.stdout, new RegExp(`sluice ${name}  +\\w`))
+    assert.equal(overview.stdout.match(/^ {2}sluice /gm)?.length, COMMANDS.length)
+    assert.deepEqual(await say('--help'), overview)
+    assert.deepEqual(await say('-h'), overview)
+    assert.deepEqual(await say(), { ...overview, code: 64 })
+  })
+
+  for (const name of COMMANDS) {
+    it(`explains "${name}" when asked, and does nothing else`, async () => {
+      const asked = await say(...name.split(' '), '--help')
+      assert.deepEqual([asked.code, asked.stderr], [0, ''])
+      assert.match(asked.stdout, new RegExp(`^sluice ${name}\\b`))
+      assert.deepEqual(await say('help', ...name.split(' ')), asked)
+      assert.deepEqual(await say(...name.split(' '), '-h'), asked)
+    })
+  }
+
+  it('knows no other command', async () => {
+    for (const words of [
+      'nonsense',
+      'admin',
+      'admin nonsense',
+      'constructor',
+      '__proto__',
+      'help nonsense',
+      'help toString',
+    ]) {
+      const { code, stdout, stderr } = await say(...words.split(' '))
+      assert.deepEqual([code, stdout], [64, ''], words)
+      assert.match(stderr, /^sluice: [^\n]*no command[^\n]*sluice help[^\n]*$/)
+    }
+  })
+
+  it('answers what it cannot read with how the command is used', async () => {
+    for (const words of [
+      'start --nonsense',
+      'start --port',
+      'start here',
+      'start --demo=yes',
+      'verify --audit=yes',
+      'admin reset-password one two',
+      'admin access-token --name',
+      'version please',
+      'backup',
+      'restore',
+      'restore one two',
+    ]) {
+      const { code, stdout, stderr } = await say(...words.split(' '))
+      assert.deepEqual([code, stdout], [64, ''], words)
+      assert.match(
+        stderr,
+        /^sluice: [\s\S]+\nsluice (start|verify|backup|restore|admin [a-z-]+|version)\b[^\n]*$/,
+      )
+    }
+  })
+
+  it('tells a fault of ours from a mistake in the words', async () => {
+    const fault = Object.assign(new TypeError('ours'), { code: 'ERR_INVALID_ARG_TYPE' })
+    const silent = () => {}
+    const fail = () => assert.fail('it worked')
+    const broken = { version, print: silent, printError: silent, operate: fail, restore: fail }
+    await assert.rejects(runCli(['start'], { ...broken, start: () => Promise.reject(fault) }), fault)
+  })
+
+  it('ends the process with its answers on the right streams and the right code', async () => {
+    assert.deepEqual(await run(['version']), { code: 0, signal: null, stdout: `${version}\n`, stderr: '' })
+    const unknown = await run(['nonsense'])
+    assert.deepEqual([unknown.code, unknown.stdout], [64, ''])
+    assert.match(unknown.stderr, /^sluice: [^\n]*nonsense[^\n]*\n$/)
+  })
+
+  it('refuses to work on a gateway that was never started, and makes none', async () => {
+    const cwd = newDirectory()
+    for (const args of [['verify'], ['admin', 'access-token']])
+      assertSettingRefused(await run([...args, '--data', 'typo'], { cwd }), 'SLUICE_DATA')
+    assert.deepEqual(readdirSync(cwd), [])
+    const { databaseUrl = '' } = await newGround('postgres')
+    const env = { DATABASE_URL: databaseUrl, SLUICE_DATA: join(cwd, 'data') }
+    assertSettingRefused(await run(['verify'], { cwd, env }), 'DATABASE_URL')
+    assert.equal(await lookInto({ dataDir: '', databaseUrl }, store => store.isInitialised()), false)
+  })
+})
+
+for (const engine of ENGINES) {
+  // Through the socket it is the server that works, whatever its engine.
+  for (const isRunning of engine === 'sqlite' ? [true, false] : [false]) {
+    const where = isRunning ? 'through the socket of a running server' : 'without a server'
+    describe(`commands on ${engine}, ${where}`, () => {
+      let ground: ServerOptions
+      let server: Server
+      before(async () => {
+        ground = await newGround(engine)
+        server = await startServer(ground)
+        await server.api('POST', '/api/token/', { name: 'a token', remain_quota: 1_000 })
+      })
+      after(() => server.stop())
+
+      const command = (...args: string[]) => run(args, { env: settingsOf(ground) })
+      /** Runs commands while the server is up, or between its end and its next start. */
+      const meanwhile = async <T>(work: () => Promise<T>): Promise<T> => {
+        if (isRunning) return work()
+        await server.stop()
+        const done = await work()
+        server = await startServer(ground)
+        return done
+      }
+
+      it('make access tokens and passwords that work, and say what they cannot do', async () => {
+        const session = (await login(server.url, ROOT_PASSWORD)).headers.get('set-cookie') ?? ''
+        const headers = { cookie: session.split(';')[0] as string }
+        const { made, reset, refused } = await meanwhile(async () => ({
+          made: await command('admin', 'access-token', '--name', 'from the command line'),
+          reset: await command('admin', 'reset-password'),
+          refused: await command('admin', 'reset-password', 'nobody'),
+        }))
+        assert.deepEqual([made.code, made.stderr], [0, ''])
+        assert.match(made.stdout, /^sat-[A-Za-z0-9]{48}\n$/)
+        const token = made.stdout.trim()
+        const { body } = await server.api('GET', '/api/user/access_token/', undefined, { token })
+        assert.equal(body.data.items[0].name, 'from the command line')
+
+        assert.deepEqual([reset.code, reset.stderr], [0, ''])
+        const password = /^password of root: ([A-Za-z0-9]{20})\n$/.exec(reset.stdout)?.[1] ?? ''
+        assert.equal((await login(server.url, ROOT_PASSWORD)).status, 401)
+        assert.equal((await login(server.url, password)).status, 200)
+        const old = await server.api('GET', '/api/user/self', undefined, { token: null, headers })
+        assert.equal(old.status, 401)
+
+        assert.deepEqual([refused.code, refused.stdout], [1, ''])
+        assert.match(refused.stderr, /^sluice: [^\n]*nobody[^\n]*\n$/)
+        const audit = await server.api('GET', '/api/audit/?page_size=50')
+        const byCommand = audit.body.data.items.filter(({ via }: { via: string }) =>
+          via.startsWith('command:'),
+        )
+        assert.deepEqual(
+          byCommand.map(({ action }: { action: string }) => action),
+          ['user.password', 'access_token.create', 'user.create'],
+        )
+      })
+
+      it('verify the books, find what somebody changed in them, and exit 65', async () => {
+        const { whole, changed, audit } = await meanwhile(async () => {
+          const untouched = { whole: await command('verify') }
+          await lookInto(ground, async ({ db }) => {
+            await db.updateTable('accounts').set({ credited: 7 }).where('kind', '=', 'token').execute()
+            await db.updateTable('audit').set({ actor_name: 'nobody' }).where('seq', '=', 2).execute()
+          })
+          return { ...untouched, changed: await command('verify'), audit: await command('verify', '--audit') }
+        })
+        assert.deepEqual([whole.code, changed.code, audit.code], [0, 65, 65])
+        assert.match(whole.stdout, /^audit: \d+ records, unbroken\n[\s\S]*^store: 1 records, unbroken\n/m)
+        assert.match(whole.stdout, /^balances: \d+ accounts, exact\n$/m)
+        assert.match(changed.stdout, /^store: 1 records, unbroken$/m)
+        assert.match(changed.stdout, /^balances: 1 do not match\ntoken:\d+: the account says 7\/0/m)
+        assert.equal(audit.stdout, 'audit: BROKEN after 1 records: record 2 was changed\n')
+      })
+    })
+  }
+
+  describe(`verify on ${engine} while others write`, () => {
+    it('does not take what was written meanwhile for a fault', async () => {
+      const ground = await newGround(engine)
+      const server = await startServer(ground)
+      let isOver = false
+      let written = 0
+      const writer = async () => {
+        while (!isOver) {
+          const { body } = await server.api('POST', '/api/token/', { name: 'busy', remain_quota: 10 })
+          await server.api('PUT', '/api/token/', { id: body.data.id, remain_quota: 20 })
+          written += 2
+        }
+      }
+      const writers = [writer(), writer(), writer(), writer()]
+      for (let round = 0; round < 5; round++) {
+        await until('more writes', () => (written > 60 * (round + 1) ? true : undefined))
+        const { ok, lines } = await verifyThroughSocket(ground)
+        assert.ok(ok, lines.join('\n'))
+      }
+      isOver = true
+      await Promise.all(writers)
+      await server.stop()
+    })
+  })
+}
+
+describe('the demo', () => {
+  it('starts with one command, tells how to use it, and leaves nothing behind', async () => {
+    const temporary = newDirectory()
+    const demo = launch(['start', '--demo', '--port', '0'], { env: { TMPDIR: temporary } })
+    const stdout = await until('the demo to be ready', () => {
+      if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
+      return demo.stdout().includes('Ctrl-C') ? demo.stdout() : undefined
+    })
+    const told = (name: string) => new RegExp(`^ +${name} +(\\S+)$`, 'm').exec(stdout)?.[1] ?? ''
+    const address = told('Console').replace(/\/$/, '')
+    assert.match(address, /^http:\/\/127\.0\.0\.1:\d+$/)
+    assert.equal((await fetch(`${address}/`)).status, 200)
+    assert.equal(told('User'), 'root')
+    assert.equal((await login(address, told('Password'))).status, 200)
+    const key = told('Token')
+    assert.match(key, /^sk-[A-Za-z0-9]{48}$/)
+    assert.match(stdout, new RegExp(`curl ${address}/v1/chat/completions[^]*Bearer ${key}[^]*"model":"`))
+
+    const cookie =
+      ((await login(address, told('Password'))).headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+    const ask = async (path: string) =>
+      (await createApi(address, '')('GET', path, undefined, { token: null, headers: { cookie } })).body.data
+    const found = await ask(`/api/token/search?token=${key}`)
+    assert.deepEqual(
+      found.items.map((token: { name: string; status: number }) => [token.name, token.status]),
+      [['demo', 1]],
+    )
+    // The credential it set itself up with is gone again.
+    assert.equal((await ask('/api/user/access_token/')).total, 0)
+    const channels = await ask('/api/channel/')
+    assert.deepEqual(channels.items.map((each: { status: number }) => each.status).sort(), [1, 1, 3])
+    const channel = channels.items.find((each: { name: string }) => each.name === 'Simulated provider')
+    // A day of requests and a video to look at, in books that hold.
+    const day = `from=${Math.floor(Date.now() / 1000) - 90_000}&to=${Math.floor(Date.now() / 1000) + 900}`
+    assert.equal((await ask(`/api/usage/series?${day}`)).totals.requests, 901)
+    assert.equal((await ask('/api/video/')).total, 1)
+    assert.equal((await ask('/api/ledger/verify')).ok, true)
+    assert.equal(
+      (await fetch(`${channel.base_url}/v1/models`, { headers: { authorization: 'Bearer simulated-key' } }))
+        .status,
+      200,
+    )
+    assert.ok(channel.models.length > 0)
+
+    assert.notDeepEqual(readdirSync(temporary), [])
+    demo.signal('SIGTERM')
+    const { code } = await demo.ended
+    assert.equal(code, 0)
+    assert.deepEqual(readdirSync(temporary), [])
+    await refusesConnections(channel.base_url)
+  })
+
+  it('cleans up when it is told to stop twice, and when it cannot start', async () => {
+    const temporary = newDirectory()
+    const demo = launch(['start', '--demo', '--port', '0'], {
+      env: { TMPDIR: temporary, SLUICE_LOG: 'info' },
+    })
+    await until('the demo to be ready', () => {
+      if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
+      return demo.stdout().includes('sluice is ready') ? true : undefined
+    })
+    const port = Number(/Console +http:\/\/127\.0\.0\.1:(\d+)/.exec(demo.stdout())?.[1])
+    assertSettingRefused(
+      await run(['start', '--demo', '--port', String(port)], { env: { TMPDIR: temporary } }),
+      'PORT',
+    )
+    assert.equal(readdirSync(temporary).length, 1)
+    const running = await openSocket(port)
+    running.write(
+      'POST /api/user/login HTTP/1.1\r\nhost: sluice\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n',
+    )
+    await running.has('100 Continue')
+    demo.signal('SIGTERM')
+    await until('the stop', () => (demo.stdout().includes('stopping') ? true : undefined))
+    demo.signal('SIGTERM')
+    assert.equal((await demo.ended).code, 0)
+    assert.deepEqual(readdirSync(temporary), [])
+  })
+})

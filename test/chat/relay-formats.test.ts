@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { CLIENTS, type Client, resultOf } from '../support/format-clients.ts'
+import { ENGINES } from '../support/gateway.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+
+/** Provider families by the format they speak, each with a model of the simulator. */
+const FAMILIES = {
+  'openai-chat': { fields: { type: 1, setting: { chat_formats: ['openai-chat'] } }, base: '' },
+  anthropic: { fields: { type: 14 }, base: '/anthropic' },
+  responses: { fields: { type: 1, setting: { chat_formats: ['responses'] } }, base: '' },
+  gemini: { fields: { type: 24 }, base: '' },
+  bedrock: { fields: { type: 33, key: 'AKIAEXAMPLE|bedrock-secret-canary|eu-west-1' }, base: '/bedrock' },
+  cohere: { fields: { type: 34, setting: { chat_formats: ['cohere'] } }, base: '/cohere' },
+  ollama: { fields: { type: 4, setting: { chat_formats: ['ollama'] } }, base: '/ollama' },
+  mistral: { fields: { type: 42 }, base: '/mistral' },
+} as const
+type Family = keyof typeof FAMILIES
+
+/** Those that tell what came from a cache. */
+const CACHING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock']
+/** Those whose models think aloud, and those that want the proofs of it back. */
+const PROVING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock']
+const THINKING: readonly Family[] = [...PROVING, 'cohere', 'ollama']
+
+/** Of a generation that takes schemas and is told a budget of thought. */
+const SENT = 'sim-claude-opus-4-5'
+const TOOLS = ['get_weather', 'get_time', 'get_news']
+const SCHEMA = {
+  type: 'object',
+  properties: { city: { type: 'string' }, size: { type: 'integer' } },
+  required: ['city', 'size'],
+  additionalProperties: false,
+}
+
+const openDesk = (relay: Relay) => ({
+  async sit(client: keyof typeof CLIENTS, family: Family, sent = SENT, price = {}) {
+    const { fields, base } = FAMILIES[family]
+    const { model } = await relay.serve(sent, { ...fields, base_url: relay.upstream + base }, price)
+    const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
+    return { model, id, key, api: CLIENTS[client](key, relay.gateway.url) }
+  },
+})
+
+const names = Object.keys(CLIENTS) as (keyof typeof CLIENTS)[]
+const families = Object.keys(FAMILIES) as Family[]
+const ways = ['whole', 'stream'] as const
+
+for (const engine of ENGINES) {
+  describe(`the books of chats in every format on ${engine}`, () => {
+    let relay: Relay
+    before(async () => {
+      relay = await openRelay(engine)
+    })
+    after(() => relay.gateway.close())
+
+    for (const name of names)
+      for (const family of families)
+        it(`${name} before ${family}: what the client is told is what it pays`, async () => {
+          const { sit } = openDesk(relay)
+          const { api, model, id } = await sit(name, family, SENT, { cached_input: 0.5, cache_write: 1.25 })
+          const text = 'A prompt that is long enough to be cached in part: '.repeat(6)
+          const told = await api.whole({ model, text })
+          const streamed = await api.stream({ model, text })
+          const rows = await relay.rowsOf(id, 2)
+          for (const [index, { input, output, stop }] of [told, streamed].entries()) {
+            const row = rows[index]
+            assert.ok(row)
+            assert.equal(stop, api.stops.whole)
+            assert.equal(row.other.source, 'provider')
+            assert.equal(row.prompt_tokens, input)
+            assert.equal(row.completion_tokens, output)
+            const { cache_tokens: cached = 0, cache_write_tokens: written = 0 } = row.other
+            const plain = input - cached - written
+            const nanos = plain * INPUT_NANOS + cached * 500 + written * 1_250 + output * OUTPUT_NANOS
+            assert.equal(row.cost, nanos)
+            assert.equal(cached > 0, CACHING.includes(family))
+            assert.equal(written > 0, family === 'anthropic' || family === 'bedrock')
+          }
+          assert.equal(await relay.usedBy(id), relay.units(rows.reduce((sum, { cost }) => sum + cost, 0)))
+        })
+  })
+}
+
+describe('chats in every format before every family', () => {
+  let relay: Relay
+  let sit: ReturnType<typeof openDesk>['sit']
+  before(async () => {
+    relay = await openRelay('sqlite')
+    sit = openDesk(relay).sit
+  })
+  after(() => relay.gateway.close())
+
+  for (const name of names)
+    for (const family of families)
+      describe(`${name} before ${family}`, () => {
+        const both = async (
+          test: (way: (typeof ways)[number], api: Client, model: string) => Promise<void>,
+        ) => {
+          const { api, model } = await sit(name, family)
+          for (const way of ways) await test(way, api, model)
+        }
+
+        it('carries words', () =>
+          both(async (way, api, model) => {
+            const { text } = await api[way]({ model, text: 'hello there' })
+            assert.match(
+              text,
+              new RegExp(`^Hello! I am ${SENT}.*You wrote: "hello there".*word for word\\.$`),
+            )
+          }))
+
+        it('carries calls of several tools at once, and their results back', () =>
+          both(async (way, api, model) => {
+            const question = { model, text: 'use the tools', tools: TOOLS }
+            const told = await api[way](question)
+            assert.deepEqual(
+              told.calls.map(call => call.name),
+              TOOLS,
+            )
+            for (const { input } of told.calls) assert.equal(typeof JSON.parse(input).city, 'string')
+            assert.equal(told.stop, api.stops.tools)
+            const after = await api[way](question, { question, told })
+            assert.match(after.text, /The tool answered: ".*get_news has an answer/)
+            assert.equal(resultOf('get_news'), 'get_news has an answer')
+            assert.deepEqual(after.calls, [])
+          }))
+
+        it('carries a schema', () =>
+          both(async (way, api, model) => {
+            const { text } = await api[way]({ model, text: 'which city?', schema: SCHEMA })
+            assert.deepEqual(Object.keys(JSON.parse(text)), ['city', 'size'])
+          }))
+
+        it('carries a picture', async () => {
+          const { api, model } = await sit(name, family)
+          const without = await api.whole({ model, text: 'look' })
+          const { input } = await api.whole({ model, text: 'look', image: true })
+          assert.equal(input - without.input, 85)
+        })
+
+        if (THINKING.includes(family))
+          it('carries thoughts, and their proofs back to where they were made', () =>
+            both(async (way, api, model) => {
+              const question = { model, text: 'use the tools', tools: TOOLS, isThinking: true }
+              const told = await api[way](question)
+              assert.match(told.reasoning, /13 letters\. I had better answer/)
+              // The simulator refuses calls that come back without the proven thought they were made with.
+              const after = await api[way](question, { question, told })
+              assert.match(after.text, /The tool answered/)
+            }))
+
+        it('tells what the provider refuses, with its status', async () => {
+          const { api, model, id } = await sit(name, family, 'sim-status-422')
+          for (const way of ways)
+            await assert.rejects(api[way]({ model, text: 'x' }), {
+              status: 422,
+              message: /told to fail with 422/,
+            })
+          for (const row of await relay.rowsOf(id, 2)) assert.equal(row.cost, 0)
+        })
+
+        it('tells an error inside of a stream, and a stream that was cut', async () => {
+          for (const [sent, words] of [
+            ['sim-error-in-stream', /told to fail in the middle|broke off/],
+            ['sim-cut-5', /broke off/],
+            ['sim-eof-5', /broke off/],
+          ] as const) {
+            const { api, model, id } = await sit(name, family, sent)
+            await assert.rejects(api.stream({ model, text: 'x' }), words)
+            const row = await relay.rowOf(id)
+            assert.equal(row.type, 2)
+            assert.ok(row.cost > 0)
+          }
+        })
+
+        it('counts where no usage is told', async () => {
+          const { api, model, id } = await sit(name, family, 'sim-nousage')
+          await api.whole({ model, text: 'hello there' }).catch(() => {})
+          const row = await relay.rowOf(id)
+          assert.equal(row.other.source, 'counted')
+          assert.ok(row.completion_tokens > 30 && row.completion_tokens < 80, String(row.completion_tokens))
+        })
+
+        it('stops the provider when the client leaves, and bills what was made', async () => {
+          const { api, model, id } = await sit(name, family, 'sim-words-900-pace-20')
+          // Some SDKs take leave with an error, others without a word.
+          await Promise.allSettled([api.stream({ model, text: 'x', isLeaving: true })])
+          const row = await relay.rowOf(id)
+          assert.ok(row.completion_tokens > 0 && row.completion_tokens < 900, String(row.completion_tokens))
+        })
+      })
+})

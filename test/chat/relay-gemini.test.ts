@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { GoogleGenAI } from '@google/genai'
+import OpenAI from 'openai'
+import { ENGINES } from '../support/gateway.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+
+const GEMINI = 24
+
+const WEATHER = {
+  type: 'function' as const,
+  function: {
+    name: 'get_weather',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  },
+}
+
+for (const engine of ENGINES) {
+  describe(`a client of chat completions before Gemini, on ${engine}`, () => {
+    let relay: Relay
+    before(async () => {
+      relay = await openRelay(engine)
+    })
+    after(() => relay.gateway.close())
+
+    async function open(sent: string) {
+      const { model } = await relay.serve(sent, { type: GEMINI })
+      const { id, key } = await relay.newToken()
+      const sdk = new OpenAI({
+        apiKey: key,
+        baseURL: `${relay.gateway.url}/v1`,
+        maxRetries: 0,
+        fetch: fetchPatiently,
+      })
+      return { id, model, chat: sdk.chat.completions }
+    }
+
+    it('gets the same answer whole and streamed, and pays what the vendor counts', async () => {
+      const { id, model, chat } = await open('sim-small')
+      const messages = [{ role: 'user' as const, content: 'How are you?' }]
+      const asked = { model, messages, reasoning_effort: 'low' as const }
+      const whole = await chat.create(asked)
+      const stream = chat.stream({ ...asked, stream_options: { include_usage: true } })
+      const streamed = await stream.finalChatCompletion()
+      assert.match(whole.choices[0]?.message.content ?? '', /How are you\?/)
+      assert.equal(streamed.choices[0]?.message.content, whole.choices[0]?.message.content)
+      assert.deepEqual(streamed.usage, whole.usage)
+      const { prompt_tokens = 0, completion_tokens = 0, completion_tokens_details } = whole.usage ?? {}
+      assert.ok((completion_tokens_details?.reasoning_tokens ?? 0) > 0)
+      for (const row of await relay.rowsOf(id, 2)) {
+        assert.equal(row.cost, prompt_tokens * INPUT_NANOS + completion_tokens * OUTPUT_NANOS)
+      }
+    })
+
+    it('goes once around a loop of tools, with the signatures that the vendor wants back', async () => {
+      const { model, chat } = await open('sim-small')
+      const asked = { model, tools: [WEATHER], reasoning_effort: 'low' as const }
+      const question = { role: 'user' as const, content: 'Use the tool' }
+      const { choices } = await chat.create({ ...asked, messages: [question] })
+      const [choice] = choices
+      assert.equal(choice?.finish_reason, 'tool_calls')
+      const [call] = choice?.message.tool_calls ?? []
+      assert.ok(call)
+      const result = { role: 'tool' as const, tool_call_id: call.id, content: 'rain' }
+      const answer = await chat.create({ ...asked, messages: [question, choice?.message as never, result] })
+      assert.match(answer.choices[0]?.message.content ?? '', /rain/)
+    })
+
+    it('and one of Gemini’s get as many answers as they ask for, whoever gives them', async () => {
+      for (const type of [GEMINI, 1]) {
+        const { model } = await relay.serve('sim-small', { type, setting: {} })
+        const { id, key } = await relay.newToken()
+        const { models } = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: relay.gateway.url } })
+        const asked = { model, contents: 'How are you?', config: { candidateCount: 2, maxOutputTokens: 90 } }
+        const whole = await models.generateContent(asked)
+        assert.equal(whole.candidates?.length, 2)
+        const finished = new Set<number>()
+        const words = ['', '']
+        for await (const { candidates = [] } of await models.generateContentStream(asked))
+          for (const { index = 0, content, finishReason } of candidates) {
+            words[index] += (content?.parts ?? []).map(({ text }) => text ?? '').join('')
+            if (finishReason === 'STOP') finished.add(index)
+          }
+        assert.deepEqual([...finished].toSorted(), [0, 1])
+        for (const said of words) assert.match(said, /How are you\?/)
+        const [first, second] = await relay.rowsOf(id, 2)
+        assert.equal(second?.type, 2)
+        assert.equal(second?.cost, first?.cost)
+      }
+    })
+
+    it('is told of a failure before and inside of the stream', async () => {
+      const failing = await open('sim-status-429')
+      const messages = [{ role: 'user' as const, content: 'Hi' }]
+      await assert.rejects(failing.chat.create({ model: failing.model, messages }), { status: 429 })
+      const breaking = await open('sim-error-in-stream')
+      const stream = breaking.chat.stream({ model: breaking.model, messages })
+      await assert.rejects(stream.finalChatCompletion())
+    })
+  })
+}

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { describe } from 'node:test'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import { createGoogleGenerativeAI } from '@ai-sdk/google'
+import { createOpenAI } from '@ai-sdk/openai'
+import type { IdsAndClock } from '../../src/chat/hub/format.ts'
+import { hasCustomCall, LAWFUL, understood } from '../support/format-laws.ts'
+import { transcriptsOf } from '../support/format-recordings.ts'
+import { answerOf } from '../support/gathered-answer.ts'
+import { law } from '../support/laws.ts'
+
+/** The vendors' own SDKs judge in the laws; this one reads streams with its own strict schemas. */
+
+const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 }
+
+type Reader = (fetch: () => Promise<Response>) => {
+  doStream(options: never): PromiseLike<{ stream: ReadableStream }>
+}
+
+const READERS: Readonly<Record<string, Reader>> = {
+  'openai-chat': fetch => createOpenAI({ apiKey: 'x', fetch }).chat('gpt-4o'),
+  responses: fetch => createOpenAI({ apiKey: 'x', fetch }).responses('gpt-5'),
+  anthropic: fetch => createAnthropic({ apiKey: 'x', fetch })('claude-sonnet-4-5'),
+  gemini: fetch => createGoogleGenerativeAI({ apiKey: 'x', fetch })('gemini-2.5-flash'),
+}
+
+type StreamPart = {
+  type: string
+  delta?: string
+  toolName?: string
+  input?: string
+  providerExecuted?: boolean
+  error?: unknown
+}
+
+async function read(format: string, bytes: Buffer) {
+  const reader = READERS[format]
+  assert.ok(reader)
+  const fetch = async () => new Response(bytes as never, { headers: { 'content-type': 'text/event-stream' } })
+  const prompt = [{ role: 'user', content: [{ type: 'text', text: 'x' }] }]
+  const parts: StreamPart[] = []
+  try {
+    const { stream } = await reader(fetch).doStream({ prompt } as never)
+    for await (const part of stream as unknown as AsyncIterable<StreamPart>) parts.push(part)
+  } catch (error) {
+    // An error that comes before any word is thrown, a later one is a part.
+    parts.push({ type: 'error', error })
+  }
+  return {
+    text: parts.map(part => (part.type === 'text-delta' ? part.delta : '')).join(''),
+    calls: parts.filter(part => part.type === 'tool-call' && !part.providerExecuted),
+    errors: parts.filter(part => part.type === 'error'),
+    isFinished: parts.at(-1)?.type === 'finish',
+  }
+}
+
+/** A custom tool's call has its free text as the input. */
+const inputOf = (input: unknown) => (typeof input === 'string' ? { input } : input)
+
+for (const { client } of LAWFUL) {
+  if (client === undefined || READERS[client.format.name] === undefined) continue
+  const { format } = client
+  for (const upstream of LAWFUL) {
+    const pair = `${format.name} before ${upstream.format.name}`
+    const title = `the AI SDK as a client of ${pair}`
+    describe(title, () => {
+      for (const { name, value } of transcriptsOf(upstream.transcripts).streams) {
+        law(`understands ${name}`, { transcript: name, pair }, async () => {
+          const decoder = upstream.format.createStreamDecoder({ ambience })
+          const encoder = format.createStreamEncoder({ ambience })
+          // It knows of one choice.
+          const events = [...decoder.push(value), ...decoder.end()].filter(
+            event => !('choice' in event) || event.choice === 0,
+          )
+          const bytes = Buffer.concat([...events.flatMap(event => encoder.push(event)), ...encoder.end()])
+          const seen = await read(format.name, bytes)
+          const gathered = answerOf(events)
+          if ('error' in gathered) {
+            assert.ok(seen.errors.length > 0, 'an error is told')
+            return
+          }
+          if (client.refusesCustomCalls && hasCustomCall(gathered.answer)) {
+            assert.ok(seen.errors.length > 0, 'the SDK has learned custom calls: delete this exception')
+            return
+          }
+          assert.deepEqual(seen.errors, [])
+          assert.ok(seen.isFinished)
+          const { text, calls } = understood(gathered.answer, client)
+          assert.equal(seen.text.replace(/!\[image\]\(.*\)/, ''), text)
+          assert.deepEqual(
+            seen.calls.map(call => ({ name: call.toolName, input: inputOf(JSON.parse(call.input || '{}')) })),
+            calls,
+          )
+        })
+      }
+    })
+  }
+}

@@ -1,0 +1,1206 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
+import { gemini } from '../../src/chat/gemini/format.ts'
+import { eventsOf } from '../../src/chat/hub/answer.ts'
+import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
+import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../../src/chat/hub/hub.ts'
+import { createEventMeter } from '../../src/chat/hub/meter.ts'
+import { hasForeignProof } from '../../src/chat/hub/signature.ts'
+import { fittedNames, restoringNames, withFittedNames } from '../../src/chat/hub/tools/fitted-names.ts'
+import { createWarnings } from '../../src/chat/hub/warnings.ts'
+import { FORMATS } from '../../src/chat/index.ts'
+import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
+import { responses } from '../../src/chat/openai/responses/format.ts'
+import { warningsHeader } from '../../src/domain/warning.ts'
+import { answerOf } from '../support/gathered-answer.ts'
+import { GATHER } from '../support/sdk-answers.ts'
+
+let ids = 0
+const ambience: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+
+const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+
+function translate(from: Format, to: Format, body: unknown) {
+  const read = from.decodeRequest(body)
+  assert.ok('request' in read, JSON.stringify(read))
+  const { body: written, warnings } = to.encodeRequest(read.request)
+  return { body: written, warned: warnings.map(({ field }) => field) }
+}
+
+/** A body as far as it matters to a test. */
+const fields = (body: object, ...names: readonly string[]) =>
+  Object.fromEntries(names.map(name => [name, (body as Record<string, unknown>)[name]]))
+
+/** Those of the fields that are there. */
+const saidOf = (body: object, ...names: readonly string[]) =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))
+
+describe('names of tools that a vendor refuses', () => {
+  const read = (...names: readonly string[]) => {
+    const tools = names.map(name => ({ type: 'function', function: { name } }))
+    const decoded = openaiChat.decodeRequest({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x' }],
+      tools,
+    })
+    assert.ok('request' in decoded)
+    return decoded.request
+  }
+
+  it('are left as they are where they are taken', () => {
+    assert.equal(fittedNames(read('a_b-c'), 'anthropic'), undefined)
+    assert.equal(fittedNames(read('a.b'), 'gemini'), undefined)
+    assert.equal(fittedNames(read('any thing'), 'ollama'), undefined)
+  })
+
+  it('stay apart, and come back in a stream', () => {
+    const request = read('a.b', 'a:b', 'good')
+    const names = fittedNames(request, 'anthropic')
+    const sent = withFittedNames(request, names).tools?.map(tool => ('name' in tool ? tool.name : ''))
+    assert.equal(new Set(sent).size, 3)
+    assert.ok(sent?.every(name => /^[\w-]{1,64}$/.test(name)))
+    assert.equal(sent?.[2], 'good')
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [{ type: 'toolCall', id: 'c', name: sent?.[1] ?? '', arguments: '{}' }],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    const encoder = restoringNames(openaiChat.createStreamEncoder({ ambience }), names)
+    const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
+    assert.match(text, /"name":"a:b"/)
+  })
+})
+
+describe('a chat completion sent to a provider of messages', () => {
+  const send = (body: object) =>
+    translate(openaiChat, anthropic, {
+      model: 'claude-sonnet-4-5',
+      messages: [{ role: 'user', content: 'Hi' }],
+      ...body,
+    })
+
+  it('puts instructions into `system` and gives the limit that must be there', () => {
+    const { body, warned } = send({
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'developer', content: 'Be kind.' },
+        { role: 'user', content: 'Hi' },
+      ],
+    })
+    assert.deepEqual(fields(body, 'system', 'messages', 'max_tokens'), {
+      system: [
+        { type: 'text', text: 'Be brief.' },
+        { type: 'text', text: 'Be kind.' },
+      ],
+      messages: [{ role: 'user', content: 'Hi' }],
+      max_tokens: 64_000,
+    })
+    assert.deepEqual(warned, [])
+  })
+
+  it('puts all results of a turn into the next one, before what the user adds', () => {
+    const call = (id: string, city: string) => ({
+      id,
+      type: 'function',
+      function: { name: 'weather', arguments: JSON.stringify({ city }) },
+    })
+    const { body } = send({
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        { role: 'assistant', content: null, tool_calls: [call('a', 'Rome'), call('b', 'Oslo')] },
+        { role: 'tool', tool_call_id: 'a', content: 'sun' },
+        { role: 'tool', tool_call_id: 'b', content: 'snow' },
+        { role: 'user', content: 'And tomorrow?' },
+      ],
+    })
+    assert.deepEqual((body.messages as unknown[]).slice(1), [
+      {
+        role: 'assistant',
+        content: [
+          { type: 'tool_use', id: 'a', name: 'weather', input: { city: 'Rome' } },
+          { type: 'tool_use', id: 'b', name: 'weather', input: { city: 'Oslo' } },
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'a', content: 'sun' },
+          { type: 'tool_result', tool_use_id: 'b', content: 'snow' },
+          { type: 'text', text: 'And tomorrow?' },
+        ],
+      },
+    ])
+  })
+
+  it('spells ids that the vendor would refuse alike in the call and its result', () => {
+    const { body } = send({
+      messages: [
+        { role: 'user', content: 'x' },
+        {
+          role: 'assistant',
+          tool_calls: [{ id: 'call:1/é', type: 'function', function: { name: 'f', arguments: '' } }],
+        },
+        { role: 'tool', tool_call_id: 'call:1/é', content: 'y' },
+      ],
+    })
+    const [
+      ,
+      {
+        content: [call],
+      },
+      {
+        content: [result],
+      },
+    ] = body.messages as { content: Record<string, string>[] }[] &
+      [unknown, { content: [Record<string, string>] }, { content: [Record<string, string>] }]
+    assert.match(String(call.id), /^[a-zA-Z0-9_-]{1,64}$/)
+    assert.equal(result.tool_use_id, call.id)
+    assert.deepEqual(call.input, {})
+  })
+
+  it('carries images, documents and cache marks', () => {
+    const { body, warned } = send({
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Look', cache_control: { type: 'ephemeral', ttl: '1h' } },
+            { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+            { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
+            { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' } },
+          ],
+        },
+      ],
+    })
+    assert.deepEqual((body.messages as { content: unknown }[])[0]?.content, [
+      { type: 'text', text: 'Look', cache_control: { type: 'ephemeral', ttl: '1h' } },
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+      { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } },
+      {
+        type: 'document',
+        title: 'a.pdf',
+        source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' },
+      },
+    ])
+    assert.deepEqual(warned, [])
+  })
+
+  it('takes no word for more than a word', () => {
+    const input_audio = { data: 'AAAA', format: '__proto__' }
+    const spoken = send({ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio }] }] })
+    assert.deepEqual(spoken.warned, ['messages[0].content[0]'])
+    assert.equal(send({ reasoning_effort: 'constructor' }).body.thinking, undefined)
+  })
+
+  it('calls a picture what its bytes say, whatever the client calls it', () => {
+    const sourceOf = (url: string) => {
+      const { body } = send({
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      })
+      const [turn] = body.messages as { content: { source: unknown }[] }[]
+      return turn?.content[0]?.source
+    }
+    const inline = (media_type: string, data: string) => ({ type: 'base64', media_type, data })
+    const jpeg = inline('image/jpeg', '/9j/4AAQSkZJRg==')
+    assert.deepEqual(sourceOf('data:image/png;base64,/9j/4AAQSkZJRg=='), jpeg)
+    assert.deepEqual(sourceOf('data:image/jpg;base64,/9j/4AAQ\nSkZJRg=='), jpeg)
+    assert.deepEqual(sourceOf('data:;base64,iVBORw0KGgo='), inline('image/png', 'iVBORw0KGgo='))
+    assert.deepEqual(sourceOf('data:image/jpg;charset=utf-8;base64,AAAA'), inline('image/jpeg', 'AAAA'))
+    // What cannot be read is the vendor's to refuse.
+    assert.deepEqual(sourceOf('data:image/svg+xml,%zz'), { type: 'url', url: 'data:image/svg+xml,%zz' })
+  })
+
+  it('translates every choice of tools', () => {
+    const tools = ['a', 'b'].map(name => ({ type: 'function', function: { name, parameters: SCHEMA } }))
+    const named = { type: 'function', function: { name: 'a' } }
+    const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [named] } }
+    const both = { mode: 'auto', tools: [named, { type: 'function', function: { name: 'b' } }] }
+    const choose = (tool_choice: unknown, more = {}) => send({ tools, tool_choice, ...more }).body.tool_choice
+    assert.deepEqual(choose('auto'), { type: 'auto' })
+    assert.deepEqual(choose('none'), { type: 'none' })
+    assert.deepEqual(choose('required'), { type: 'any' })
+    assert.deepEqual(choose(named), { type: 'tool', name: 'a' })
+    assert.deepEqual(choose(allowed), { type: 'tool', name: 'a' })
+    assert.deepEqual(choose({ type: 'allowed_tools', allowed_tools: both }), { type: 'auto' })
+    assert.deepEqual(choose(undefined, { parallel_tool_calls: false }), {
+      type: 'auto',
+      disable_parallel_tool_use: true,
+    })
+  })
+
+  it('asks for a schema where the model takes one, and in words where it does not', () => {
+    const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } }
+    const newer = send({ response_format })
+    const schema = { ...SCHEMA, additionalProperties: false }
+    assert.deepEqual(newer.body.output_config, { format: { type: 'json_schema', schema } })
+    assert.deepEqual(newer.warned, [])
+    const older = send({ response_format, model: 'claude-3-5-haiku-20241022' })
+    assert.match(String(older.body.system), /"city"/)
+    assert.deepEqual(older.warned, ['response_format'])
+  })
+
+  it('asks for a schema without the rules that the vendor refuses, and tells them in words', () => {
+    const schema = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        age: { type: 'integer', description: 'In years.', minimum: 0, maximum: 150 },
+        names: { type: 'array', minItems: 2, items: { type: 'string', format: 'email', pattern: '@' } },
+        pet: { oneOf: [{ type: 'object', properties: { name: { type: 'string' } } }, { type: 'null' }] },
+      },
+      required: ['age'],
+    }
+    const { body, warned } = send({
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema } },
+    })
+    assert.deepEqual((body.output_config as { format: { schema: unknown } }).format.schema, {
+      type: 'object',
+      properties: {
+        age: { type: 'integer', description: 'In years. (minimum: 0, maximum: 150)' },
+        names: {
+          type: 'array',
+          items: { type: 'string', format: 'email', description: '(pattern: "@")' },
+          description: '(minItems: 2)',
+        },
+        pet: {
+          anyOf: [
+            { type: 'object', properties: { name: { type: 'string' } }, additionalProperties: false },
+            { type: 'null' },
+          ],
+        },
+      },
+      required: ['age'],
+      additionalProperties: false,
+    })
+    assert.deepEqual(warned, ['response_format.schema'])
+  })
+
+  it('makes as many tools strict as the vendor takes, of models that take any', () => {
+    const strictOf = (count: number, parameters: object, model = 'claude-sonnet-4-5') => {
+      const tools = Array.from({ length: count }, (_, at) => ({
+        type: 'function',
+        function: { name: `f${at}`, parameters, strict: true },
+      }))
+      const sent = send({ tools, model })
+      const strict = (sent.body.tools as { strict?: boolean }[]).filter(tool => tool.strict).length
+      return [strict, sent.warned.length]
+    }
+    assert.deepEqual(strictOf(22, SCHEMA), [20, 2])
+    const unions = {
+      ...SCHEMA,
+      properties: { city: { type: ['string', 'null'] }, at: { type: ['integer', 'null'] } },
+    }
+    assert.deepEqual(strictOf(10, unions), [8, 2])
+    assert.deepEqual(strictOf(1, SCHEMA, 'claude-opus-4-1-20250805'), [0, 1])
+  })
+
+  it('says effort as the model understands it, within the limit of the request', () => {
+    const older = send({ reasoning_effort: 'high', max_completion_tokens: 8_000 })
+    assert.deepEqual(older.body.thinking, { type: 'enabled', budget_tokens: 4_000 })
+    assert.equal(older.body.max_tokens, 8_000)
+    const newer = send({ reasoning_effort: 'high', model: 'claude-opus-4-7' })
+    assert.deepEqual(fields(newer.body, 'thinking', 'output_config'), {
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'high' },
+    })
+    assert.deepEqual(send({ reasoning_effort: 'none' }).body.thinking, { type: 'disabled' })
+    const tight = send({ reasoning_effort: 'low', max_tokens: 500 })
+    assert.deepEqual([tight.body.thinking, tight.warned], [undefined, ['reasoning_effort']])
+  })
+
+  it('tells a model how to choose its words only as far as that model takes it', () => {
+    const chosen = (body: object) => {
+      const sent = send(body)
+      return [saidOf(sent.body, 'temperature', 'top_p', 'top_k'), sent.warned]
+    }
+    const both = { temperature: 0.7, top_p: 0.9 }
+    assert.deepEqual(chosen(both), [{ temperature: 0.7 }, ['top_p']])
+    assert.deepEqual(chosen({ ...both, model: 'claude-opus-4-1-20250805' }), [
+      { temperature: 0.7 },
+      ['top_p'],
+    ])
+    // A default beside what was chosen is nothing that anybody misses.
+    assert.deepEqual(chosen({ temperature: 0.7, top_p: 1 }), [{ temperature: 0.7 }, []])
+    assert.deepEqual(chosen({ temperature: 1, top_p: 0.9 }), [{ top_p: 0.9 }, []])
+    assert.deepEqual(chosen({ ...both, model: 'claude-sonnet-4-20250514' }), [both, []])
+    assert.deepEqual(chosen({ ...both, model: 'another-makers' }), [both, []])
+    const newest = { ...both, top_k: 5, model: 'claude-opus-4-7' }
+    assert.deepEqual(chosen(newest), [{}, ['temperature', 'top_p', 'top_k']])
+    assert.deepEqual(chosen({ temperature: 1, top_p: 1, model: 'claude-opus-5' }), [{}, []])
+    const thinking = { reasoning_effort: 'high', max_tokens: 9_000 }
+    assert.deepEqual(chosen({ ...thinking, top_p: 0.5 }), [{}, ['top_p']])
+    assert.deepEqual(chosen({ ...thinking, temperature: 1, top_p: 0.97 }), [{ top_p: 0.97 }, []])
+  })
+
+  it('takes functions, as tools were called at first, and answers with a call of one', () => {
+    const first = {
+      model: 'claude-sonnet-4-5',
+      messages: [
+        { role: 'user', content: 'Rain?' },
+        { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"in":"Rome"}' } },
+        { role: 'function', name: 'weather', content: 'dry' },
+        { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"in":"Bern"}' } },
+        { role: 'function', name: 'weather', content: 'wet' },
+      ],
+      functions: [{ name: 'weather', description: 'tells it', parameters: SCHEMA }],
+      function_call: { name: 'weather' },
+    }
+    const { body, warned } = send(first)
+    const used = (id: string, city: string) => ({
+      role: 'assistant',
+      content: [{ type: 'tool_use', id, name: 'weather', input: { in: city } }],
+    })
+    const told = (tool_use_id: string, content: string) => ({
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id, content }],
+    })
+    assert.deepEqual(warned, [])
+    assert.deepEqual(body.messages, [
+      { role: 'user', content: 'Rain?' },
+      used('call_function_1', 'Rome'),
+      told('call_function_1', 'dry'),
+      used('call_function_2', 'Bern'),
+      told('call_function_2', 'wet'),
+    ])
+    assert.deepEqual(body.tools, [{ name: 'weather', description: 'tells it', input_schema: SCHEMA }])
+    assert.deepEqual(body.tool_choice, { type: 'tool', name: 'weather', disable_parallel_tool_use: true })
+
+    const read = openaiChat.decodeRequest(first)
+    assert.ok('request' in read)
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [{ type: 'toolCall', id: 'toolu_1', name: 'weather', arguments: '{"in":"Oslo"}' }],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    const call = { name: 'weather', arguments: '{"in":"Oslo"}' }
+    const whole = openaiChat.encodeAnswer(answer, { ambience, request: read.request })
+    const [choice] = whole.choices as { finish_reason: string; message: Record<string, unknown> }[]
+    assert.deepEqual(
+      [choice?.finish_reason, choice?.message.function_call, choice?.message.tool_calls],
+      ['function_call', call, undefined],
+    )
+    const encoder = openaiChat.createStreamEncoder({ ambience, request: read.request })
+    const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
+    assert.match(text, /"function_call":{"name":"weather","arguments":""}/)
+    assert.match(text, /"function_call":{"arguments":"{\\"in\\":\\"Oslo\\"}"}/)
+    assert.match(text, /"finish_reason":"function_call"/)
+    assert.doesNotMatch(text, /tool_calls/)
+  })
+
+  it('lets the model think as it likes where the client only says that it shall', () => {
+    const free = send({ thinking: { type: 'enabled' } })
+    assert.deepEqual(free.body.thinking, { type: 'enabled', budget_tokens: 16_384 })
+    assert.deepEqual(send({ thinking: { type: 'enabled' }, model: 'claude-opus-4-6' }).body.thinking, {
+      type: 'adaptive',
+    })
+  })
+
+  it('tells the tools of earlier calls where the client offers none any longer', () => {
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const { body, warned } = send({
+      messages: [
+        { role: 'user', content: 'x' },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'a', content: 'y' },
+        { role: 'user', content: 'Sum it up.' },
+      ],
+    })
+    assert.deepEqual(body.tools, [{ name: 'f', input_schema: { type: 'object' } }])
+    assert.deepEqual(body.tool_choice, { type: 'none' })
+    assert.deepEqual(warned, [])
+  })
+
+  it('begins with the user, whatever the client begins with', () => {
+    const alone = send({ messages: [{ role: 'system', content: 'Write a poem.' }] })
+    assert.deepEqual(saidOf(alone.body, 'system', 'messages'), {
+      messages: [{ role: 'user', content: 'Write a poem.' }],
+    })
+    assert.deepEqual(alone.warned, ['messages'])
+    const greeted = send({
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'assistant', content: 'Hello!' },
+        { role: 'user', content: 'Hi' },
+      ],
+    })
+    assert.deepEqual(
+      [(greeted.body.messages as { role: string }[]).map(({ role }) => role), greeted.warned],
+      [['user', 'assistant', 'user'], ['messages']],
+    )
+    assert.equal(greeted.body.system, 'Be brief.')
+  })
+
+  it('does not let the model think where the vendor would refuse it', () => {
+    const tools = [{ type: 'function', function: { name: 'f', parameters: SCHEMA } }]
+    const forced = send({ reasoning_effort: 'low', tools, tool_choice: 'required' })
+    assert.deepEqual([forced.body.thinking, forced.warned], [undefined, ['reasoning']])
+    const loop = send({
+      reasoning_effort: 'low',
+      tools,
+      messages: [
+        { role: 'user', content: 'x' },
+        {
+          role: 'assistant',
+          tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: 'a', content: 'y' },
+      ],
+    })
+    assert.deepEqual([loop.body.thinking, loop.warned], [undefined, ['reasoning']])
+  })
+
+  it('names everything that it cannot carry', () => {
+    const { warned } = send({
+      seed: 1,
+      n: 2,
+      logprobs: true,
+      presence_penalty: 1,
+      frequency_penalty: 0,
+      temperature: 2,
+      stop: [' '],
+      service_tier: 'flex',
+      logit_bias: { 50256: -100 },
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
+            { type: 'text', text: 'x' },
+          ],
+        },
+        { role: 'system', content: 'Now be rude.' },
+      ],
+      tools: [{ type: 'custom', custom: { name: 'free' } }],
+    })
+    assert.deepEqual(warned.toSorted(), [
+      'frequency_penalty',
+      'logit_bias',
+      'logprobs',
+      'messages[0].content[0]',
+      'messages[1]',
+      'n',
+      'presence_penalty',
+      'seed',
+      'service_tier',
+      'stop',
+      'temperature',
+      'tools[0]',
+    ])
+  })
+})
+
+describe('messages sent to a provider of chat completions', () => {
+  const send = (body: object) =>
+    translate(anthropic, openaiChat, {
+      model: 'gpt-x',
+      max_tokens: 100,
+      messages: [{ role: 'user', content: 'Hi' }],
+      ...body,
+    })
+
+  it('asks for the usage of a stream in any case', () => {
+    assert.deepEqual(send({ stream: true }).body.stream_options, { include_usage: true })
+  })
+
+  it('makes a message of each result, and one of the user of the images in them', () => {
+    const { body, warned } = send({
+      messages: [
+        { role: 'user', content: 'Look' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'see', input: { x: 1 } }] },
+        {
+          role: 'user',
+          content: [
+            {
+              type: 'tool_result',
+              tool_use_id: 'a',
+              content: [
+                { type: 'text', text: 'seen' },
+                { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+              ],
+            },
+            { type: 'text', text: 'Well?' },
+          ],
+        },
+      ],
+    })
+    assert.deepEqual((body.messages as unknown[]).slice(1), [
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'see', arguments: '{"x":1}' } }],
+      },
+      { role: 'tool', tool_call_id: 'a', content: 'seen' },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] },
+      { role: 'user', content: 'Well?' },
+    ])
+    assert.deepEqual(warned, ['messages[2].content[0].content'])
+  })
+
+  it('leaves cache marks out, with one warning for all', () => {
+    const cache_control = { type: 'ephemeral' }
+    const { body, warned } = send({
+      system: [{ type: 'text', text: 'a', cache_control }],
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'b', cache_control }] }],
+      tools: [{ name: 'f', input_schema: SCHEMA, cache_control }],
+    })
+    assert.doesNotMatch(JSON.stringify(body), /cache_control/)
+    assert.deepEqual(warned, ['cache_control'])
+  })
+
+  it('keeps cache marks for a host that takes them', () => {
+    const read = anthropic.decodeRequest({
+      model: 'm',
+      max_tokens: 1,
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'b', cache_control: { type: 'ephemeral' } }] },
+      ],
+    })
+    assert.ok('request' in read)
+    const { body, warnings } = openaiChat.encodeRequest(read.request, { keepCacheMarks: true })
+    assert.match(JSON.stringify(body), /"cache_control":{"type":"ephemeral"}/)
+    assert.deepEqual(warnings, [])
+  })
+
+  it('says a budget as an effort, and that it did', () => {
+    const { body, warned } = send({ thinking: { type: 'enabled', budget_tokens: 4_000 }, max_tokens: 9_000 })
+    assert.equal(body.reasoning_effort, 'medium')
+    assert.deepEqual(warned, ['reasoning.budget'])
+  })
+
+  it('asks for effort in a word that the model takes, and not at all where it cannot think', () => {
+    const effort = (model: string, wish: object) => {
+      const sent = send({ model, max_tokens: 8_000, ...wish })
+      return [sent.body.reasoning_effort, sent.warned.join()]
+    }
+    const much = { thinking: { type: 'enabled', budget_tokens: 31_999 } }
+    assert.deepEqual(effort('gpt-5.1', much), ['high', 'reasoning.budget'])
+    assert.deepEqual(effort('another-makers', much), ['high', 'reasoning.budget'])
+    assert.deepEqual(effort('gpt-4o', much), [undefined, 'reasoning'])
+    const none = { thinking: { type: 'disabled' } }
+    assert.deepEqual(effort('gpt-4.1-mini', none), [undefined, ''])
+    assert.deepEqual(effort('gpt-5.1', none), ['none', ''])
+    assert.deepEqual(effort('gpt-5-mini', none), ['minimal', 'reasoning_effort'])
+    assert.deepEqual(effort('o3', none), ['low', 'reasoning_effort'])
+    const most = { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } }
+    assert.deepEqual(effort('gpt-5.2', most), ['xhigh', 'reasoning_effort'])
+    assert.deepEqual(effort('another-makers', most), ['max', ''])
+  })
+
+  it('asks for no more than the model writes, and no more stops than it takes', () => {
+    const limits = (model: string) => {
+      const sent = send({ model, max_tokens: 32_000, stop_sequences: ['a', 'b', 'c', 'd', 'e'] })
+      return [sent.body.max_completion_tokens, (sent.body.stop as string[]).length, sent.warned]
+    }
+    assert.deepEqual(limits('gpt-4o-mini'), [16_384, 4, ['max_tokens', 'stop']])
+    assert.deepEqual(limits('gpt-4.1'), [32_000, 4, ['stop']])
+    assert.deepEqual(limits('another-makers'), [32_000, 5, []])
+    const claude = translate(openaiChat, anthropic, {
+      model: 'claude-3-5-haiku-20241022',
+      messages: [{ role: 'user', content: 'Hi' }],
+      max_tokens: 16_000,
+    })
+    assert.deepEqual([claude.body.max_tokens, claude.warned], [8_192, ['max_tokens']])
+  })
+
+  it('does not tell a model that thinks how to choose its words', () => {
+    const chosen = (model: string, wish: object) => {
+      const sent = send({ model, max_tokens: 8_000, ...wish })
+      return [saidOf(sent.body, 'temperature', 'top_p', 'stop'), sent.warned]
+    }
+    const wishes = { temperature: 0.2, top_p: 1, stop_sequences: ['END'] }
+    const whole = { temperature: 0.2, top_p: 1, stop: ['END'] }
+    assert.deepEqual(chosen('o3', wishes), [{}, ['temperature', 'stop']])
+    assert.deepEqual(chosen('gpt-5-mini', wishes), [{}, ['temperature', 'stop']])
+    assert.deepEqual(chosen('gpt-4o', wishes), [whole, []])
+    assert.deepEqual(chosen('gpt-5-chat-latest', wishes), [whole, []])
+    assert.deepEqual(chosen('gpt-5.2', wishes), [whole, []])
+    const thinking = { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }
+    assert.deepEqual(chosen('gpt-5.2', { ...wishes, ...thinking }), [{ stop: ['END'] }, ['temperature']])
+  })
+
+  it('shortens ids that are too long alike in the call and its result', () => {
+    const id = `toolu_${'x'.repeat(60)}`
+    const { body } = send({
+      messages: [
+        { role: 'user', content: 'a' },
+        { role: 'assistant', content: [{ type: 'tool_use', id, name: 'f', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'b' }] },
+      ],
+    })
+    const [, call, result] = body.messages as { tool_calls: { id: string }[]; tool_call_id: string }[]
+    assert.ok((call?.tool_calls[0]?.id.length ?? 99) <= 40)
+    assert.equal(result?.tool_call_id, call?.tool_calls[0]?.id)
+  })
+})
+
+describe('responses', () => {
+  const read = (body: object) => responses.decodeRequest({ model: 'm', input: 'Hi', ...body })
+
+  it('that need stored answers are refused with the reason', () => {
+    for (const [name, value] of [
+      ['previous_response_id', 'resp_1'],
+      ['conversation', 'conv_1'],
+      ['prompt', { id: 'pmpt_1' }],
+      ['background', true],
+    ] as const) {
+      const refused = read({ [name]: value })
+      assert.ok('fault' in refused, name)
+      assert.equal(refused.fault.param, name)
+      assert.match(refused.fault.message, /not stored/)
+    }
+    const referred = read({ input: [{ type: 'item_reference', id: 'msg_1' }] })
+    assert.ok('fault' in referred)
+    assert.equal(referred.fault.param, 'input[0].id')
+  })
+
+  it('are asked for without being stored, and without strict schemas that nobody wished', () => {
+    const { body } = translate(openaiChat, responses, {
+      model: 'm',
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'Hi' },
+      ],
+      tools: [{ type: 'function', function: { name: 'f', parameters: SCHEMA } }],
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA, strict: true } },
+      reasoning_effort: 'low',
+      metadata: { a: 'b' },
+      max_tokens: 5,
+    })
+    assert.deepEqual(body, {
+      store: false,
+      metadata: { a: 'b' },
+      model: 'm',
+      instructions: 'Be brief.',
+      input: [{ role: 'user', content: 'Hi' }],
+      tools: [{ type: 'function', name: 'f', parameters: SCHEMA, strict: false }],
+      max_output_tokens: 5,
+      text: { format: { type: 'json_schema', name: 'x', schema: SCHEMA, strict: true } },
+      reasoning: { effort: 'low' },
+      include: ['reasoning.encrypted_content'],
+    })
+  })
+
+  it('keep the fields that both formats of the vendor share', () => {
+    const { body, warned } = translate(responses, openaiChat, {
+      model: 'm',
+      input: 'Hi',
+      prompt_cache_key: 'k',
+      safety_identifier: 's',
+      truncation: 'auto',
+    })
+    assert.deepEqual(fields(body, 'prompt_cache_key', 'safety_identifier'), {
+      prompt_cache_key: 'k',
+      safety_identifier: 's',
+    })
+    assert.deepEqual(warned, ['truncation'])
+  })
+
+  it('make one turn of what the assistant thought, said and called in a row', () => {
+    const decoded = read({
+      input: [
+        { role: 'user', content: 'Hi' },
+        {
+          type: 'reasoning',
+          id: 'rs_1',
+          summary: [{ type: 'summary_text', text: 'Hm' }],
+          encrypted_content: 'xyz',
+        },
+        {
+          type: 'message',
+          role: 'assistant',
+          id: 'msg_1',
+          status: 'completed',
+          content: [{ type: 'output_text', text: 'Hello', annotations: [] }],
+        },
+        {
+          type: 'function_call',
+          id: 'fc_1',
+          call_id: 'call_1',
+          name: 'f',
+          arguments: '{}',
+          status: 'completed',
+        },
+        { type: 'function_call_output', call_id: 'call_1', output: 'done' },
+      ],
+    })
+    assert.ok('request' in decoded)
+    assert.deepEqual(decoded.request.messages.slice(1), [
+      {
+        role: 'assistant',
+        content: [
+          { type: 'reasoning', text: 'Hm', id: 'rs_1', encrypted: { format: 'responses', value: 'xyz' } },
+          { type: 'text', text: 'Hello' },
+          { type: 'toolCall', id: 'call_1', name: 'f', arguments: '{}' },
+        ],
+      },
+      {
+        role: 'tool',
+        content: [{ type: 'toolResult', callId: 'call_1', content: [{ type: 'text', text: 'done' }] }],
+      },
+    ])
+  })
+
+  it('have no usage where it is zero all over', () => {
+    assert.equal(
+      responses.readUsage({ usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 } }),
+      undefined,
+    )
+  })
+
+  it('count what is cached, written and thought as parts', () => {
+    const usage = responses.readUsage({
+      usage: {
+        input_tokens: 100,
+        input_tokens_details: { cached_tokens: 50, cache_write_tokens: 20 },
+        output_tokens: 30,
+        output_tokens_details: { reasoning_tokens: 10 },
+      },
+    })
+    assert.ok(usage)
+    const { input, cachedInput, cacheWrite, output, reasoning } = usage
+    assert.deepEqual([input, cachedInput, cacheWrite, output, reasoning], [30, 50, 20, 20, 10])
+  })
+})
+
+/** What a client keeps of an answer and sends back with the result of the call. */
+const TURNS = {
+  'openai-chat': (answer: object) => {
+    const { choices } = answer as { choices: { message: object }[] }
+    return {
+      model: 'm',
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        choices[0]?.message,
+        { role: 'tool', tool_call_id: 'call_1', content: 'sun' },
+      ],
+    }
+  },
+  anthropic: (answer: object) => ({
+    model: 'm',
+    max_tokens: 100,
+    messages: [
+      { role: 'user', content: 'Weather?' },
+      { role: 'assistant', content: (answer as { content: unknown }).content },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'sun' }] },
+    ],
+  }),
+  gemini: (answer: object) => {
+    const { candidates } = answer as { candidates: { content: object }[] }
+    const response = { output: 'sun' }
+    return {
+      model: 'm',
+      contents: [
+        { role: 'user', parts: [{ text: 'Weather?' }] },
+        candidates[0]?.content,
+        { role: 'user', parts: [{ functionResponse: { name: 'weather', id: 'call_1', response } }] },
+      ],
+    }
+  },
+  responses: (answer: object) => ({
+    model: 'm',
+    store: false,
+    input: [
+      { role: 'user', content: 'Weather?' },
+      ...(answer as { output: object[] }).output,
+      { type: 'function_call_output', call_id: 'call_1', output: 'sun' },
+    ],
+  }),
+} as const
+
+describe('what a vendor has signed', () => {
+  const parts = (...thoughts: readonly Part[]): ChatAnswer => ({
+    id: 'a',
+    model: 'm',
+    choices: [
+      {
+        parts: [
+          ...thoughts,
+          { type: 'text', text: 'Let me look.' },
+          {
+            type: 'toolCall',
+            id: 'call_1',
+            name: 'weather',
+            arguments: '{}',
+            signature: { format: 'gemini', value: 'call-proof' },
+          },
+        ],
+        stop: { reason: 'tools' },
+      },
+    ],
+  })
+  const cases: Readonly<Record<string, readonly Part[]>> = {
+    'a signed thought': [
+      { type: 'reasoning', text: 'Hm', signature: { format: 'anthropic', value: 'proof' } },
+    ],
+    'a signed thought without words': [
+      { type: 'reasoning', text: '', signature: { format: 'anthropic', value: 'proof' } },
+    ],
+    'a redacted thought': [
+      { type: 'reasoning', text: '', encrypted: { format: 'anthropic', value: 'blob' } },
+    ],
+    'two thoughts': [
+      { type: 'reasoning', text: 'Hm', signature: { format: 'anthropic', value: 'one' } },
+      { type: 'reasoning', text: 'Ah', signature: { format: 'anthropic', value: 'two' } },
+    ],
+    'an encrypted thought': [
+      { type: 'reasoning', text: 'Hm', encrypted: { format: 'responses', value: 'blob' } },
+    ],
+  }
+
+  /** Where a proof stands may change on the way; whose it is and what it is of may not. */
+  const proofs = (given: readonly Part[]) =>
+    given.flatMap(part => {
+      if (part.type === 'reasoning') return [[part.text, part.signature ?? part.encrypted]]
+      return part.type === 'toolCall' ? [['call', part.signature]] : []
+    })
+
+  for (const format of FORMATS) {
+    for (const [title, thoughts] of Object.entries(cases)) {
+      it(`comes back through a client of ${format.name}: ${title}`, () => {
+        const answer = parts(...thoughts)
+        const expected = proofs(answer.choices[0]?.parts ?? [])
+        const back = (written: object) => {
+          const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written))
+          assert.ok('request' in read, JSON.stringify(read))
+          return proofs(read.request.messages.find(({ role }) => role === 'assistant')?.content ?? [])
+        }
+        assert.deepEqual(back(format.encodeAnswer(answer, { ambience })), expected)
+        // The same for a client that put its answer together from a stream.
+        const encoder = format.createStreamEncoder({ ambience })
+        const decoder = format.createStreamDecoder({ ambience })
+        const bytes = eventsOf(answer).flatMap(event => encoder.push(event))
+        const events = [...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()]
+        const told = events.flatMap(event => (event.type === 'open' ? [event.content.type] : []))
+        assert.deepEqual(
+          told,
+          answer.choices[0]?.parts.map(part => part.type),
+        )
+      })
+    }
+  }
+
+  describe('of a text', () => {
+    const parts = [{ text: 'Hm', thought: true }, { text: 'It is ' }, { text: 'sunny.' }]
+    const chunk = (part: object, more: object = {}) => ({
+      candidates: [{ index: 0, content: { role: 'model', parts: [part] }, ...more }],
+      modelVersion: 'gemini-3-pro-preview',
+    })
+    const stopped = { finishReason: 'STOP' }
+    const wholes = {
+      'with its words': [parts[0], { text: 'It is sunny.', thoughtSignature: 'c2ln' }],
+      'after its words': [...parts, { text: '', thoughtSignature: 'c2ln' }],
+    }
+    const streams = {
+      'with its last words': [
+        ...parts.slice(0, 2).map(part => chunk(part)),
+        chunk({ ...parts[2], thoughtSignature: 'c2ln' }, stopped),
+      ],
+      'in an empty text after it': [
+        ...parts.map(part => chunk(part)),
+        chunk({ text: '', thoughtSignature: 'c2ln' }, stopped),
+      ],
+      'in a part of its own': [
+        ...parts.map(part => chunk(part)),
+        chunk({ thoughtSignature: 'c2ln' }, stopped),
+      ],
+    }
+
+    /** What goes back to Gemini of the answer that a client got, when it goes on. */
+    function sentBack(format: Format, written: object) {
+      const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written), { model: 'm' })
+      assert.ok('request' in read, JSON.stringify(read))
+      const { contents } = gemini.encodeRequest({ ...read.request, model: 'gemini-3-pro-preview' }).body as {
+        contents: { role: string; parts: { text?: string; thoughtSignature?: string }[] }[]
+      }
+      const said = contents.find(({ role }) => role === 'model')?.parts ?? []
+      return {
+        text: said.map(({ text = '' }) => text).join(''),
+        signatures: said.flatMap(({ thoughtSignature }) => thoughtSignature ?? []),
+      }
+    }
+
+    function assertSentBack(format: Format, written: object): void {
+      const { text, signatures } = sentBack(format, written)
+      assert.match(text, /It is sunny\.$/)
+      assert.deepEqual(signatures, ['c2ln'])
+    }
+
+    for (const format of FORMATS) {
+      for (const [place, given] of Object.entries(wholes))
+        it(`comes back through a client of ${format.name}, whole, ${place}`, () => {
+          const answer = gemini.decodeAnswer(
+            { candidates: [{ content: { role: 'model', parts: given }, ...stopped }] },
+            { ambience },
+          )
+          assert.ok(!('error' in answer))
+          assertSentBack(format, format.encodeAnswer(answer, { ambience }))
+        })
+
+      for (const [place, chunks] of Object.entries(streams))
+        it(`comes back through a client of ${format.name} that gathers a stream, ${place}`, async () => {
+          const decoder = gemini.createStreamDecoder({ ambience })
+          const encoder = format.createStreamEncoder({ ambience })
+          const bytes = chunks.map(each => `data: ${JSON.stringify(each)}\n\n`).join('')
+          const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
+          const stream = Buffer.concat(events.flatMap(event => encoder.push(event)))
+          assertSentBack(format, await GATHER[format.name as keyof typeof GATHER](stream))
+        })
+    }
+
+    it('is left out with a warning where the conversation goes on with another vendor', () => {
+      const signature = { format: 'gemini', value: 'c2ln' }
+      const request: ChatRequest = {
+        model: 'm',
+        stream: false,
+        messages: [
+          { role: 'user', content: [{ type: 'text', text: 'x' }] },
+          { role: 'assistant', content: [{ type: 'text', text: 'y', signature }] },
+          { role: 'user', content: [{ type: 'text', text: 'z' }] },
+        ],
+      }
+      for (const format of [openaiChat, anthropic, responses]) {
+        const { body, warnings } = format.encodeRequest(request)
+        assert.doesNotMatch(JSON.stringify(body), /c2ln/)
+        assert.equal(warnings.length, 1)
+      }
+    })
+  })
+
+  it('is noticed in a body that would otherwise pass as it is, and left out of it', () => {
+    const thought: Part = { type: 'reasoning', text: 'Hm', signature: { format: 'gemini', value: 'proof' } }
+    const call: Part = { type: 'toolCall', id: 'call_1', name: 'f', arguments: '{}' }
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [{ parts: [thought, call], stop: { reason: 'tools' } }],
+    }
+    for (const format of [anthropic, responses]) {
+      const body: object = TURNS[format.name](format.encodeAnswer(answer, { ambience }))
+      assert.equal(hasForeignProof(Buffer.from(JSON.stringify(body))), true)
+      const again = translate(format, format, body)
+      assert.equal(hasForeignProof(Buffer.from(JSON.stringify(again.body))), false)
+      assert.equal(again.warned.length, 1)
+    }
+    assert.equal(hasForeignProof(Buffer.from('{"content":"use sluice: it is good"}')), false)
+  })
+
+  it('goes back to its own vendor and to no other', () => {
+    const thought: Part = {
+      type: 'reasoning',
+      text: 'Hm',
+      signature: { format: 'anthropic', value: 'proof' },
+    }
+    const call: Part = { type: 'toolCall', id: 'a', name: 'f', arguments: '{}' }
+    const request: ChatRequest = {
+      model: 'claude-sonnet-4-5',
+      stream: false,
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'x' }] },
+        { role: 'assistant', content: [thought, call] },
+        { role: 'tool', content: [{ type: 'toolResult', callId: 'a', content: [] }] },
+      ],
+    }
+    const [, turn] = anthropic.encodeRequest(request).body.messages as { content: unknown[] }[]
+    assert.deepEqual(turn?.content[0], { type: 'thinking', thinking: 'Hm', signature: 'proof' })
+    const elsewhere = responses.encodeRequest(request)
+    assert.doesNotMatch(JSON.stringify(elsewhere.body), /proof/)
+    assert.deepEqual(
+      elsewhere.warnings.map(({ field }) => field),
+      ['messages[1]'],
+    )
+  })
+})
+
+describe('a tool that takes free text', () => {
+  const request = {
+    model: 'm',
+    messages: [{ role: 'user', content: 'x' }],
+    tools: [{ type: 'custom', custom: { name: 'patch', description: 'Patches', format: { type: 'text' } } }],
+  }
+  const called: ChatAnswer = {
+    id: 'a',
+    model: 'm',
+    choices: [
+      {
+        parts: [{ type: 'toolCall', id: 'c', name: 'patch', arguments: '{"input":"a \\"b\\"\\nc"}' }],
+        stop: { reason: 'tools' },
+      },
+    ],
+  }
+
+  it('is offered as a function where there is no such thing', () => {
+    const { body, warned } = translate(openaiChat, anthropic, request)
+    const [tool] = body.tools as { name: string; input_schema: { required: string[] } }[]
+    assert.deepEqual([tool?.name, tool?.input_schema.required], ['patch', ['input']])
+    assert.deepEqual(warned, ['tools[0]'])
+  })
+
+  it('is told as it was called when it goes back', () => {
+    const custom = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'a' } }
+    const { body } = translate(openaiChat, anthropic, {
+      ...request,
+      messages: [
+        { role: 'user', content: 'x' },
+        { role: 'assistant', tool_calls: [custom] },
+        { role: 'tool', tool_call_id: 'c', content: 'ok' },
+      ],
+    })
+    const [, turn] = body.messages as { content: unknown }[]
+    assert.deepEqual(turn?.content, [{ type: 'tool_use', id: 'c', name: 'patch', input: { input: 'a' } }])
+  })
+
+  it('is called with free text for the client all the same, whole and streamed', () => {
+    for (const format of [openaiChat, responses]) {
+      const read = openaiChat.decodeRequest(request)
+      assert.ok('request' in read)
+      const options = { ambience, request: read.request }
+      const whole = format.decodeAnswer(format.encodeAnswer(called, options), { ambience })
+      assert.ok(!('error' in whole))
+      const encoder = format.createStreamEncoder(options)
+      const decoder = format.createStreamDecoder({ ambience })
+      const bytes = eventsOf(called).flatMap(event => encoder.push(event))
+      const streamed = answerOf([...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()])
+      assert.ok('answer' in streamed)
+      for (const { choices } of [whole, streamed.answer]) {
+        assert.deepEqual(choices[0]?.parts, [
+          { type: 'toolCall', id: 'c', name: 'patch', arguments: 'a "b"\nc', isCustom: true },
+        ])
+      }
+    }
+  })
+})
+
+describe('the arguments of a call in a stream of messages', () => {
+  const called = (pieces: readonly string[], isCustom: boolean): readonly ChatEvent[] => [
+    {
+      type: 'open',
+      choice: 0,
+      part: 0,
+      content: { type: 'toolCall', id: 'c', name: 'patch', arguments: '', ...(isCustom && { isCustom }) },
+    },
+    ...pieces.map(text => ({ type: 'delta', choice: 0, part: 0, text }) as const),
+    { type: 'close', choice: 0, part: 0 },
+    { type: 'finish', choice: 0, stop: { reason: 'tools' } },
+    { type: 'end' },
+  ]
+
+  /** What the vendor's SDK makes of the input of the one call. */
+  async function inputOf(events: readonly ChatEvent[]): Promise<unknown> {
+    const encoder = anthropic.createStreamEncoder({ ambience })
+    const bytes = Buffer.concat(events.flatMap(event => encoder.push(event)))
+    const [block] = (await GATHER.anthropic(bytes)).content
+    return block?.type === 'tool_use' && block.input
+  }
+
+  const TEXTS = ['*** Begin Patch\n+"a"\\\n', '', ' ', '{"not": json', '\u0000\ud83d\ude00 é', '[1]', '{}']
+
+  it('are one object for free text, however it is cut', async () => {
+    for (const text of TEXTS)
+      for (const size of [1, 3, 100]) {
+        const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
+          text.slice(at * size, (at + 1) * size),
+        )
+        assert.deepEqual(await inputOf(called(pieces, true)), { input: text })
+      }
+  })
+
+  it('are one object for whatever a model wrote that does not begin like one, as in a whole answer', async () => {
+    for (const [pieces, input] of [
+      [['call it ', '"so"'], { arguments: 'call it "so"' }],
+      [['["a"', ']'], { arguments: '["a"]' }],
+      [[' ', '"x"'], { arguments: ' "x"' }],
+      [[' ', '{"a"', ':1}'], { a: 1 }],
+      [[' '], {}],
+      [[], {}],
+    ] as const) {
+      assert.deepEqual(await inputOf(called(pieces, false)), input)
+      const part = { type: 'toolCall', id: 'c', name: 'patch', arguments: pieces.join('') } as const
+      const answer = { id: 'a', model: 'm', choices: [{ parts: [part], stop: { reason: 'tools' } }] } as const
+      const { content } = anthropic.encodeAnswer(answer, { ambience }) as { content: { input: unknown }[] }
+      assert.deepEqual(content[0]?.input, input)
+    }
+  })
+
+  it('of a custom tool call that Responses streams reach the SDK as its free text', async () => {
+    const item = { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c', name: 'patch', input: '' }
+    const at = { output_index: 0, item_id: 'ctc_1' }
+    const stream = [
+      { type: 'response.created', response: { id: 'resp_1', model: 'm' } },
+      { type: 'response.output_item.added', ...at, item },
+      { type: 'response.custom_tool_call_input.delta', ...at, delta: 'say "hi"' },
+      { type: 'response.custom_tool_call_input.delta', ...at, delta: '\nand go' },
+      { type: 'response.custom_tool_call_input.done', ...at, input: 'say "hi"\nand go' },
+      { type: 'response.output_item.done', ...at, item: { ...item, input: 'say "hi"\nand go' } },
+      { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: [] } },
+    ]
+    const decoder = responses.createStreamDecoder({ ambience })
+    const bytes = stream.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+    const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
+    assert.deepEqual(await inputOf(events), { input: 'say "hi"\nand go' })
+  })
+})
+
+describe('warnings', () => {
+  it('say nothing of what the client has not said', () => {
+    const read = openaiChat.decodeRequest({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x', audio: null }],
+      metadata: null,
+      functions: null,
+    })
+    assert.ok('request' in read)
+    assert.deepEqual(anthropic.encodeRequest(read.request).warnings, [])
+  })
+
+  it('fit into a header whatever the client wrote', () => {
+    const warnings = createWarnings('x')
+    warnings.foreign('', { extras: { y: { 'naïve\r\nset-cookie': 1 }, x: { fine: 1 } } })
+    const header = warningsHeader(warnings.list())
+    assert.match(header, /^na\?ve\?\?set-cookie: has no counterpart and was left out$/)
+  })
+
+  it('are told once, and not without end', () => {
+    const warnings = createWarnings('x')
+    for (let at = 0; at < 100; at++) warnings.lost('same', 'thing')
+    for (let at = 0; at < 100; at++) warnings.lost(`field${at}`, 'left out')
+    assert.equal(warnings.list().length, 32)
+    assert.equal(warnings.list().filter(({ field }) => field === 'same').length, 1)
+  })
+})
+
+describe('the meter of events', () => {
+  it('counts what the model wrote, and what it thought apart', () => {
+    const meter = createEventMeter()
+    const answer: ChatAnswer = {
+      id: 'a',
+      model: 'm',
+      choices: [
+        {
+          parts: [
+            { type: 'reasoning', text: 'ähm' },
+            { type: 'text', text: 'Ja' },
+            { type: 'toolCall', id: 'c', name: 'go', arguments: '{}' },
+          ],
+          stop: { reason: 'tools' },
+        },
+      ],
+    }
+    for (const event of eventsOf(answer)) meter.read(event)
+    const { textBytes, reasoningBytes, contentEvents, error } = meter.reading
+    assert.deepEqual([textBytes, reasoningBytes, error], [6, 4, undefined])
+    assert.ok(contentEvents > 0)
+    assert.equal(meter.ending(), 'complete')
+    assert.equal(meter.sample.text(), 'ähmJago{}')
+  })
+})

@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
+import { gemini } from '../../src/chat/gemini/format.ts'
+import type { IdsAndClock, Outbound } from '../../src/chat/hub/format.ts'
+import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
+import { allCounts, EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
+import type { UsageOptions } from '../../src/metering/openai-usage.ts'
+import { transcriptsOf } from '../support/format-recordings.ts'
+import { answerOf } from '../support/gathered-answer.ts'
+import { law } from '../support/laws.ts'
+
+const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+
+function streamed(format: Outbound, bytes: Buffer, usage: UsageOptions = {}): Usage | undefined {
+  const decoder = format.createStreamDecoder({ ambience, usage })
+  const gathered = answerOf([...decoder.push(bytes), ...decoder.end()])
+  return 'answer' in gathered ? gathered.answer.usage : undefined
+}
+
+function streamOf(name: string): Buffer {
+  const transcript = transcriptsOf('anthropic').streams.find(each => each.name === name)
+  assert.ok(transcript, name)
+  return transcript.value
+}
+
+const sse = (...chunks: readonly unknown[]) =>
+  Buffer.from(chunks.map(chunk => `data: ${JSON.stringify(chunk)}\n\n`).join(''))
+
+/** The traps of provider-protocols 2.2, each with what the vendor's rules say. */
+describe('usage of chat completions', () => {
+  const read = (usage: unknown, options: UsageOptions = {}) => openaiChat.readUsage({ usage }, options)
+
+  it('counts cached and cache-written tokens inside of the prompt', () => {
+    const usage = read({
+      prompt_tokens: 100,
+      completion_tokens: 10,
+      prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+    })
+    assert.deepEqual(usage, { ...EMPTY, input: 10, cachedInput: 60, cacheWrite: 30, output: 10, calls: 1 })
+  })
+
+  it('counts reasoning inside of the completion', () => {
+    const usage = read({
+      prompt_tokens: 1,
+      completion_tokens: 10,
+      completion_tokens_details: { reasoning_tokens: 8 },
+    })
+    assert.equal(usage?.reasoning, 8)
+    assert.equal(usage?.output, 2)
+  })
+
+  it('counts reasoning beside the completion where a vendor leaves it outside', () => {
+    const told = {
+      prompt_tokens: 12,
+      completion_tokens: 1,
+      total_tokens: 241,
+      completion_tokens_details: { reasoning_tokens: 228 },
+    }
+    const usage = read(told, { reasoningOutside: true })
+    assert.equal(usage && totalOutput(usage), 229)
+  })
+
+  it('never adds up what a stream tells with every chunk', () => {
+    const chunk = (completion_tokens: number, finish_reason: string | null) => ({
+      id: 'a',
+      choices: [{ index: 0, delta: { content: 'x' }, finish_reason }],
+      usage: { prompt_tokens: 5, completion_tokens },
+    })
+    const usage = streamed(openaiChat, sse(chunk(1, null), chunk(2, null), chunk(3, 'stop')))
+    assert.deepEqual(usage, { ...EMPTY, input: 5, output: 3, calls: 1 })
+  })
+
+  it('reads the usage that comes after the last word, in a chunk of its own or in the vendor’s own corner', () => {
+    const words = { id: 'a', choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }] }
+    const usage = { prompt_tokens: 5, completion_tokens: 2 }
+    const expected = { ...EMPTY, input: 5, output: 2, calls: 1 }
+    assert.deepEqual(streamed(openaiChat, sse(words, { id: 'a', choices: [], usage })), expected)
+    assert.deepEqual(streamed(openaiChat, sse({ ...words, x_groq: { usage } })), expected)
+  })
+
+  it('keeps the usage that is told together with an error', () => {
+    const decoder = openaiChat.createStreamDecoder({ ambience })
+    const chunk = {
+      error: { message: 'Too long', code: 400 },
+      usage: { prompt_tokens: 43, completion_tokens: 10 },
+    }
+    const events = decoder.push(sse(chunk))
+    assert.deepEqual(
+      events.map(event => event.type),
+      ['usage', 'error'],
+    )
+  })
+})
+
+describe('usage of messages', () => {
+  const read = (usage: unknown) => anthropic.readUsage({ usage })
+
+  it('counts cached and cache-written tokens beside the input', () => {
+    const usage = read({
+      input_tokens: 10,
+      cache_read_input_tokens: 60,
+      cache_creation_input_tokens: 30,
+      output_tokens: 5,
+    })
+    assert.deepEqual(usage, { ...EMPTY, input: 10, cachedInput: 60, cacheWrite: 30, output: 5, calls: 1 })
+    assert.equal(usage && totalInput(usage), 100)
+  })
+
+  it('tells what is written for an hour from what is written for minutes', () => {
+    const usage = read({
+      input_tokens: 1,
+      output_tokens: 1,
+      cache_creation_input_tokens: 30,
+      cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+    })
+    assert.equal(usage?.cacheWrite, 10)
+    assert.equal(usage?.cacheWrite1h, 20)
+  })
+
+  it('counts thinking inside of the output', () => {
+    const usage = read({ input_tokens: 1, output_tokens: 10, output_tokens_details: { thinking_tokens: 8 } })
+    assert.deepEqual([usage?.output, usage?.reasoning], [2, 8])
+  })
+
+  it('counts searches that the vendor made', () => {
+    const usage = read({ input_tokens: 1, output_tokens: 1, server_tool_use: { web_search_requests: 2 } })
+    assert.equal(usage?.searches, 2)
+  })
+
+  it('counts the summary of a long conversation, which the vendor bills beside the answer', () => {
+    const usage = read({
+      input_tokens: 682,
+      output_tokens: 1_320,
+      iterations: [
+        { type: 'compaction', input_tokens: 60_385, output_tokens: 592, cache_read_input_tokens: 0 },
+        { type: 'message', input_tokens: 682, output_tokens: 1_320 },
+      ],
+    })
+    assert.ok(usage)
+    assert.deepEqual([usage.input, usage.output], [682, 1_320])
+    assert.deepEqual(usage.inferences, [{ counts: { ...EMPTY, input: 60_385, output: 592 } }])
+    const all = allCounts(usage)
+    assert.deepEqual([totalInput(all), totalOutput(all)], [61_067, 1_912])
+    assert.equal(all.calls, 1)
+  })
+
+  it('counts the advice of another model under its name, and every round of the answer', () => {
+    const usage = read({
+      input_tokens: 412,
+      output_tokens: 531,
+      server_tool_use: { web_search_requests: 1 },
+      iterations: [
+        { type: 'message', input_tokens: 412, output_tokens: 89 },
+        { type: 'advisor_message', model: 'claude-opus-4-8', input_tokens: 823, output_tokens: 1_612 },
+        { type: 'message', input_tokens: 1_348, output_tokens: 442, cache_read_input_tokens: 412 },
+      ],
+    })
+    assert.deepEqual(usage, {
+      ...EMPTY,
+      input: 412,
+      output: 89,
+      searches: 1,
+      calls: 1,
+      inferences: [
+        { counts: { ...EMPTY, input: 823, output: 1_612 }, model: 'claude-opus-4-8' },
+        { counts: { ...EMPTY, input: 1_348, cachedInput: 412, output: 442 } },
+      ],
+    })
+  })
+
+  it('does not take a list of iterations for the whole that has less than the counts beside it', () => {
+    const told = { input_tokens: 900, output_tokens: 100 }
+    for (const iterations of [
+      [],
+      [{ type: 'message', input_tokens: 9, output_tokens: 1 }],
+      [{ type: 'message', input_tokens: 900, output_tokens: 100 }],
+      [{ type: 'message' }, null, 'message'],
+    ])
+      assert.deepEqual(read({ ...told, iterations }), { ...EMPTY, input: 900, output: 100, calls: 1 })
+  })
+
+  it('counts a model that answered in place of the requested one', () => {
+    assert.deepEqual(streamed(anthropic, streamOf('corpus/anthropic/fallback-stream'))?.inferences, [
+      { counts: { ...EMPTY, input: 340, output: 21 }, model: 'claude-opus-4-8' },
+    ])
+  })
+
+  it('is unknown where a count cannot be true', () => {
+    for (const input_tokens of [-1, 0.5, '7', null]) {
+      assert.equal(read({ input_tokens, output_tokens: 1 }), undefined)
+    }
+  })
+
+  it('takes the last count of the input of a stream', () => {
+    const usage = streamed(anthropic, streamOf('corpus/anthropic/restated-input-stream'))
+    assert.deepEqual(usage, { ...EMPTY, input: 73, output: 4, calls: 1 })
+  })
+
+  it('takes the first word on the input where it is not told again', () => {
+    const usage = streamed(
+      anthropic,
+      sse(
+        {
+          type: 'message_start',
+          message: { id: 'm', usage: { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 4 } },
+        },
+        {
+          type: 'message_delta',
+          delta: { stop_reason: 'end_turn' },
+          usage: { output_tokens: 7, input_tokens: null },
+        },
+        { type: 'message_stop' },
+      ),
+    )
+    assert.deepEqual(usage, { ...EMPTY, input: 9, cachedInput: 4, output: 7, calls: 1 })
+  })
+
+  it('leaves the cached tokens out of the input when told to a client', () => {
+    const answer = {
+      id: 'a',
+      model: 'm',
+      choices: [],
+      usage: { ...EMPTY, input: 10, cachedInput: 60, cacheWrite1h: 5, output: 3 },
+    }
+    const { usage } = anthropic.encodeAnswer(answer, { ambience }) as { usage: Record<string, unknown> }
+    assert.equal(usage.input_tokens, 10)
+    assert.equal(usage.cache_read_input_tokens, 60)
+    assert.equal(usage.cache_creation_input_tokens, 5)
+  })
+})
+
+describe('usage of generateContent', () => {
+  const read = (usageMetadata: unknown, rest: object = {}) => gemini.readUsage({ usageMetadata, ...rest })
+
+  it('counts cached tokens inside of the prompt and thoughts beside the candidates', () => {
+    const usage = read({
+      promptTokenCount: 100,
+      cachedContentTokenCount: 60,
+      candidatesTokenCount: 10,
+      thoughtsTokenCount: 30,
+      totalTokenCount: 140,
+    })
+    assert.deepEqual(usage, { ...EMPTY, input: 40, cachedInput: 60, output: 10, reasoning: 30, calls: 1 })
+  })
+
+  it('counts what the vendor’s tools have found as input, beside the prompt', () => {
+    const told = { promptTokenCount: 10, toolUsePromptTokenCount: 73, candidatesTokenCount: 30 }
+    const usage = read({ ...told, thoughtsTokenCount: 109, totalTokenCount: 222 })
+    assert.deepEqual([usage && totalInput(usage), usage && totalOutput(usage)], [83, 139])
+  })
+
+  it('takes what is not told from the total', () => {
+    const silent = read({ promptTokenCount: 15, thoughtsTokenCount: 2, totalTokenCount: 17 })
+    assert.deepEqual([silent?.output, silent?.reasoning], [0, 2])
+    const thoughtless = read({ promptTokenCount: 15, candidatesTokenCount: 5, totalTokenCount: 50 })
+    assert.deepEqual([thoughtless?.output, thoughtless?.reasoning], [5, 30])
+  })
+
+  it('tells sounds and pictures from words, and what of them came from the cache', () => {
+    const usage = read({
+      promptTokenCount: 100,
+      cachedContentTokenCount: 50,
+      promptTokensDetails: [
+        { modality: 'TEXT', tokenCount: 20 },
+        { modality: 'AUDIO', tokenCount: 60 },
+        { modality: 'IMAGE', tokenCount: 20 },
+      ],
+      cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 50 }],
+      candidatesTokenCount: 1_300,
+      candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 1_290 }],
+    })
+    const input = { input: 20, cachedInput: 50, audioInput: 10, imageInput: 20 }
+    assert.deepEqual(usage, { ...EMPTY, ...input, output: 10, imageOutput: 1_290, calls: 1 })
+  })
+
+  it('counts searches as they are sold: once an answer, or each with the newer models', () => {
+    const candidates = [{ groundingMetadata: { webSearchQueries: ['a', 'b'] } }]
+    const told = { promptTokenCount: 1, candidatesTokenCount: 1 }
+    assert.equal(read(told, { candidates, modelVersion: 'gemini-2.5-flash' })?.searches, 1)
+    assert.equal(read(told, { candidates, modelVersion: 'gemini-3-pro-preview' })?.searches, 2)
+  })
+
+  it('never adds up what a stream tells with every event', () => {
+    const piece = (candidatesTokenCount: number, finishReason?: string) => ({
+      candidates: [{ content: { parts: [{ text: 'x' }] }, finishReason }],
+      usageMetadata: { promptTokenCount: 5, candidatesTokenCount },
+    })
+    const usage = streamed(gemini, sse(piece(1), piece(2), piece(3, 'STOP')))
+    assert.deepEqual(usage, { ...EMPTY, input: 5, output: 3, calls: 1 })
+  })
+
+  it('is unknown where the prompt is not told', () => {
+    assert.equal(read({ trafficType: 'ON_DEMAND' }), undefined)
+    assert.equal(read({ promptTokenCount: -1 }), undefined)
+  })
+})
+
+describe('usage in every stream', () => {
+  for (const format of [openaiChat, anthropic, gemini]) {
+    for (const { name, value } of transcriptsOf(format.name).streams) {
+      law(`of ${name} adds up`, { transcript: name }, () => {
+        const usage = streamed(format, value)
+        if (usage === undefined) return
+        const { vendorCost: _cost, inferences: _further, ...counts } = usage
+        for (const count of Object.values(counts)) assert.ok(Number.isSafeInteger(count) && count >= 0)
+        assert.ok(totalInput(usage) >= usage.cachedInput + usage.cacheWrite)
+        assert.ok(totalOutput(usage) >= usage.reasoning)
+      })
+    }
+  }
+})

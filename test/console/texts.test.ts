@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { en } from '../../console/src/texts/en.ts'
+import { saidIn } from '../../console/src/texts/said-in.ts'
+import { saidZhCN } from '../../console/src/texts/said-zh-cn.ts'
+import { zhCN } from '../../console/src/texts/zh-cn.ts'
+import { userContract } from '../../src/manage/contract/users.ts'
+import { providers, typeEntry } from '../../src/providers/index.ts'
+
+type Branch = { readonly [key: string]: string | Branch }
+
+const leaves = (branch: Branch, path: readonly string[] = []): [string, string][] =>
+  Object.entries(branch).flatMap(([key, value]) =>
+    typeof value === 'string' ? [[[...path, key].join('.'), value]] : leaves(value, [...path, key]),
+  )
+const placeholders = (text: string) => [...text.matchAll(/\{\{(\w+)\}\}/g)].map(([, name]) => name).sort()
+
+const english = new Map(leaves(en))
+const chinese = new Map(leaves(zhCN))
+const source = globSync('console/src/**/*.{ts,tsx}')
+  .filter(file => !file.includes('/texts/'))
+  .map(file => readFileSync(file, 'utf8'))
+  .join('\n')
+/** Names of keys as they stand in the source; what a template fills in may be anything. */
+const written = [...source.matchAll(/['"`]([a-z_]+\.[^'"`\s]+)['"`]/g)].map(([, key]) => key as string)
+const whole = new Set(written)
+const patterns = written
+  .filter(key => key.includes('${'))
+  .map(
+    key =>
+      new RegExp(
+        `^${key
+          .split(/\$\{[^}]*\}/)
+          .map(part => RegExp.escape(part))
+          .join('[\\w-]+')}$`,
+      ),
+  )
+/** Told by what the gateway answers: its error codes, its settings, its kinds of rows. */
+const FROM_THE_GATEWAY = /^(fault\.|audit\.(did|ways)\.|settings\.(name|help|unit)\.|usage\.row\.)/
+
+const HAN = /\p{Script=Han}/u
+/** Words that are meant to be read, and not the form of a key or an address. */
+const isSentence = (text: string) => /[a-z]{2,} [a-z]{2,}/i.test(text)
+
+describe('what the gateway says, in 简体中文', () => {
+  it('is translated wherever a channel is filled in, for every provider', () => {
+    const said = providers
+      .map(typeEntry)
+      .flatMap(({ key_hint, fields }) => [key_hint, ...fields.map(({ help }) => help)])
+      .filter(text => text !== undefined && isSentence(text))
+    const left = said.filter(text => !HAN.test(saidIn(saidZhCN, text)) || text === saidIn(saidZhCN, text))
+    assert.deepEqual([...new Set(left)], [])
+  })
+
+  it('keeps names and figures in their order, and a reason inside a sentence is translated too', () => {
+    const zh = (text: string) => saidIn(saidZhCN, text)
+    assert.equal(zh('store: 12 records, unbroken'), 'store：12 条记录，链条完整')
+    assert.equal(
+      zh('node-1: BROKEN after 3 records: record 4 was changed'),
+      'node-1：在第 3 条记录之后断裂：第 4 条记录被改动',
+    )
+    assert.equal(zh('key 2: the provider answered 401'), '密钥 2：供应商返回 401')
+    assert.equal(zh('something new'), 'something new')
+  })
+
+  it('has as many places to fill in as the sentence it stands for', () => {
+    for (const [english, ours] of Object.entries(saidZhCN))
+      assert.equal(ours.split('{}').length, english.split('{}').length, english)
+  })
+})
+
+describe('the words of the console', () => {
+  it('have the same keys in both languages', () => {
+    assert.deepEqual([...chinese.keys()].sort(), [...english.keys()].sort())
+  })
+
+  it('fill in the same figures and names in both languages', () => {
+    for (const [key, text] of english)
+      assert.deepEqual(placeholders(chinese.get(key) ?? ''), placeholders(text), key)
+  })
+
+  it('are translated', () => {
+    const ALIKE = /^[\W\d\s]*(\{\{\w+\}\}[\W\d\s]*)*$/
+    const same = [...english].filter(([key, text]) => chinese.get(key) === text && !ALIKE.test(text))
+    assert.deepEqual(same, [])
+  })
+
+  it('tell every deed that is audited', () => {
+    const deeds = globSync('src/**/*.ts').flatMap(file =>
+      [...readFileSync(file, 'utf8').matchAll(/\baction: (?:.*)'([a-z_]+)\.([a-z_]+)'/g)].map(
+        ([, what, how]) => `audit.did.${what}_${how}`,
+      ),
+    )
+    assert.ok(deeds.length > 10)
+    const managed = userContract.manageUser.body.shape.action.options.map(name => `audit.did.user_${name}`)
+    assert.deepEqual(
+      [...deeds, ...managed].filter(key => !english.has(key)),
+      [],
+    )
+  })
+
+  it('are all used', () => {
+    const unused = [...english.keys()].filter(
+      key => !whole.has(key) && !FROM_THE_GATEWAY.test(key) && !patterns.some(pattern => pattern.test(key)),
+    )
+    assert.deepEqual(unused, [])
+  })
+})

@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { openDatabase } from '../../src/host/sqlite-open.ts'
+import type { Books } from '../../src/ledger/books.ts'
+import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts'
+import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
+import type { Neighbours } from '../../src/ledger/low-balance.ts'
+import { createBooks } from '../../src/store/books/books.ts'
+import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { USAGE } from '../support/usage.ts'
+
+const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
+
+const UNIT = 2_000
+/** Five settled requests fill a file: open, attempt, settle. */
+const SEGMENT_RECORDS = 15
+const REQUESTS = 12
+
+const openFile = (path: string) =>
+  openDatabase(path, { readOnly: false, timeoutMs: 1000 }) as unknown as JournalDatabase
+
+function edit(path: string, statement: string): void {
+  const db = openFile(path)
+  db.exec(statement)
+  db.close()
+}
+
+function emptyFile(path: string): void {
+  writeFileSync(path, '')
+  for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
+}
+
+for (const engine of ENGINES) {
+  describe(`a journal whose files were touched, on ${engine}`, () => {
+    let gateway: Gateway
+    let dir: string
+    let requests = 0
+    before(async () => {
+      gateway = await startGateway({ engine })
+      dir = mkdtempSync(join(tmpdir(), 'sluice-journal-'))
+    })
+    after(async () => {
+      await gateway.close()
+      rmSync(dir, { recursive: true, force: true })
+    })
+
+    const nodeDir = () => mkdtempSync(join(dir, 'node-'))
+    const filesOf = (node: string) =>
+      readdirSync(node)
+        .filter(name => name.endsWith('.db'))
+        .sort()
+        .map(name => join(node, name))
+
+    async function open(
+      node: string,
+      {
+        change = {},
+        told = [],
+        openJournal = openFile,
+        nowMs = Date.now,
+      }: {
+        change?: Partial<Books>
+        told?: string[]
+        openJournal?: typeof openFile
+        nowMs?: () => number
+      } = {},
+    ) {
+      return openLedger({
+        nodeId: basename(node),
+        journal: createJournal({
+          dir: node,
+          fullSync: false,
+          nowMs,
+          onShort: error => told.push(error.message),
+          segmentRecords: SEGMENT_RECORDS,
+          open: openJournal,
+        }),
+        books: { ...createBooks(gateway.db, engine), ...change },
+        nowMs: Date.now,
+        neighbours: ALONE,
+        onFailure: error => told.push(error.message),
+      })
+    }
+
+    async function newPayer() {
+      const { id, accessToken } = await gateway.createUser({ quota: 1_000 })
+      const { body } = await gateway.api(
+        'POST',
+        '/api/token/',
+        { name: 't', unlimited_quota: true },
+        { token: accessToken },
+      )
+      return { userId: id, tokenId: body.data.id as number }
+    }
+    type Payer = Awaited<ReturnType<typeof newPayer>>
+
+    const asking = (payer: Payer): HoldRequest => ({
+      ...payer,
+      rid: `req_${++requests}`,
+      tokenName: 't',
+      model: 'gpt-4o-mini',
+      amount: 10 * UNIT,
+      isStream: false,
+      address: '',
+    })
+    const settle = (hold: Hold) => hold.settle({ channelId: 1, cost: UNIT, log: USAGE })
+
+    async function serve(ledger: Awaited<ReturnType<typeof open>>, payer: Payer, count: number) {
+      for (let done = 0; done < count; done++) {
+        const hold = await ledger.hold(asking(payer))
+        await hold.attempt(1, UNIT)
+        await settle(hold)
+      }
+    }
+
+    const accountOf = ({ userId }: Payer) =>
+      gateway.db
+        .selectFrom('accounts')
+        .select(['posted', 'held', 'request_count as requests'])
+        .where('kind', '=', 'user')
+        .where('owner_id', '=', userId)
+        .executeTakeFirstOrThrow()
+
+    const mustVerify = async () => {
+      const { ok, lines } = await gateway.operations.verify({})
+      assert.ok(ok, lines.join('\n'))
+    }
+
+    /** A node that was killed with three files of settled requests, none of them in the store. */
+    async function killedNode() {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const killed = await open(node, { change: { apply: () => new Promise(() => {}) } })
+      await serve(killed, payer, REQUESTS)
+      const files = filesOf(node)
+      assert.equal(files.length, 3)
+      return { node, payer, files: files as [string, string, string] }
+    }
+
+    /** What is told, and that nothing was applied. */
+    async function refusalOf(node: string, payer: Payer): Promise<string> {
+      let message = ''
+      await assert.rejects(open(node), error => {
+        assert.equal((error as Error).name, 'JournalDamageError')
+        message = (error as Error).message
+        return true
+      })
+      assert.equal((await accountOf(payer)).requests, 0)
+      return message
+    }
+
+    it('is refused with a file missing in the middle, and applied once when it is back', async () => {
+      const { node, payer, files } = await killedNode()
+      const aside = join(dir, 'aside.db')
+      renameSync(files[1], aside)
+      const message = await refusalOf(node, payer)
+      assert.match(message, /the records 16 to 30 are missing between .*0001\.db and journal-0+31\.db/)
+      renameSync(aside, files[1])
+      await (await open(node)).close()
+      await (await open(node)).close()
+      assert.deepEqual(await accountOf(payer), { posted: REQUESTS * UNIT, held: 0, requests: REQUESTS })
+      await mustVerify()
+    })
+
+    it('is refused with its first file missing', async () => {
+      const { node, payer, files } = await killedNode()
+      rmSync(files[0])
+      assert.match(await refusalOf(node, payer), /the records 1 to 15 are missing before .*0016\.db/)
+    })
+
+    it('is refused with its last file missing', async () => {
+      const { node, payer, files } = await killedNode()
+      emptyFile(files[2])
+      rmSync(files[2])
+      assert.match(await refusalOf(node, payer), /the file that followed .*0016\.db is missing/)
+    })
+
+    it('is refused with its last file emptied', async () => {
+      const { node, payer, files } = await killedNode()
+      emptyFile(files[2])
+      assert.match(await refusalOf(node, payer), /0031\.db is empty, and it was not/)
+    })
+
+    it('is refused when a record is not what was written', async () => {
+      const { node, payer, files } = await killedNode()
+      edit(files[1], `UPDATE records SET body = replace(body, '"cost":2000', '"cost":1000') WHERE lsn = 18`)
+      assert.match(await refusalOf(node, payer), /0016\.db: record 18 is not as it was written/)
+    })
+
+    it('is refused when records are gone from a file', async () => {
+      const { node, payer, files } = await killedNode()
+      edit(files[1], 'DELETE FROM records WHERE lsn = 19')
+      assert.match(await refusalOf(node, payer), /the records 19 to 20 are missing in .*0016\.db/)
+    })
+
+    it('is refused when a file is torn or no longer a database', async () => {
+      const { node, payer, files } = await killedNode()
+      const whole = readFileSync(files[0])
+      for (const broken of [whole.subarray(0, 4096 + 100), Buffer.alloc(whole.length, 0x5a)]) {
+        writeFileSync(files[0], broken)
+        assert.match(
+          await refusalOf(node, payer),
+          /0001\.db(: record \d+ is not as it was written| cannot be read)/,
+        )
+      }
+      writeFileSync(files[0], whole)
+      await (await open(node)).close()
+      assert.equal((await accountOf(payer)).requests, REQUESTS)
+    })
+
+    it('is refused with all files gone once some of it is in the books', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const ledger = await open(node)
+      await serve(ledger, payer, 2)
+      await ledger.close()
+      for (const file of filesOf(node)) rmSync(file)
+      await assert.rejects(open(node), /holds no records, and 6 of them are in the books/)
+      assert.equal((await accountOf(payer)).requests, 2)
+    })
+
+    it('goes on behind what the store has when its end was lost, and bills nothing twice', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const ledger = await open(node)
+      const running = await ledger.hold(asking(payer))
+      const answered = await ledger.hold(asking(payer))
+      await answered.attempt(1, UNIT)
+      answered.progress(UNIT)
+      await settle(answered)
+      await running.attempt(1, UNIT)
+      running.progress(3 * UNIT)
+      await serve(ledger, payer, 1)
+      await ledger.barrier()
+      const [file = ''] = filesOf(node)
+      // As a power cut might: the journal forgets what the store has kept.
+      edit(file, 'DELETE FROM records WHERE lsn > 3')
+
+      const told: string[] = []
+      const next = await open(node, { told })
+      assert.match(told.join(), /the records 4 to 10 are missing at the end of/)
+      assert.equal((await accountOf(payer)).requests, 2)
+      await serve(next, payer, 3)
+      await next.close()
+      await (await open(node)).close()
+      assert.deepEqual(await accountOf(payer), { posted: 5 * UNIT, held: 0, requests: 5 })
+      await mustVerify()
+    })
+
+    /** Journals on a disk that has its own way with writes. */
+    const openOn =
+      (disk: (write: () => void) => void) =>
+      (path: string): JournalDatabase => {
+        const db = openFile(path)
+        return {
+          prepare(text) {
+            const statement = db.prepare(text)
+            return {
+              all: (...values) => statement.all(...values),
+              iterate: (...values) => statement.iterate(...values),
+              run: (...values) => disk(() => statement.run(...values)),
+            }
+          },
+          close: () => db.close(),
+          exec: text => db.exec(text),
+        }
+      }
+
+    it('settles what runs when the disk is full, and begins nothing before there is room again', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      const reserve = join(node, 'reserve')
+      let isFull = false
+      let nowMs = Date.now()
+      const openJournal = openOn(write => {
+        if (isFull && existsSync(reserve)) throw new Error('database or disk is full')
+        write()
+      })
+      const told: string[] = []
+      const ledger = await open(node, { openJournal, told, nowMs: () => nowMs })
+      const running = await ledger.hold(asking(payer))
+      await running.attempt(1, UNIT)
+      isFull = true
+      assert.equal(await settle(running), UNIT)
+      assert.deepEqual(told, ['database or disk is full'])
+      const refused = { code: 'ledger_unavailable', retryAfterS: 5 }
+      await assert.rejects(ledger.hold(asking(payer)), refused)
+      isFull = false
+      await assert.rejects(ledger.hold(asking(payer)), refused)
+      nowMs += 1_000
+      await serve(ledger, payer, 1)
+      assert.equal(statSync(reserve).size, 4 * 1024 * 1024)
+      await ledger.close()
+      assert.deepEqual(await accountOf(payer), { posted: 2 * UNIT, held: 0, requests: 2 })
+    })
+
+    it('keeps its numbers without a gap when the disk refuses a commit', async () => {
+      const node = nodeDir()
+      const payer = await newPayer()
+      let isFull = false
+      let nowMs = Date.now()
+      /** A disk may have taken what it says it has not. */
+      let isLying = false
+      const openJournal = openOn(write => {
+        if (!isFull || isLying) write()
+        if (isFull) throw new Error('database or disk is full')
+      })
+      const ledger = await open(node, { openJournal, nowMs: () => nowMs })
+      await serve(ledger, payer, 1)
+      const holds = [await ledger.hold(asking(payer)), await ledger.hold(asking(payer))]
+      isFull = true
+      for (const [index, refused] of holds.entries()) {
+        isLying = index === 1
+        await assert.rejects(refused.attempt(1, UNIT), /the journal cannot be written: .* full/)
+        refused.release()
+      }
+      await assert.rejects(ledger.hold(asking(payer)), { code: 'ledger_unavailable' })
+      isFull = false
+      nowMs += 1_000
+      await serve(ledger, payer, 2)
+      await ledger.close()
+      const told: string[] = []
+      await (await open(node, { told })).close()
+      assert.deepEqual(told, [])
+      assert.deepEqual(await accountOf(payer), { posted: 3 * UNIT, held: 0, requests: 3 })
+    })
+  })
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+
+for (const engine of ENGINES) {
+  describe(`channels under a tag on ${engine}`, () => {
+    let gateway: Gateway
+    let api: Gateway['api']
+    before(async () => {
+      gateway = await startGateway({ engine })
+      api = gateway.api
+    })
+    after(() => gateway.close())
+
+    const make = async (fields: object) => {
+      const { body } = await api('POST', '/api/channel/', {
+        name: 'c',
+        type: 1,
+        key: 'tag-key',
+        models: 'm',
+        ...fields,
+      })
+      return body.data.id as number
+    }
+    const get = async (id: number) => (await api('GET', `/api/channel/${id}`)).body.data
+    const statuses = (ids: readonly number[]) => Promise.all(ids.map(async id => (await get(id)).status))
+
+    it('are disabled and enabled together, and others are not', async () => {
+      const ids = [await make({ tag: 'switch' }), await make({ tag: 'switch' }), await make({ tag: 'other' })]
+      await gateway.db
+        .updateTable('channels')
+        .set({ status: 3, status_reason: 'why' })
+        .where('id', '=', ids[1] ?? 0)
+        .execute()
+      const off = await api('POST', '/api/channel/tag/disabled', { tag: 'switch' })
+      assert.deepEqual(off.body, { success: true, message: '' })
+      assert.deepEqual(await statuses(ids), [2, 2, 1])
+      assert.equal((await api('POST', '/api/channel/tag/enabled', { tag: 'switch' })).status, 200)
+      assert.deepEqual(await statuses(ids), [1, 1, 1])
+      assert.equal((await get(ids[1] ?? 0)).status_reason, '')
+      const { body } = await api('GET', `/api/audit/?target=channel:${ids[1]}&action=channel.update`)
+      assert.deepEqual(
+        body.data.items.map((item: { after: object }) => item.after),
+        [{ status: 1 }, { status: 2, status_reason: '' }],
+      )
+    })
+
+    it('are changed together in the fields given', async () => {
+      const ids = [await make({ tag: 'old', weight: 1 }), await make({ tag: 'old', weight: 2, models: 'x' })]
+      const { status, body } = await api('PUT', '/api/channel/tag', {
+        tag: 'old',
+        new_tag: 'new',
+        priority: 9,
+        models: 'model-1,model-2',
+        model_mapping: '{"model-1":"sent"}',
+        groups: 'default,vip',
+        param_override: '{"top_p":1}',
+        header_override: { 'x-a': 'b' },
+      })
+      assert.equal(status, 200)
+      assert.equal(body.data, undefined)
+      for (const [index, id] of ids.entries()) {
+        const channel = await get(id)
+        assert.equal(channel.tag, 'new')
+        assert.equal(channel.priority, 9)
+        assert.equal(channel.weight, index + 1)
+        assert.deepEqual(channel.models, ['model-1', 'model-2'])
+        assert.deepEqual(channel.model_mapping, { 'model-1': 'sent' })
+        assert.equal(channel.group, 'default,vip')
+        assert.deepEqual(channel.param_override, { top_p: 1 })
+        assert.deepEqual(channel.header_override, { 'x-a': 'b' })
+        const { body: found } = await api('GET', '/api/channel/search?model=model-2')
+        assert.equal(found.data.total, 2)
+      }
+    })
+
+    it('keep what a form of existing clients left empty, and leave the tag with an empty new_tag', async () => {
+      const id = await make({ tag: 'forms', priority: 4 })
+      await api('PUT', '/api/channel/tag', {
+        tag: 'forms',
+        models: '',
+        groups: '',
+        priority: null,
+        new_tag: null,
+      })
+      const kept = await get(id)
+      assert.deepEqual([kept.models, kept.priority, kept.tag, kept.group], [['m'], 4, 'forms', 'default'])
+      await api('PUT', '/api/channel/tag', { tag: 'forms', new_tag: '' })
+      assert.equal((await get(id)).tag, null)
+    })
+
+    it('are put under a tag or under none by id', async () => {
+      const ids = [await make({}), await make({ tag: 'before' })]
+      const tag = (value: string | null) =>
+        api('POST', '/api/channel/batch/tag', { ids: [...ids, 999_999], tag: value })
+      assert.equal((await tag('after')).body.data, 2)
+      assert.deepEqual([(await get(ids[0] ?? 0)).tag, (await get(ids[1] ?? 0)).tag], ['after', 'after'])
+      assert.equal((await tag(null)).body.data, 2)
+      assert.deepEqual([(await get(ids[0] ?? 0)).tag, (await get(ids[1] ?? 0)).tag], [null, null])
+    })
+
+    it('tell the longest of their lists of models', async () => {
+      await make({ tag: 'lists', models: 'a' })
+      await make({ tag: 'lists', models: 'a,b,c' })
+      await make({ tag: 'lists', models: 'a,b' })
+      assert.equal((await api('GET', '/api/channel/tag/models?tag=lists')).body.data, 'a,b,c')
+    })
+
+    it('are refused by name: an unknown tag is 404, a bad field 400, and nothing is written', async () => {
+      for (const [method, path, body] of [
+        ['POST', '/api/channel/tag/enabled', { tag: 'nowhere' }],
+        ['POST', '/api/channel/tag/disabled', { tag: 'nowhere' }],
+        ['PUT', '/api/channel/tag', { tag: 'nowhere', priority: 1 }],
+        ['GET', '/api/channel/tag/models?tag=nowhere', undefined],
+      ] as const)
+        assert.equal((await api(method, path, body)).status, 404, path)
+      const id = await make({ tag: 'careful' })
+      const bad = await api('PUT', '/api/channel/tag', {
+        tag: 'careful',
+        priority: 8,
+        header_override: { a: 'b\nc' },
+      })
+      assert.equal(bad.status, 400)
+      assert.equal(bad.body.errors[0].path, 'header_override.a')
+      assert.equal((await get(id)).priority, 0)
+      assert.equal((await api('POST', '/api/channel/tag/enabled', { tag: '' })).status, 400)
+    })
+
+    it('are no business of users', async () => {
+      const { accessToken: token } = await gateway.createUser()
+      for (const [method, path, body] of [
+        ['POST', '/api/channel/tag/enabled', { tag: 't' }],
+        ['POST', '/api/channel/tag/disabled', { tag: 't' }],
+        ['PUT', '/api/channel/tag', { tag: 't' }],
+        ['POST', '/api/channel/batch/tag', { ids: [1], tag: 't' }],
+        ['GET', '/api/channel/tag/models?tag=t', undefined],
+      ] as const)
+        assert.equal((await api(method, path, body, { token })).status, 403, path)
+    })
+  })
+}

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+
+const DEFAULTS = {
+  allow_unpriced_models: false,
+  default_video_model: '',
+  default_moderation_model: '',
+  registration: false,
+  attempts: 5,
+  early_headers_ms: 30_000,
+  usage_retention_days: 90,
+}
+
+for (const engine of ENGINES) {
+  describe(`settings on ${engine} (contract 2.6)`, () => {
+    let gateway: Gateway
+    before(async () => {
+      gateway = await startGateway({ engine })
+    })
+    after(() => gateway.close())
+    beforeEach(async () => {
+      await put(Object.fromEntries(Object.keys(DEFAULTS).map(key => [key, null])))
+    })
+
+    const put = (body: unknown) => gateway.api('PUT', '/api/setting/', body)
+    const option = (body: unknown) => gateway.api('PUT', '/api/option/', body)
+    type Told = { key: string; value: unknown; default: unknown; source: string; unit: string; help: string }
+    const list = async (): Promise<Told[]> => (await gateway.api('GET', '/api/setting/')).body.data
+    const values = async () => Object.fromEntries((await list()).map(({ key, value }) => [key, value]))
+
+    it('are listed with value, default, source, unit and a sentence of help', async () => {
+      const settings = await list()
+      assert.deepEqual(Object.fromEntries(settings.map(setting => [setting.key, setting.default])), DEFAULTS)
+      for (const setting of settings) {
+        assert.deepEqual(Object.keys(setting).sort(), ['default', 'help', 'key', 'source', 'unit', 'value'])
+        assert.equal(setting.value, setting.default)
+        assert.equal(setting.source, 'default')
+        assert.ok(setting.help.length > 20)
+      }
+      assert.equal(settings.find(({ key }) => key === 'early_headers_ms')?.unit, 'ms')
+    })
+
+    it('are changed several at a time, and the answer tells them all as they now are', async () => {
+      const { status, body } = await put({ attempts: 3, default_video_model: ' sora-2 ', registration: true })
+      assert.equal(status, 200)
+      assert.deepEqual(body.data, await list())
+      assert.deepEqual(await values(), {
+        ...DEFAULTS,
+        attempts: 3,
+        default_video_model: 'sora-2',
+        registration: true,
+      })
+      const sources = Object.fromEntries((await list()).map(({ key, source }) => [key, source]))
+      assert.deepEqual([sources.attempts, sources.early_headers_ms], ['set', 'default'])
+    })
+
+    it('are in effect before the answer', async () => {
+      await put({ registration: true })
+      assert.equal((await gateway.api('GET', '/api/status')).body.data.register_enabled, true)
+      await put({ registration: false })
+      assert.equal((await gateway.api('GET', '/api/status')).body.data.register_enabled, false)
+    })
+
+    it('go back to the default with null or an empty text', async () => {
+      for (const nothing of [null, '', '  ']) {
+        await put({ attempts: 3, registration: true, default_video_model: 'sora-2' })
+        await put({ attempts: nothing, registration: nothing, default_video_model: nothing })
+        assert.deepEqual(await values(), DEFAULTS)
+        assert.ok((await list()).every(({ source }) => source === 'default'))
+      }
+    })
+
+    it('are changed all or none: one wrong value or unknown key, and nothing is written', async () => {
+      for (const [wrong, ...paths] of [
+        [{ attempts: 0 }, 'attempts'],
+        [{ attempts: 51 }, 'attempts'],
+        [{ attempts: 2.5 }, 'attempts'],
+        [{ attempts: 'many' }, 'attempts'],
+        [{ early_headers_ms: -1 }, 'early_headers_ms'],
+        [{ usage_retention_days: true }, 'usage_retention_days'],
+        [{ registration: 'yes' }, 'registration'],
+        [{ registration: 1 }, 'registration'],
+        [{ default_video_model: 5 }, 'default_video_model'],
+        [{ default_video_model: 'x'.repeat(256) }, 'default_video_model'],
+        [{ default_video_model: 'a\nb' }, 'default_video_model'],
+        [{ default_video_model: ['sora-2'] }, 'default_video_model'],
+        [{ no_such_key: 1 }, 'no_such_key'],
+        [{ no_such_key: null, attempts: 'x' }, 'no_such_key', 'attempts'],
+        [{ toString: 1 }, 'toString'],
+      ] as [object, ...string[]][]) {
+        const { status, body } = await put({ early_headers_ms: 1_000, ...wrong })
+        assert.deepEqual([status, body.code], [400, 'invalid_request'], JSON.stringify(wrong))
+        const named = body.errors.map((error: { path: string }) => error.path)
+        assert.deepEqual(named, paths)
+        assert.deepEqual(await values(), DEFAULTS)
+      }
+    })
+
+    it('take a body that names at least one', async () => {
+      for (const body of [{}, [], 'attempts', null]) assert.equal((await put(body)).status, 400)
+    })
+
+    it('count the characters of a text in code points', async () => {
+      assert.equal((await put({ default_video_model: '🎬'.repeat(255) })).status, 200)
+      assert.equal((await put({ default_video_model: '🎬'.repeat(256) })).status, 400)
+    })
+
+    it('keep zero and false as values, not as absence', async () => {
+      await put({ early_headers_ms: 0, usage_retention_days: 0, registration: false })
+      const told = Object.fromEntries((await list()).map(each => [each.key, each]))
+      assert.deepEqual([told.early_headers_ms?.value, told.early_headers_ms?.source], [0, 'set'])
+      assert.deepEqual([told.usage_retention_days?.value, told.registration?.source], [0, 'set'])
+    })
+
+    it('are also told and set in the family’s form, where values are texts', async () => {
+      await option({ key: 'attempts', value: '7' })
+      await option({ key: 'registration', value: 'true' })
+      await option({ key: 'default_moderation_model', value: 'omni-moderation-latest' })
+      assert.deepEqual(await values(), {
+        ...DEFAULTS,
+        attempts: 7,
+        registration: true,
+        default_moderation_model: 'omni-moderation-latest',
+      })
+      const options = (await gateway.api('GET', '/api/option/')).body.data
+      assert.deepEqual(
+        Object.fromEntries(options.map(({ key, value }: { key: string; value: string }) => [key, value])),
+        Object.fromEntries(Object.entries(await values()).map(([key, value]) => [key, String(value)])),
+      )
+      await option({ key: 'attempts', value: 8 })
+      assert.equal((await values()).attempts, 8)
+      await option({ key: 'attempts', value: '' })
+      assert.equal((await values()).attempts, 5)
+      for (const wrong of [
+        { key: 'ModelRatio', value: '{}' },
+        { key: 'attempts', value: '0' },
+        { value: '1' },
+      ])
+        assert.equal((await option(wrong)).status, 400)
+    })
+
+    it('are Root’s alone', async () => {
+      const admin = await gateway.createUser({ role: 10 })
+      const user = await gateway.createUser()
+      for (const { accessToken: token } of [admin, user])
+        for (const [method, path, body] of [
+          ['GET', '/api/setting/', undefined],
+          ['PUT', '/api/setting/', { attempts: 1 }],
+          ['GET', '/api/option/', undefined],
+          ['PUT', '/api/option/', { key: 'attempts', value: '1' }],
+        ] as const) {
+          const reply = await gateway.api(method, path, body, { token })
+          assert.deepEqual([reply.status, reply.body.code], [403, 'forbidden'])
+        }
+      assert.equal((await values()).attempts, 5)
+    })
+
+    it('that change are in the audit log, those alone, before and after', async () => {
+      await put({ attempts: 9, registration: true })
+      const { items } = (await gateway.api('GET', '/api/audit/?action=setting.update&page_size=1')).body.data
+      assert.deepEqual(items[0].before, { attempts: 5, registration: false })
+      assert.deepEqual(items[0].after, { attempts: 9, registration: true })
+    })
+
+    it('know one group, `default`, of ratio 1', async () => {
+      const groups = { default: { ratio: 1, desc: 'Everybody' } }
+      assert.deepEqual((await gateway.api('GET', '/api/user/self/groups')).body.data, groups)
+      assert.deepEqual((await gateway.api('GET', '/api/group/')).body.data, ['default'])
+    })
+  })
+}

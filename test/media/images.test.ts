@@ -1,0 +1,394 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { PICTURE } from '../../simulator/formats/openai-images.ts'
+import { ENGINES } from '../support/gateway.ts'
+import { type Media, openMedia } from '../support/media.ts'
+
+const png = (name = 'a.png') =>
+  new File([new Uint8Array(Buffer.from(PICTURE, 'base64'))], name, { type: 'image/png' })
+
+for (const engine of ENGINES) {
+  describe(`pictures through the gateway on ${engine}`, () => {
+    let media: Media
+    before(async () => {
+      media = await openMedia(engine)
+    })
+    after(() => media.gateway.close())
+
+    const draw = (key: string, body: object) =>
+      media.api('POST', '/v1/images/generations', { prompt: 'a cat', ...body }, { token: key })
+
+    it('are paid by the picture, as many as were made', async () => {
+      const { model } = await media.offer('dall-e-2', { image: 0.02 })
+      const { id, sdk } = await media.open()
+      const answer = await sdk.images.generate({ model, prompt: 'a cat', n: 3 })
+      assert.equal(answer.data?.length, 3)
+      assert.match(answer.data?.[0]?.url ?? '', /^https:/)
+      const row = await media.rowOf(id)
+      assert.deepEqual([row.cost, row.other.images], [60_000_000, 3])
+    })
+
+    it('are paid by size and quality, as asked', async () => {
+      const price = {
+        image: 0.04,
+        variants: [
+          { when: { quality: 'hd' }, image: 0.08 },
+          { when: { quality: 'hd', size: '1792x1024' }, image: 0.12 },
+        ],
+      }
+      const cases: [object, number][] = [
+        [{ size: '1024x1024' }, 0.04],
+        [{ quality: 'hd', size: '1024x1024' }, 0.08],
+        [{ quality: 'hd', size: '1792x1024' }, 0.12],
+        [{ quality: 'HD', size: ' 1792X1024' }, 0.12],
+        [{ quality: 'hd', size: '1792*1024' }, 0.12],
+        [{ quality: 'standard', size: '1792x1024' }, 0.04],
+        [{}, 0.04],
+      ]
+      const { model } = await media.offer('dall-e-3', price)
+      for (const [fields, usd] of cases) {
+        const { id, key } = await media.open()
+        assert.equal((await draw(key, { model, ...fields })).status, 200)
+        assert.equal((await media.rowOf(id)).cost, usd * 1e9, JSON.stringify(fields))
+      }
+      const { key } = await media.open({ remain_quota: 0.11 * 500_000 })
+      // The provider may choose the dearest that is left open.
+      assert.equal((await draw(key, { model })).status, 429)
+      assert.equal((await draw(key, { model, quality: 'standard' })).status, 200)
+    })
+
+    it('are paid by what the answer says was made, where the request leaves it open', async () => {
+      const { model } = await media.offer('gpt-image-1', {
+        image: 0.01,
+        variants: [{ when: { quality: 'high', size: '1024x1024' }, image: 0.16 }],
+      })
+      const { id, key } = await media.open()
+      assert.equal((await draw(key, { model, size: 'auto' })).status, 200)
+      assert.equal((await media.rowOf(id)).cost, 160_000_000)
+    })
+
+    it('are paid by the token where the price says so', async () => {
+      const { model } = await media.offer('gpt-image-1', {
+        input: 5,
+        image_input: 10,
+        output: 1,
+        image_output: 40,
+      })
+      const { id, sdk } = await media.open()
+      const answer = await sdk.images.generate({ model, prompt: 'a siamese cat' })
+      const { input_tokens = 0, output_tokens = 0 } = answer.usage ?? {}
+      const row = await media.rowOf(id)
+      assert.equal(row.cost, input_tokens * 5_000 + output_tokens * 40_000)
+      assert.equal(row.other.image_output, output_tokens)
+    })
+
+    it('come as addresses or inside, whatever the model likes better', async () => {
+      const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+      const { key } = await media.open()
+      const inside = await draw(key, { model, response_format: 'b64_json' })
+      assert.equal(inside.body?.data[0].b64_json, PICTURE, inside.text)
+      const address = await draw(key, { model, response_format: 'url' })
+      assert.deepEqual(address.body?.data, [{ url: `data:image/png;base64,${PICTURE}` }])
+      const other = await media.offer('dall-e-3', { image: 0.01 })
+      const asked = await draw(key, { model: other.model, response_format: 'b64_json' })
+      assert.equal(asked.body.data[0].b64_json, PICTURE)
+    })
+
+    it('stream, in parts', async () => {
+      const { model } = await media.offer('gpt-image-1', { input: 5, image_output: 40 })
+      const { id, sdk } = await media.open()
+      const stream = await sdk.images.generate({ model, prompt: 'a cat', stream: true, partial_images: 1 })
+      const types: string[] = []
+      for await (const event of stream) types.push(event.type)
+      assert.deepEqual(types, ['image_generation.partial_image', 'image_generation.completed'])
+      const row = await media.rowOf(id)
+      assert.equal(row.other.image_output, 272)
+      assert.equal(row.other.images, 1)
+    })
+
+    it('that stream are paid by what the events say was made, and by their number where no usage is told', async () => {
+      const drawn = async (sent: string, price: object) => {
+        const { model } = await media.offer(sent, { ...price })
+        const { id, sdk } = await media.open()
+        for await (const _event of await sdk.images.generate({ model, prompt: 'a cat', stream: true }));
+        return (await media.rowOf(id)).cost
+      }
+      const variants = [{ when: { quality: 'high', size: '1024x1024' }, image: 0.16 }]
+      assert.equal(await drawn('gpt-image-1', { image: 0.01, variants }), 160_000_000)
+      assert.equal(await drawn('dall-e-3', { image: 0.01 }), 10_000_000)
+    })
+
+    it('whose provider tells no tokens are counted where the price is by the token', async () => {
+      const { model } = await media.offer('dall-e-3', { input: 5, image_output: 40 })
+      const { id, key } = await media.open()
+      assert.equal((await draw(key, { model, n: 2 })).status, 200)
+      const row = await media.rowOf(id)
+      assert.deepEqual([row.other.source, row.other.images, row.other.image_output], ['counted', 2, 2_112])
+      assert.ok(row.cost >= 2_112 * 40_000, String(row.cost))
+    })
+
+    it('that nobody answered in time stand in doubt at the price of all of them', async () => {
+      const setting = { timeouts: { first_byte_ms: 200 } }
+      const { model } = await media.offer('sim-hang', { image: 0.01 }, { setting })
+      const { id, key } = await media.open()
+      assert.equal((await draw(key, { model, n: 3 })).status, 504)
+      await media.rowOf(id)
+      const doubts = await media.suspenseOf(id)
+      assert.deepEqual(
+        doubts.map(({ amount }) => Number(amount)),
+        [30_000_000],
+      )
+    })
+
+    it('can be edited and varied, from files', async () => {
+      const { model } = await media.offer('gpt-image-1', { input: 5, image_input: 10, image_output: 40 })
+      const { id, sdk } = await media.open()
+      const edited = await sdk.images.edit({
+        model,
+        prompt: 'a hat',
+        image: [png(), png('b.png')],
+        mask: png('mask.png'),
+      })
+      assert.equal(edited.data?.length, 1)
+      const row = await media.rowOf(id)
+      assert.equal(row.other.image, 900)
+      const varied = await sdk.images.createVariation({ model, image: png(), n: 2 })
+      assert.equal(varied.data?.length, 2)
+      assert.equal((await media.rowsOf(id, 2)).length, 2)
+    })
+
+    it('can be edited from addresses in JSON', async () => {
+      const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+      const { key } = await media.open()
+      const body = { model, prompt: 'a hat', images: [{ image_url: 'https://example.com/a.png' }] }
+      const reply = await media.api('POST', '/v1/images/edits', body, { token: key })
+      assert.equal(reply.status, 200, reply.text)
+      const many = { ...body, images: Array(17).fill('https://example.com/a.png') }
+      const refused = await media.api('POST', '/v1/images/edits', many, { token: key })
+      assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
+    })
+
+    it('in a request are held for as pictures, not by their bytes', async () => {
+      const { model } = await media.offer('gpt-image-1', {
+        image_input: 10,
+        input: 10,
+        max_output_tokens: 100,
+      })
+      const inside = `data:image/png;base64,${PICTURE}${'A'.repeat(400_000)}`
+      const edit = async (remain_quota: number, images: readonly string[]) => {
+        const { key } = await media.open({ remain_quota })
+        const body = { model, prompt: 'a hat', images: images.map(image_url => ({ image_url })) }
+        return (await media.api('POST', '/v1/images/edits', body, { token: key })).status
+      }
+      // A picture is held for at 16,384 tokens of 0.00001 USD, which are 81,920 units.
+      assert.equal(await edit(90_000, [inside]), 200)
+      assert.equal(await edit(90_000, ['https://example.com/a.png', 'https://example.com/b.png']), 429)
+    })
+
+    it('refuse what makes no sense, before anything is sent or held', async () => {
+      const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+      const { id, key } = await media.open()
+      const seen = await media.seenInAll()
+      const cases: [object, string, string][] = [
+        [{ model: undefined }, 'model', 'missing_parameter'],
+        [{ prompt: undefined }, 'prompt', 'missing_parameter'],
+        [{ prompt: 7 }, 'prompt', 'invalid_parameter'],
+        [{ prompt: 'x'.repeat(32_001) }, 'prompt', 'invalid_parameter'],
+        [{ n: 0 }, 'n', 'invalid_parameter'],
+        [{ n: 11 }, 'n', 'invalid_parameter'],
+        [{ n: '2' }, 'n', 'invalid_parameter'],
+        [{ size: 7 }, 'size', 'invalid_parameter'],
+        [{ quality: 'q'.repeat(99) }, 'quality', 'invalid_parameter'],
+        [{ response_format: 'png' }, 'response_format', 'invalid_parameter'],
+        [{ partial_images: 4 }, 'partial_images', 'invalid_parameter'],
+        [{ stream: 'yes' }, 'stream', 'invalid_parameter'],
+      ]
+      for (const [fields, param, code] of cases) {
+        const { status, body } = await draw(key, { model, ...fields })
+        assert.deepEqual([status, body.error.param, body.error.code], [400, param, code])
+      }
+      const form = new FormData()
+      form.append('model', model)
+      form.append('prompt', 'a hat')
+      const noImage = await media.post('/v1/images/edits', key, form)
+      assert.deepEqual([noImage.status, noImage.body.error.param], [400, 'image'])
+      form.append('image', new File([], 'empty.png'))
+      assert.equal((await media.post('/v1/images/edits', key, form)).status, 400)
+      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.usedBy(id), 0)
+    })
+
+    describe('with an Idempotency-Key (contract 4, repeating)', () => {
+      let made = 0
+      const newKey = () => `picture-${engine}-${++made}`
+      const ask = (token: string, key: string, body: object, path = '/v1/images/generations') =>
+        media.api('POST', path, { prompt: 'a cat', ...body }, { token, headers: { 'idempotency-key': key } })
+
+      it('are made and paid once', async () => {
+        const { model } = await media.offer('dall-e-3', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const key = newKey()
+        const first = await ask(token, key, { model })
+        const seen = await media.seenInAll()
+        const second = await ask(token, key, { model })
+        assert.deepEqual([second.status, second.text], [200, first.text])
+        assert.equal(second.headers.get('idempotency-replayed'), 'true')
+        assert.notEqual(second.headers.get('x-request-id'), first.headers.get('x-request-id'))
+        assert.equal(await media.seenInAll(), seen)
+        assert.equal((await media.rowsOf(id)).length, 1)
+        const other = await ask(token, newKey(), { model })
+        assert.notEqual(other.text, first.text)
+      })
+
+      it('that stream are made and paid once too, and come again as they went', async () => {
+        const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const key = newKey()
+        const first = await ask(token, key, { model, stream: true })
+        const second = await ask(token, key, { model, stream: true })
+        assert.deepEqual(
+          [second.status, second.text, second.headers.get('content-type')],
+          [200, first.text, first.headers.get('content-type')],
+        )
+        assert.match(first.text, /image_generation\.completed/)
+        assert.equal(second.headers.get('idempotency-replayed'), 'true')
+        assert.equal((await media.rowsOf(id)).length, 1)
+        const cut = await media.offer('sim-eof-1', { image: 0.01 })
+        const other = newKey()
+        for (let turn = 0; turn < 2; turn += 1) {
+          const broken = await ask(token, other, { model: cut.model, stream: true })
+          assert.equal(broken.headers.get('idempotency-replayed'), null, broken.text)
+        }
+      })
+
+      it('of a form are made once, whatever stands between its parts', async () => {
+        const { model } = await media.offer('gpt-image-1', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const send = (key: string, prompt: string) => {
+          const form = new FormData()
+          form.append('model', model)
+          form.append('prompt', prompt)
+          form.append('image', png())
+          return fetch(`${media.gateway.url}/v1/images/edits`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${token}`, 'idempotency-key': key },
+            body: form,
+          })
+        }
+        const key = newKey()
+        const statuses = [await send(key, 'a hat'), await send(key, 'a hat'), await send(key, 'a coat')]
+        assert.deepEqual(
+          statuses.map(({ status }) => status),
+          [200, 200, 409],
+        )
+        assert.equal((await media.rowsOf(id)).length, 1)
+      })
+
+      it('are refused with another body, while the first runs, and with a key that is none', async () => {
+        const { model } = await media.offer('sim-latency-400', { image: 0.01 })
+        const { id, key: token } = await media.open()
+        const key = newKey()
+        const replies = await Promise.all(Array.from({ length: 8 }, () => ask(token, key, { model })))
+        const statuses = replies.map(({ status }) => status).sort()
+        assert.deepEqual(statuses, [200, 409, 409, 409, 409, 409, 409, 409])
+        assert.equal(replies.find(({ status }) => status === 409)?.body.error.code, 'idempotency_conflict')
+        assert.equal((await ask(token, key, { model, n: 2 })).status, 409)
+        assert.equal((await ask(token, 'k'.repeat(256), { model })).status, 400)
+        assert.equal((await ask(token, 'a key', { model })).status, 400)
+        assert.equal((await media.rowsOf(id)).length, 1)
+      })
+
+      it('belong to a user and a path', async () => {
+        const { model } = await media.offer('dall-e-3', { image: 0.01 })
+        const { key: token } = await media.open()
+        const key = newKey()
+        assert.equal((await ask(token, key, { model })).status, 200)
+        const image = 'https://example.com/a.png'
+        const edited = await ask(token, key, { model, image }, '/v1/images/edits')
+        assert.equal(edited.status, 200, edited.text)
+        assert.equal(edited.headers.get('idempotency-replayed'), null)
+      })
+
+      it('that failed or were refused before anything was sent can be asked for again', async () => {
+        const { model } = await media.offer('sim-status-500', { image: 0.01 })
+        const { key: token } = await media.open()
+        const key = newKey()
+        assert.equal((await ask(token, key, { model })).status, 502)
+        assert.equal((await ask(token, key, { model, n: 11 })).status, 400)
+        assert.notEqual((await ask(token, key, { model })).status, 409)
+        const refused = await media.offer('sim-status-422', { image: 0.01 })
+        const other = newKey()
+        const first = await ask(token, other, { model: refused.model })
+        const second = await ask(token, other, { model: refused.model })
+        assert.deepEqual([first.status, second.status, second.text], [422, 422, first.text])
+        assert.equal(second.headers.get('idempotency-replayed'), 'true')
+      })
+
+      it('that a process left unfinished can be asked for again', async () => {
+        const { model } = await media.offer('dall-e-3', { image: 0.01 })
+        const { key: token } = await media.open()
+        const key = newKey()
+        assert.equal((await ask(token, key, { model })).status, 200)
+        // As if the process had died before it could answer: the key is taken, and nobody works on it.
+        const { keyring, dataDir } = media.gateway
+        const [nodeId = ''] = readdirSync(join(dataDir, 'nodes'))
+        const [row] = await media.gateway.db
+          .selectFrom('idempotency')
+          .selectAll()
+          .where('key', '=', key)
+          .execute()
+        assert.ok(row)
+        const place = { table: 'idempotency', row: `${row.user_id} ${row.path} ${key}`, field: 'answer' }
+        const left = (node: string) => keyring.seal(JSON.stringify({ pending: node, boot: 'before' }), place)
+        const set = (answer_sealed: string) =>
+          media.gateway.db.updateTable('idempotency').set({ answer_sealed }).where('key', '=', key).execute()
+        await set(left('another node'))
+        assert.equal((await ask(token, key, { model })).status, 409)
+        await set(left(nodeId))
+        assert.equal((await ask(token, key, { model })).status, 200)
+      })
+    })
+
+    it('go to the next channel when the first gives none', async () => {
+      for (const fault of ['html', 'badjson', 'array', 'status-500']) {
+        const { model } = await media.offer(`sim-${fault}`, { image: 0.01 }, { priority: 9 })
+        await media.addChannel({ models: [model], model_mapping: { [model]: 'dall-e-3' }, priority: 1 })
+        const { id, key } = await media.open()
+        assert.equal((await draw(key, { model })).status, 200, fault)
+        assert.equal((await media.rowOf(id)).cost, 10_000_000)
+      }
+    })
+  })
+}
+
+describe('very large pictures', () => {
+  let media: Media
+  before(async () => {
+    media = await openMedia('sqlite')
+  })
+  after(() => media.gateway.close())
+
+  it('pass up to 64 MiB, and are no answer beyond', async () => {
+    const { model } = await media.offer('sim-words-40', { image: 0.01 })
+    const large = await media.offer('sim-words-80', { image: 0.01 })
+    const { id, key } = await media.open()
+    const body = { prompt: 'a cat', response_format: 'b64_json' }
+    const reply = await media.api('POST', '/v1/images/generations', { ...body, model }, { token: key })
+    assert.equal(reply.status, 200)
+    assert.equal(reply.body.data[0].b64_json.length, 40 * 1_048_576)
+    const none = await media.api(
+      'POST',
+      '/v1/images/generations',
+      { ...body, model: large.model },
+      { token: key },
+    )
+    assert.deepEqual([none.status, none.body.error.code], [502, 'upstream_error'])
+    const rows = await media.rowsOf(id, 2)
+    assert.deepEqual(
+      rows.map(({ cost }) => cost),
+      [10_000_000, 0],
+    )
+  })
+})

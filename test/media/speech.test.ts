@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ENGINES } from '../support/gateway.ts'
+import { type Media, openMedia } from '../support/media.ts'
+
+const PER_CHARACTER = { per_character: 0.000015 }
+const CHARACTER_NANOS = 15_000
+const MP3_BYTES_A_SECOND = 16_263
+
+for (const engine of ENGINES) {
+  describe(`speech through the gateway on ${engine} (spec 4.8)`, () => {
+    let media: Media
+    before(async () => {
+      media = await openMedia(engine)
+    })
+    after(() => media.gateway.close())
+
+    const say = (key: string, body: Record<string, unknown>) =>
+      media.api('POST', '/v1/audio/speech', { input: 'Hello', voice: 'alloy', ...body }, { token: key })
+
+    it('is a file of the format that was asked for, with the type and length of the provider', async () => {
+      const { model } = await media.offer('tts-1', PER_CHARACTER)
+      const { sdk } = await media.open()
+      const types = {
+        mp3: 'audio/mpeg',
+        opus: 'audio/ogg',
+        aac: 'audio/aac',
+        flac: 'audio/flac',
+        wav: 'audio/wav',
+        pcm: 'audio/pcm',
+      } as const
+      for (const [format, type] of Object.entries(types)) {
+        const answer = await sdk.audio.speech.create({
+          model,
+          input: 'Hello there',
+          voice: 'alloy',
+          response_format: format as keyof typeof types,
+        })
+        assert.equal(answer.headers.get('content-type'), type)
+        const bytes = Buffer.from(await answer.arrayBuffer())
+        assert.equal(answer.headers.get('content-length'), String(bytes.length))
+        assert.ok(bytes.length > 0)
+      }
+      const usual = await sdk.audio.speech.create({ model, input: 'Hello', voice: 'nova' })
+      assert.equal(usual.headers.get('content-type'), 'audio/mpeg')
+    })
+
+    it('has the type of its format where the provider tells none', async () => {
+      const provider = createServer((request, response) => {
+        request.resume().on('end', () => {
+          const isNamed = request.url?.includes('named')
+          response.writeHead(200, isNamed ? { 'content-type': 'application/octet-stream' } : {}).end('sound')
+        })
+      })
+      await new Promise<void>(resolve => provider.listen(0, '127.0.0.1', resolve))
+      const { port } = provider.address() as AddressInfo
+      try {
+        for (const path of ['named', 'bare']) {
+          const base_url = `http://127.0.0.1:${port}/${path}`
+          const { model } = await media.offer('tts-1', PER_CHARACTER, { base_url })
+          const { sdk } = await media.open()
+          for (const [format, type] of [
+            [undefined, 'audio/mpeg'],
+            ['flac', 'audio/flac'],
+            ['opus', 'audio/ogg'],
+          ] as const) {
+            const asked = { model, input: 'Hello', voice: 'alloy' }
+            const answer = await sdk.audio.speech.create(
+              format ? { ...asked, response_format: format } : asked,
+            )
+            assert.equal(answer.headers.get('content-type'), type, path)
+            assert.equal(await answer.text(), 'sound')
+          }
+        }
+      } finally {
+        provider.close()
+      }
+    })
+
+    it('is paid by the character, counted as people count them', async () => {
+      const { model } = await media.offer('tts-1', PER_CHARACTER)
+      const { id, sdk } = await media.open()
+      const answer = await sdk.audio.speech.create({ model, input: 'Grüße 👋🏽!', voice: 'alloy' })
+      await answer.arrayBuffer()
+      const row = await media.rowOf(id)
+      assert.equal(row.other.characters, 9)
+      assert.equal(row.cost, 9 * CHARACTER_NANOS)
+      assert.equal(row.other.source, 'counted')
+    })
+
+    it('is paid by the length of what was spoken where the price says so', async () => {
+      for (const format of ['mp3', 'wav', 'pcm', 'opus', 'aac'] as const) {
+        const { model } = await media.offer('sim-words-7', { per_minute: 0.06 })
+        const { id, sdk } = await media.open()
+        const asked = { model, input: 'Hello', voice: 'alloy', response_format: format }
+        await (await sdk.audio.speech.create(asked)).arrayBuffer()
+        const row = await media.rowOf(id)
+        assert.equal(row.other.seconds, 7, format)
+        assert.equal(row.cost, 7_000_000, format)
+      }
+    })
+
+    it('passes events on where they are asked for, and is paid by the tokens they tell', async () => {
+      const { model } = await media.offer('sim-words-3', { input: 1, output: 2, per_second: 1 })
+      const { id, key } = await media.open({ remain_quota: 50_000_000 })
+      const reply = await say(key, { model, stream_format: 'sse' })
+      assert.equal(reply.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+      const events = reply.text
+        .split('\n\n')
+        .filter(Boolean)
+        .map(event => JSON.parse(event.slice(6)))
+      assert.deepEqual(
+        [...new Set(events.map(({ type }) => type))],
+        ['speech.audio.delta', 'speech.audio.done'],
+      )
+      const { usage } = events.at(-1)
+      const row = await media.rowOf(id)
+      assert.equal(row.other.source, 'provider')
+      assert.equal(row.cost, usage.input_tokens * 1_000 + usage.output_tokens * 2_000)
+    })
+
+    it('is paid by the length of what the events bring where that is the price', async () => {
+      const { model } = await media.offer('sim-words-3', { per_second: 0.001 })
+      const { id, key } = await media.open()
+      await say(key, { model, stream_format: 'sse' })
+      const row = await media.rowOf(id)
+      assert.deepEqual([row.other.seconds, row.cost], [3, 3_000_000])
+    })
+
+    it('takes 4096 characters and no more', async () => {
+      const { model } = await media.offer('tts-1', PER_CHARACTER)
+      const { id, key } = await media.open()
+      assert.equal((await say(key, { model, input: '👋'.repeat(4096) })).status, 200)
+      const { cost } = await media.rowOf(id)
+      assert.equal(cost, 4096 * CHARACTER_NANOS)
+      const reply = await say(key, { model, input: `${'👋'.repeat(4096)}!` })
+      assert.deepEqual([reply.status, reply.body.error.param], [400, 'input'])
+    })
+
+    it('refuses what the specification does not allow, before anything is sent or held', async () => {
+      const { model } = await media.offer('tts-1', PER_CHARACTER)
+      const { id, key } = await media.open()
+      const seen = await media.seenInAll()
+      const cases: [Record<string, unknown>, string, string][] = [
+        [{ model: undefined }, 'model', 'missing_parameter'],
+        [{ model: '' }, 'model', 'missing_parameter'],
+        [{ input: undefined }, 'input', 'missing_parameter'],
+        [{ input: '' }, 'input', 'missing_parameter'],
+        [{ input: null }, 'input', 'missing_parameter'],
+        [{ input: 7 }, 'input', 'invalid_parameter'],
+        [{ input: ['Hello'] }, 'input', 'invalid_parameter'],
+        [{ voice: undefined }, 'voice', 'missing_parameter'],
+        [{ voice: 'nobody' }, 'voice', 'invalid_parameter'],
+        [{ voice: 7 }, 'voice', 'invalid_parameter'],
+        [{ voice: {} }, 'voice', 'invalid_parameter'],
+        [{ voice: { id: '' } }, 'voice', 'invalid_parameter'],
+        [{ voice: 'v'.repeat(300) }, 'voice', 'invalid_parameter'],
+        [{ response_format: 'midi' }, 'response_format', 'invalid_parameter'],
+        [{ response_format: 7 }, 'response_format', 'invalid_parameter'],
+        [{ speed: 0.24 }, 'speed', 'invalid_parameter'],
+        [{ speed: 4.01 }, 'speed', 'invalid_parameter'],
+        [{ speed: '1' }, 'speed', 'invalid_parameter'],
+        [{ stream_format: 'video' }, 'stream_format', 'invalid_parameter'],
+        [{ instructions: 7 }, 'instructions', 'invalid_parameter'],
+      ]
+      for (const [fields, param, code] of cases) {
+        const reply = await say(key, { model, ...fields })
+        assert.deepEqual(
+          [reply.status, reply.body.error.type, reply.body.error.param, reply.body.error.code],
+          [400, 'invalid_request_error', param, code],
+          JSON.stringify(fields),
+        )
+      }
+      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.usedBy(id), 0)
+    })
+
+    it('takes the ends of its ranges, every voice of the specification and those that the provider has', async () => {
+      const { model } = await media.offer('tts-1', PER_CHARACTER)
+      const { key } = await media.open()
+      for (const speed of [0.25, 1, 4])
+        assert.equal((await say(key, { model, speed })).status, 200, `speed ${speed}`)
+      for (const voice of ['alloy', 'echo', 'fable', 'onyx', 'nova', 'shimmer', 'marin'])
+        assert.equal((await say(key, { model, voice })).status, 200, voice)
+    })
+
+    it('names voices as the channel does', async () => {
+      const { model } = await media.offer('tts-1', PER_CHARACTER, {
+        setting: { voices: { nobody: 'ash', alloy: 'coral' } },
+      })
+      const { key } = await media.open()
+      assert.equal((await say(key, { model, voice: 'nobody' })).status, 200)
+      assert.equal((await say(key, { model, voice: 'somebody' })).status, 400)
+    })
+
+    it('is refused where the money is not there, with nothing sent', async () => {
+      const { model } = await media.offer('tts-1', PER_CHARACTER)
+      const { id, key } = await media.open({ remain_quota: 30 })
+      const seen = await media.seenInAll()
+      const reply = await say(key, { model, input: 'five!' })
+      assert.deepEqual([reply.status, reply.body.error.code], [429, 'insufficient_quota'])
+      assert.equal(await media.seenInAll(), seen)
+      assert.equal((await say(key, { model, input: 'four' })).status, 200)
+      assert.equal(await media.usedBy(id), 30)
+    })
+
+    it('goes to the next channel when the first gives a page, JSON or an error in place of sound', async () => {
+      for (const fault of ['html', 'empty', 'array', 'status-500', 'status-401', 'reset']) {
+        const { model } = await media.offer(`sim-${fault}`, PER_CHARACTER, { priority: 9 })
+        await media.addChannel({ models: [model], model_mapping: { [model]: 'tts-1' }, priority: 1 })
+        const { id, key } = await media.open()
+        const reply = await say(key, { model })
+        assert.equal(reply.status, 200, fault)
+        assert.equal(reply.headers.get('content-type'), 'audio/mpeg', fault)
+        assert.equal((await media.rowOf(id)).cost, 5 * CHARACTER_NANOS, fault)
+      }
+    })
+
+    it('tells what the provider refused in its own words, and charges nothing', async () => {
+      const { model } = await media.offer('sim-status-400', PER_CHARACTER)
+      const { id, key } = await media.open()
+      const reply = await say(key, { model })
+      assert.equal(reply.status, 400)
+      assert.equal((await media.rowOf(id)).cost, 0)
+    })
+
+    it('breaks the connection where the provider broke off, and what was asked is paid', async () => {
+      const { model } = await media.offer('sim-words-9-cut-3', PER_CHARACTER)
+      const { id, key } = await media.open()
+      await assert.rejects(say(key, { model }))
+      const row = await media.rowOf(id)
+      assert.equal(row.cost, 5 * CHARACTER_NANOS)
+      assert.equal(row.type, 2)
+    })
+
+    it('stops the provider when the client leaves in the middle, and what was asked is paid', async () => {
+      const { model } = await media.offer('sim-words-60-pace-50', { per_second: 0.001 })
+      const { id, key } = await media.open()
+      await new Promise<void>((resolve, reject) => {
+        const request = httpRequest(
+          `${media.gateway.url}/v1/audio/speech`,
+          {
+            method: 'POST',
+            headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          },
+          response => {
+            response.once('data', () => {
+              response.destroy()
+              resolve()
+            })
+          },
+        )
+        request.on('error', reject)
+        request.end(JSON.stringify({ model, input: 'Hello', voice: 'alloy' }))
+      })
+      const row = await media.rowOf(id)
+      assert.ok(row.other.seconds >= 1 && row.other.seconds < 60, `${row.other.seconds} s`)
+      assert.equal(row.cost, row.other.seconds * 1_000_000)
+    })
+  })
+}
+
+describe('a hundred megabytes of speech', () => {
+  let media: Media
+  before(async () => {
+    media = await openMedia('sqlite')
+  })
+  after(() => media.gateway.close())
+
+  it('wait for a client that does not read, without filling the memory', async () => {
+    const { model } = await media.offer('sim-words-6300', { per_second: 0.0001 })
+    const { id, key } = await media.open({ remain_quota: 50_000_000 })
+    const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+      const request = httpRequest(
+        `${media.gateway.url}/v1/audio/speech`,
+        { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' } },
+        resolve,
+      )
+      request.on('error', reject)
+      request.end(JSON.stringify({ model, input: 'Hello', voice: 'alloy' }))
+    })
+    response.pause()
+    const before = process.memoryUsage().arrayBuffers
+    await delay(500)
+    const grown = process.memoryUsage().arrayBuffers - before
+    assert.ok(grown < 32 * 1_048_576, `${grown} bytes are waiting`)
+    let bytes = 0
+    for await (const chunk of response) bytes += (chunk as Buffer).length
+    assert.ok(bytes > 6_300 * (MP3_BYTES_A_SECOND - 400), `${bytes} bytes came`)
+    assert.equal((await media.rowOf(id)).other.seconds, 6300)
+  })
+})

@@ -1,0 +1,456 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { createServer, request as httpRequest } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { ENGINES } from '../support/gateway.ts'
+import { type Media, openMedia, soundForm, wavOf } from '../support/media.ts'
+import { wavFile } from '../support/wav.ts'
+
+const PER_SECOND = { per_second: 0.0001 }
+const SECOND_NANOS = 100_000
+const PATH = '/v1/audio/transcriptions'
+
+for (const engine of ENGINES) {
+  describe(`transcription through the gateway on ${engine} (spec 4.9, 4.10)`, () => {
+    let media: Media
+    before(async () => {
+      media = await openMedia(engine)
+    })
+    after(() => media.gateway.close())
+
+    it('comes in each of the five forms, from the provider that writes them all', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { id, sdk } = await media.open()
+      const file = wavOf(3.2)
+      const said = `I heard speech.wav of ${wavFile(3.2).length} bytes.`
+      const json = await sdk.audio.transcriptions.create({ model, file })
+      assert.equal(json.text, said)
+      const text = await sdk.audio.transcriptions.create({ model, file, response_format: 'text' })
+      assert.equal(text, `${said}\n`)
+      const srt = await sdk.audio.transcriptions.create({ model, file, response_format: 'srt' })
+      assert.match(srt, /^1\n00:00:00,000 --> 00:00:03,000\nI heard/)
+      const vtt = await sdk.audio.transcriptions.create({ model, file, response_format: 'vtt' })
+      assert.match(vtt, /^WEBVTT\n\n00:00:00\.000 --> /)
+      const verbose = await sdk.audio.transcriptions.create({
+        model,
+        file,
+        response_format: 'verbose_json',
+        timestamp_granularities: ['word', 'segment'],
+      })
+      assert.equal(verbose.language, 'english')
+      assert.equal(verbose.duration, 3.2)
+      assert.equal(verbose.words?.length, 6)
+      assert.equal(verbose.segments?.length, 1)
+      const rows = await media.rowsOf(id, 5)
+      assert.deepEqual(
+        rows.map(({ cost }) => cost),
+        Array(5).fill(4 * SECOND_NANOS),
+      )
+      assert.deepEqual(
+        rows.map(({ other }) => [other.source, other.seconds]),
+        Array(5).fill(['provider', 4]),
+      )
+    })
+
+    it('comes in each of the five forms, from a provider that writes only JSON', async () => {
+      const { model } = await media.offer('gpt-4o-transcribe', { input: 1, audio_input: 2, output: 3 })
+      const { id, sdk } = await media.open()
+      const file = wavOf(2)
+      const text = await sdk.audio.transcriptions.create({ model, file, response_format: 'text' })
+      assert.match(String(text), /^I heard speech\.wav/)
+      const srt = await sdk.audio.transcriptions.create({ model, file, response_format: 'srt' })
+      assert.match(srt, /^1\n00:00:00,000 --> 00:00:02,000\nI heard speech\.wav of \d+ bytes\.\n/)
+      const vtt = await sdk.audio.transcriptions.create({ model, file, response_format: 'vtt' })
+      assert.match(vtt, /^WEBVTT\n\n00:00:00\.000 --> 00:00:02\.000\nI heard/)
+      const verbose = await sdk.audio.transcriptions.create({
+        model,
+        file,
+        response_format: 'verbose_json',
+        language: 'en',
+      })
+      assert.deepEqual([verbose.language, verbose.duration], ['en', 2])
+      assert.equal(verbose.segments?.length, 1)
+      const rows = await media.rowsOf(id, 4)
+      // 20 tokens of sound at 2 USD, and the tokens of the text at 3, a million.
+      for (const row of rows) assert.equal(row.cost, 20 * 2_000 + row.completion_tokens * 3_000)
+    })
+
+    it('is paid by its length where that is the price, also when tokens are told', async () => {
+      const { model } = await media.offer('gpt-4o-transcribe', PER_SECOND)
+      const { id, sdk } = await media.open()
+      await sdk.audio.transcriptions.create({ model, file: wavOf(2) })
+      const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(2), stream: true })
+      for await (const _event of stream);
+      for (const row of await media.rowsOf(id, 2))
+        assert.deepEqual([row.other.seconds, row.cost], [2, 200_000])
+    })
+
+    it('streams as the provider does, and is paid by the tokens it tells at the end', async () => {
+      const { model } = await media.offer('gpt-4o-transcribe', { input: 1, audio_input: 2, output: 3 })
+      const { id, sdk } = await media.open()
+      const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(2), stream: true })
+      let text = ''
+      let done = ''
+      for await (const event of stream) {
+        if (event.type === 'transcript.text.delta') text += event.delta
+        if (event.type === 'transcript.text.done') done = event.text
+      }
+      assert.equal(text, done)
+      assert.match(done, /^I heard speech\.wav/)
+      const row = await media.rowOf(id)
+      assert.equal(row.other.audio_input, 20)
+      assert.equal(row.cost, 20 * 2_000 + row.completion_tokens * 3_000)
+      assert.equal(row.other.source, 'provider')
+    })
+
+    it('streams also what the provider gives in one piece', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { id, sdk } = await media.open()
+      const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(2), stream: true })
+      const types: string[] = []
+      for await (const event of stream) types.push(event.type)
+      assert.deepEqual(types, ['transcript.text.delta', 'transcript.text.done'])
+      assert.equal((await media.rowOf(id)).cost, 2 * SECOND_NANOS)
+    })
+
+    it('translates in each form', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { id, sdk } = await media.open()
+      const file = wavOf(5)
+      const json = await sdk.audio.translations.create({ model, file })
+      assert.match(json.text, /^I heard/)
+      const formats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
+      for (const response_format of formats)
+        assert.match(
+          JSON.stringify(await sdk.audio.translations.create({ model, file, response_format })),
+          /I heard speech/,
+        )
+      assert.equal((await media.rowsOf(id, 6)).length, 6)
+    })
+
+    it('takes fields before and behind the file, and sends the file whole and named as it was', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { key } = await media.open()
+      const form = new FormData()
+      form.append('prompt', 'some guidance')
+      form.append('file', wavOf(40, 'große "Rede".wav'))
+      form.append('model', model)
+      const reply = await media.post(PATH, key, form)
+      assert.equal(reply.status, 200, reply.text)
+      assert.equal(reply.body.text, `I heard große %22Rede%22.wav of ${wavFile(40).length} bytes.`)
+    })
+
+    it('sends the same file to the next channel', async () => {
+      const { model } = await media.offer('sim-status-500', PER_SECOND, { priority: 9 })
+      await media.addChannel({ models: [model], model_mapping: { [model]: 'sim-reset' }, priority: 8 })
+      await media.addChannel({ models: [model], model_mapping: { [model]: 'whisper-1' }, priority: 1 })
+      const { id, key } = await media.open()
+      const reply = await media.post(PATH, key, soundForm({ model }, wavOf(40)))
+      assert.equal(reply.body?.text, `I heard speech.wav of ${wavFile(40).length} bytes.`, reply.text)
+      assert.equal((await media.rowOf(id)).cost, 40 * SECOND_NANOS)
+    })
+
+    it('takes every name and every value that the specification allows', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { key } = await media.open()
+      for (const ending of ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm', 'WAV']) {
+        const reply = await media.post(PATH, key, soundForm({ model }, wavOf(1, `a.${ending}`)))
+        assert.equal(reply.status, 200, `${ending}: ${reply.text}`)
+      }
+      for (const fields of [
+        { temperature: '0' },
+        { temperature: '1' },
+        { language: 'de' },
+        { prompt: 'Names: Ada' },
+        { response_format: 'verbose_json', 'timestamp_granularities[]': ['word'] },
+        { response_format: 'verbose_json', 'timestamp_granularities[]': ['segment'] },
+        { response_format: 'verbose_json', timestamp_granularities: '["word","segment"]' },
+      ]) {
+        const reply = await media.post(PATH, key, soundForm({ model, ...fields } as never, wavOf(1)))
+        assert.equal(reply.status, 200, `${JSON.stringify(fields)}: ${reply.text}`)
+      }
+    })
+
+    it('refuses what the specification does not allow, before anything is sent or held', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { id, key } = await media.open()
+      const seen = await media.seenInAll()
+      const wav = wavOf(1)
+      const cases: [string, FormData, string, string][] = [
+        ['no file', soundForm({ model }), 'file', 'missing_parameter'],
+        ['a file as text', soundForm({ model, file: 'hello' }), 'file', 'missing_parameter'],
+        ['no model', soundForm({}, wav), 'model', 'missing_parameter'],
+        ['an empty file', soundForm({ model }, new File([], 'a.wav')), 'file', 'invalid_parameter'],
+        ['another name', soundForm({ model }, wavOf(1, 'a.txt')), 'file', 'invalid_parameter'],
+        ['no ending', soundForm({ model }, wavOf(1, 'speech')), 'file', 'invalid_parameter'],
+        [
+          'other content',
+          soundForm({ model }, new File(['hello '.repeat(999)], 'a.mp3')),
+          'file',
+          'invalid_parameter',
+        ],
+        ['a form', soundForm({ model, response_format: 'xml' }, wav), 'response_format', 'invalid_parameter'],
+        ['cold', soundForm({ model, temperature: '-0.1' }, wav), 'temperature', 'invalid_parameter'],
+        ['hot', soundForm({ model, temperature: '1.1' }, wav), 'temperature', 'invalid_parameter'],
+        ['no number', soundForm({ model, temperature: 'warm' }, wav), 'temperature', 'invalid_parameter'],
+        ['a language', soundForm({ model, language: 'english' }, wav), 'language', 'invalid_parameter'],
+        ['no language', soundForm({ model, language: 'xx' }, wav), 'language', 'invalid_parameter'],
+        [
+          'times without their form',
+          soundForm({ model, 'timestamp_granularities[]': 'word' }, wav),
+          'timestamp_granularities',
+          'invalid_parameter',
+        ],
+        [
+          'other times',
+          soundForm({ model, response_format: 'verbose_json', 'timestamp_granularities[]': 'page' }, wav),
+          'timestamp_granularities',
+          'invalid_parameter',
+        ],
+        ['a stream', soundForm({ model, stream: 'maybe' }, wav), 'stream', 'invalid_parameter'],
+      ]
+      for (const [name, form, param, code] of cases) {
+        const reply = await media.post(PATH, key, form)
+        const { error } = reply.body
+        assert.deepEqual([reply.status, error.param, error.code], [400, param, code], name)
+      }
+      const two = soundForm({ model }, wav)
+      two.append('file', wav)
+      assert.equal((await media.post(PATH, key, two)).status, 400)
+      const json = await media.api('POST', PATH, { model }, { token: key })
+      assert.deepEqual([json.status, json.body.error.code], [415, 'unsupported_media_type'])
+      assert.equal(await media.seenInAll(), seen)
+      assert.equal(await media.usedBy(id), 0)
+    })
+
+    it('is paid for what was sent when the client leaves before the answer', async () => {
+      const { model } = await media.offer('sim-latency-5000', PER_SECOND)
+      const { id, key } = await media.open()
+      const leaving = new AbortController()
+      const asked = fetch(`${media.gateway.url}${PATH}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}` },
+        body: soundForm({ model }, wavOf(12)),
+        signal: leaving.signal,
+      })
+      while ((await media.seen('sim-latency-5000')).length === 0) await delay(20)
+      leaving.abort()
+      await assert.rejects(asked)
+      const row = await media.rowOf(id)
+      assert.deepEqual([row.cost, row.other.source], [12 * SECOND_NANOS, 'input_only'])
+    })
+
+    it('goes to the next channel when the first gives a page, half an answer or none', async () => {
+      for (const fault of ['html', 'badjson', 'cut-1', 'array', 'status-429', 'bigerror']) {
+        const { model } = await media.offer(`sim-${fault}`, PER_SECOND, { priority: 9 })
+        await media.addChannel({ models: [model], model_mapping: { [model]: 'whisper-1' }, priority: 1 })
+        const { id, key } = await media.open()
+        const reply = await media.post(PATH, key, soundForm({ model }, wavOf(20)))
+        assert.equal(reply.status, 200, `${fault}: ${reply.text}`)
+        assert.equal((await media.rowOf(id)).cost, 20 * SECOND_NANOS, fault)
+      }
+    })
+
+    it('passes a refusal on that comes while the file is still being sent', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { id, key } = await media.open()
+      const turn = (fault: string | null) =>
+        fetch(`${media.upstream}/sim/faults`, { method: 'POST', body: JSON.stringify({ fault }) })
+      await turn('early-413')
+      try {
+        const reply = await media.post(PATH, key, soundForm({ model }, wavOf(2_000)))
+        assert.ok([413, 502].includes(reply.status), reply.text)
+      } finally {
+        await turn(null)
+      }
+      assert.equal((await media.rowOf(id)).cost, 0)
+      assert.equal((await media.post(PATH, key, soundForm({ model }, wavOf(1)))).status, 200)
+    })
+
+    it('refuses a file that the money does not cover', async () => {
+      const { model } = await media.offer('whisper-1', PER_SECOND)
+      const { key } = await media.open({ remain_quota: 1_000 })
+      const reply = await media.post(PATH, key, soundForm({ model }, wavOf(30)))
+      assert.deepEqual([reply.status, reply.body.error.code], [429, 'insufficient_quota'])
+    })
+  })
+}
+
+describe('a form', () => {
+  let media: Media
+  before(async () => {
+    media = await openMedia('sqlite')
+  })
+  after(() => media.gateway.close())
+
+  const tempFiles = () => readdirSync(join(media.gateway.dataDir, 'tmp'))
+  const descriptors = () => readdirSync('/proc/self/fd').length
+
+  async function raw(key: string, contentType: string, body: string | Buffer, headers = {}) {
+    const reply = await media.api('POST', PATH, undefined, {
+      token: key,
+      raw: body,
+      headers: { 'content-type': contentType, ...headers },
+    })
+    return [reply.status, reply.body?.error?.code]
+  }
+
+  const part = (name: string, value: string) =>
+    `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  const FORM = 'multipart/form-data; boundary=b'
+
+  it('that is broken or passes a bound is refused', async () => {
+    const { key } = await media.open()
+    const bad = [400, 'invalid_parameter']
+    assert.deepEqual(await raw(key, 'multipart/form-data', 'x'), bad, 'no boundary')
+    assert.deepEqual(await raw(key, `multipart/form-data; boundary=${'b'.repeat(200)}`, 'x'), bad)
+    assert.deepEqual(await raw(key, FORM, part('model', 'x')), bad, 'no end')
+    assert.deepEqual(await raw(key, FORM, 'rubbish'), bad, 'no part')
+    assert.deepEqual(await raw(key, FORM, `${part('', 'x')}--b--\r\n`), bad, 'no name')
+    assert.deepEqual(await raw(key, FORM, `${part('n'.repeat(500), 'x')}--b--\r\n`), bad, 'a long name')
+    assert.deepEqual(await raw(key, FORM, `${part('a', 'x').repeat(200)}--b--\r\n`), bad, 'many fields')
+    const large = `${part('prompt', 'x'.repeat(1_100_000))}--b--\r\n`
+    assert.deepEqual(await raw(key, FORM, large), [413, 'request_too_large'])
+    assert.deepEqual(await raw(key, FORM, Buffer.from('not gzip'), { 'content-encoding': 'gzip' }), bad)
+    assert.deepEqual(await raw(key, FORM, 'x', { 'content-encoding': 'rot13' }), [
+      415,
+      'unsupported_media_type',
+    ])
+    assert.deepEqual(await raw(key, FORM, `${part('__proto__', 'x')}--b--\r\n`), [400, 'missing_parameter'])
+    assert.equal(({} as Record<string, unknown>).x, undefined)
+  })
+
+  it('is inflated where it was packed', async () => {
+    const { model } = await media.offer('whisper-1', PER_SECOND)
+    const { key } = await media.open()
+    const sound = wavFile(3)
+    const head = `${part('model', model)}--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`
+    const body = gzipSync(Buffer.concat([Buffer.from(head), sound, Buffer.from('\r\n--b--\r\n')]))
+    const reply = await media.api('POST', PATH, undefined, {
+      token: key,
+      raw: body,
+      headers: { 'content-type': FORM, 'content-encoding': 'gzip' },
+    })
+    assert.equal(reply.body?.text, `I heard a.wav of ${sound.length} bytes.`, reply.text)
+    // A member each, as gzip may be: little to send, and more than is taken, behind the last part.
+    const behind = Array<Buffer>(270).fill(gzipSync(Buffer.alloc(1_048_576)))
+    const packed = Buffer.concat([body, ...behind])
+    assert.deepEqual(await raw(key, FORM, packed, { 'content-encoding': 'gzip' }), [413, 'request_too_large'])
+  })
+
+  it('with a file of more than 100 MB is refused while it comes in', async () => {
+    const { model } = await media.offer('whisper-1', PER_SECOND)
+    const { key } = await media.open()
+    const chunk = new Uint8Array(1_048_576)
+    const file = new File(Array(101).fill(chunk), 'a.wav')
+    const reply = await media.post(PATH, key, soundForm({ model }, file)).catch(() => undefined)
+    // The refusal may overtake the upload, and the connection end before the client has read it.
+    if (reply) assert.deepEqual([reply.status, reply.body.error.code], [413, 'request_too_large'])
+    assert.deepEqual(tempFiles(), [])
+  })
+
+  it('that a client does not finish leaves no file, no open descriptor and no hold', async () => {
+    const { model } = await media.offer('whisper-1', PER_SECOND)
+    const { id, key } = await media.open()
+    const { hostname, port } = new URL(media.gateway.url)
+    const before = descriptors()
+    await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const socket = connect(Number(port), hostname)
+        const head = `${part('model', model)}--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`
+        socket.write(
+          `POST ${PATH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n` +
+            `content-type: ${FORM}\r\ncontent-length: 9000000\r\n\r\n${head}`,
+        )
+        socket.write(wavFile(60))
+        await delay(100)
+        socket.destroy()
+      }),
+    )
+    for (let turn = 0; turn < 100 && descriptors() > before; turn++) await delay(20)
+    assert.ok(descriptors() <= before, `${descriptors() - before} descriptors stay open`)
+    assert.deepEqual(tempFiles(), [])
+    assert.equal(await media.usedBy(id), 0)
+    const { held_quota } = await media.must(media.api('GET', `/api/token/${id}`))
+    assert.equal(held_quota ?? 0, 0)
+  })
+
+  it('stays out of the memory, twelve of thirty megabytes at once', async () => {
+    const sink = createServer((request, response) => {
+      let bytes = 0
+      request.on('data', chunk => {
+        bytes += chunk.length
+      })
+      request.on('end', () => {
+        response.setHeader('content-type', 'application/json')
+        response.end(JSON.stringify({ text: String(bytes) }))
+      })
+    })
+    await new Promise<void>(resolve => sink.listen(0, '127.0.0.1', resolve))
+    const { port } = sink.address() as AddressInfo
+    const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: `http://127.0.0.1:${port}` })
+    const { key } = await media.open({ remain_quota: 500_000_000 })
+    const head = Buffer.concat([
+      Buffer.from(
+        `${part('model', model)}--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`,
+      ),
+      wavFile(1),
+    ])
+    const megabyte = Buffer.alloc(1_048_576)
+    const tail = Buffer.from('\r\n--b--\r\n')
+    const upload = () =>
+      new Promise<string>((resolve, reject) => {
+        const request = httpRequest(
+          `${media.gateway.url}${PATH}`,
+          {
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${key}`,
+              'content-type': FORM,
+              'content-length': head.length + 30 * megabyte.length + tail.length,
+            },
+          },
+          response => {
+            let text = ''
+            response.on('data', chunk => {
+              text += chunk
+            })
+            response.on('end', () => resolve(text))
+          },
+        )
+        request.on('error', reject)
+        Readable.from(
+          (function* () {
+            yield head
+            for (let at = 0; at < 30; at += 1) yield megabyte
+            yield tail
+          })(),
+          { objectMode: false },
+        ).pipe(request)
+      })
+    const before = process.memoryUsage().arrayBuffers
+    let most = 0
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+    }, 10)
+    try {
+      const answers = await Promise.all(Array.from({ length: 12 }, upload))
+      for (const answer of answers) assert.ok(Number(JSON.parse(answer).text) > 30 * megabyte.length, answer)
+    } finally {
+      clearInterval(watch)
+      sink.close()
+    }
+    assert.ok(most < 150 * 1_048_576, `${Math.round(most / 1_048_576)} MiB of 360 were in memory`)
+    assert.deepEqual(tempFiles(), [])
+  })
+
+  it('needs a token before a byte of it is read', async () => {
+    const reply = await media.post(PATH, 'sk-nobody', soundForm({ model: 'x' }, wavOf(1)))
+    assert.deepEqual([reply.status, reply.body.error.code], [401, 'invalid_api_key'])
+  })
+})

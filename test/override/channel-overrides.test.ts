@@ -1,0 +1,322 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { ENGINES } from '../support/gateway.ts'
+import { startRecorder } from '../support/recorder.ts'
+import { openRelay, PROVIDER_KEY, type Relay } from '../support/relay.ts'
+
+type Fields = Record<string, unknown>
+
+const ask = (model: string, more: Fields = {}) => ({
+  model,
+  messages: [{ role: 'user', content: 'How are you?' }],
+  ...more,
+})
+
+for (const engine of ENGINES)
+  describe(`the overrides of a channel on ${engine}`, () => {
+    let relay: Relay
+    let provider: Awaited<ReturnType<typeof startRecorder>>
+    before(async () => {
+      relay = await openRelay(engine)
+      provider = await startRecorder()
+    })
+    after(async () => {
+      await relay.gateway.close()
+      await provider.close()
+    })
+
+    async function askThrough(
+      fields: Fields,
+      {
+        body = {},
+        headers = {},
+        token = {},
+      }: { body?: Fields; headers?: Record<string, string>; token?: Fields } = {},
+    ) {
+      const served = await relay.serve('sent-model', { base_url: provider.url, ...fields })
+      const { id, key } = await relay.newToken(token)
+      const before = provider.seen.length
+      const reply = await relay.chat(key, ask(served.model, body), headers)
+      return { reply, tokenId: id, ...served, asked: provider.seen.length - before }
+    }
+
+    const channelOf = async (id: number) => (await relay.api('GET', `/api/channel/${id}`)).body.data
+    const auditOf = async (id: number) =>
+      (await relay.gateway.db.selectFrom('audit').selectAll().where('target', '=', `channel:${id}`).execute())
+        .map(row => JSON.stringify(row))
+        .join('\n')
+
+    describe('param_override', () => {
+      it('sets members of the body in its plain form', async () => {
+        const { reply } = await askThrough({ param_override: { temperature: 0, top_p: null } })
+        assert.equal(reply.status, 200, reply.text)
+        const { body } = provider.last()
+        assert.equal(body.temperature, 0)
+        assert.equal(body.top_p, null)
+        assert.equal(body.model, 'sent-model')
+      })
+
+      it('applies operations under their conditions, to body and headers', async () => {
+        const param_override = {
+          operations: [
+            {
+              mode: 'prepend',
+              path: 'messages',
+              value: [{ role: 'system', content: 'Be kind.' }],
+              conditions: [{ path: 'original_model', mode: 'prefix', value: 'case-' }],
+            },
+            {
+              mode: 'set',
+              path: 'never',
+              value: 1,
+              conditions: [{ path: 'model', mode: 'full', value: 'other' }],
+            },
+            { mode: 'delete', path: 'user' },
+            { mode: 'pass_headers', value: ['x-session'] },
+          ],
+        }
+        const { reply } = await askThrough(
+          { param_override: JSON.stringify(param_override) },
+          { body: { user: 'u' }, headers: { 'x-session': 's-1' } },
+        )
+        assert.equal(reply.status, 200, reply.text)
+        const { body, headers } = provider.last()
+        assert.deepEqual((body.messages as Fields[])[0], { role: 'system', content: 'Be kind.' })
+        assert.equal('user' in body, false)
+        assert.equal('never' in body, false)
+        assert.equal(headers['x-session'], 's-1')
+      })
+
+      it('holds what the channel makes of the request, and refuses where the quota does not cover that', async () => {
+        const param_override = { max_tokens: 1_000_000 }
+        const body = { max_tokens: 1 }
+        const short = await askThrough({ param_override }, { body, token: { remain_quota: 1_000 } })
+        assert.equal(short.reply.status, 429, short.reply.text)
+        assert.equal(short.reply.body.error.code, 'insufficient_quota')
+        assert.equal(short.asked, 0)
+        const enough = await askThrough({ param_override }, { body, token: { remain_quota: 5_000_000 } })
+        assert.equal(enough.reply.status, 200, enough.reply.text)
+        assert.equal(provider.last().body.max_tokens, 1_000_000)
+      })
+
+      it('answers in the place of the provider, which is not asked and not paid', async () => {
+        const value = { message: 'this channel takes no such thing', status_code: 422, code: 'nope' }
+        const { reply, asked, tokenId } = await askThrough({
+          param_override: { operations: [{ mode: 'return_error', value }] },
+        })
+        assert.equal(reply.status, 422)
+        assert.equal(reply.body.error.message, value.message)
+        assert.equal(reply.body.error.code, 'nope')
+        assert.equal(asked, 0)
+        assert.equal((await relay.rowOf(tokenId)).cost, 0)
+      })
+
+      it('goes to the next channel where it makes a request that nobody takes', async () => {
+        const model = 'two-ways'
+        const broken = { operations: [{ mode: 'set', path: 'messages', value: 'none' }] }
+        await relay.must(relay.api('POST', '/api/price/', { model, input: 1, output: 1 }))
+        for (const [priority, param_override] of [
+          [2, broken],
+          [1, {}],
+        ] as const)
+          await relay.addChannel({ base_url: provider.url, models: [model], priority, param_override })
+        const { key } = await relay.newToken()
+        const reply = await relay.chat(key, ask(model))
+        assert.equal(reply.status, 200, reply.text)
+        assert.ok(Array.isArray(provider.last().body.messages))
+      })
+
+      it('is applied to a test of the channel too', async () => {
+        const { channels } = await relay.serve('sent-model', {
+          base_url: provider.url,
+          param_override: { operations: [{ mode: 'set', path: 'metadata.tested', value: true }] },
+        })
+        const { body } = await relay.api('GET', `/api/channel/test/${channels[0]}`)
+        assert.equal(body.success, true, JSON.stringify(body))
+        assert.deepEqual(provider.last().body.metadata, { tested: true })
+      })
+
+      it('is refused by the path of what is wrong', async () => {
+        const refused = async (param_override: unknown, path: string) => {
+          const channel = { name: 'x', type: 1, key: 'k', models: ['m'], param_override }
+          const { status, body } = await relay.api('POST', '/api/channel/', { mode: 'single', channel })
+          assert.equal(status, 400)
+          assert.equal(body.errors[0].path, `channel.param_override${path}`)
+        }
+        await refused({ stream: true }, '.stream')
+        await refused({ operations: [{ mode: 'set', path: 'model', value: 'x' }] }, '.operations.0.path')
+        await refused(JSON.stringify({ operations: [{ mode: 'sett' }] }), '.operations.0.mode')
+      })
+    })
+
+    describe('header_override', () => {
+      it('fills in the key and what the client sent, and leaves out what it did not send', async () => {
+        await askThrough(
+          {
+            header_override: {
+              'X-Upstream': 'Key {api_key}',
+              'X-Session': 's/{client_header:X-Trace}/{client_header:x-span}',
+              'X-Absent': 'a {client_header:x-nothing}',
+            },
+          },
+          { headers: { 'x-trace': '1', 'x-span': '$&' } },
+        )
+        const { headers } = provider.last()
+        assert.equal(headers['x-upstream'], `Key ${PROVIDER_KEY}`)
+        assert.equal(headers['x-session'], 's/1/$&')
+        assert.equal('x-absent' in headers, false)
+        assert.equal('x-trace' in headers, false)
+      })
+
+      it('passes the headers of the client by a pattern or all of them, and never its credentials', async () => {
+        const sent = {
+          'x-client-a': '1',
+          'x-other': '2',
+          'user-agent': 'its-own/1',
+          cookie: 'session=1',
+          'x-api-key': 'sk-other',
+          'x-secret-thing': '3',
+          'x-forwarded-for': '10.0.0.1',
+          'proxy-authorization': 'Basic x',
+        }
+        await askThrough({ header_override: { 're:^X-Client-': '' } }, { headers: sent })
+        const some = provider.last().headers
+        assert.equal(some['x-client-a'], '1')
+        assert.equal('x-other' in some, false)
+        await askThrough({ header_override: { '*': '', 'X-Other': 'ours' } }, { headers: sent })
+        const all = provider.last().headers
+        assert.equal(all['x-client-a'], '1')
+        assert.equal(all['x-other'], 'ours')
+        assert.equal(all['user-agent'], 'its-own/1')
+        assert.equal(all.authorization, `Bearer ${PROVIDER_KEY}`)
+        for (const name of [
+          'cookie',
+          'x-api-key',
+          'x-secret-thing',
+          'x-forwarded-for',
+          'proxy-authorization',
+        ])
+          assert.equal(name in all, false, name)
+      })
+
+      it('refuses to pass on what a client signs in with, by name', async () => {
+        for (const header_override of [
+          { 'X-A': '{client_header:Authorization}' },
+          { 'X-A': 'x {client_header:x-api-key}' },
+          { 'X-A': '{client_header:Transfer-Encoding}' },
+          { 'X-A': '{client_header:bad name}' },
+        ]) {
+          const channel = { name: 'x', type: 1, key: 'k', models: ['m'], header_override }
+          const { status, body } = await relay.api('POST', '/api/channel/', { mode: 'single', channel })
+          assert.equal(status, 400)
+          assert.equal(body.errors[0].path, 'channel.header_override.X-A')
+        }
+      })
+
+      it('tells what looks like a secret masked, takes the mask back, and keeps it out of the audit log', async () => {
+        const secret = 'Bearer typed-in-secret-4711'
+        const header_override = { Authorization: secret, 'X-Team': 'a', 'X-Key': '{api_key}' }
+        const setting = { api_key: 'another-secret-0815', proxy: 'http://me:hidden-word@proxy:1' }
+        const { channels, model } = await relay.serve('sent-model', {
+          base_url: provider.url,
+          header_override,
+          setting,
+        })
+        const [id = 0] = channels
+        const told = await channelOf(id)
+        assert.notEqual(told.header_override.Authorization, secret)
+        assert.match(told.header_override.Authorization, /…/)
+        assert.equal(told.header_override['X-Team'], 'a')
+        assert.equal(told.header_override['X-Key'], '{api_key}')
+
+        const sentBack = { ...told.header_override, 'X-Team': 'b' }
+        const update = { id, header_override: sentBack, setting: told.setting }
+        await relay.must(relay.api('PUT', '/api/channel/', update))
+        const { key } = await relay.newToken()
+        assert.equal((await relay.chat(key, ask(model))).status, 200)
+        assert.equal(provider.last().headers.authorization, secret)
+        assert.equal(provider.last().headers['x-team'], 'b')
+        const stored = await relay.gateway.db
+          .selectFrom('channels')
+          .select('setting')
+          .where('id', '=', id)
+          .executeTakeFirstOrThrow()
+        assert.deepEqual(JSON.parse(stored.setting), setting)
+
+        const wrong = await relay.api('PUT', '/api/channel/', {
+          id,
+          header_override: { Authorization: 'B…x' },
+        })
+        assert.equal(wrong.status, 400)
+        assert.equal(wrong.body.errors[0].path, 'header_override.Authorization')
+        const audited = await auditOf(id)
+        assert.match(audited, /X-Team/)
+        for (const word of ['typed-in-secret', 'another-secret', 'hidden-word'])
+          assert.equal(audited.includes(word), false, word)
+      })
+
+      it('of a tag counts at once, also where both values look the same once they are masked', async () => {
+        const [first, second] = ['Bearer aaaa-secret-zzzz', 'Bearer aaaa-notice-zzzz']
+        const { model } = await relay.serve('sent-model', {
+          base_url: provider.url,
+          tag: 'masked',
+          header_override: { Authorization: first },
+        })
+        const header_override = { Authorization: second }
+        await relay.must(relay.api('PUT', '/api/channel/tag', { tag: 'masked', header_override }))
+        const { key } = await relay.newToken()
+        await relay.chat(key, ask(model))
+        assert.equal(provider.last().headers.authorization, second)
+      })
+    })
+
+    describe('status_code_mapping', () => {
+      const refusing = (status: number) =>
+        provider.answers({ status, body: { error: { message: 'no', type: 'x', code: 'y' } } })
+      after(() => provider.answers())
+
+      it('decides what the client is told', async () => {
+        refusing(418)
+        const { reply } = await askThrough({ status_code_mapping: { '418': '422' } })
+        assert.equal(reply.status, 422)
+        assert.equal(reply.body.error.message, 'no')
+      })
+
+      it('decides whether the next channel is asked', async () => {
+        refusing(500)
+        const { reply } = await askThrough({ status_code_mapping: { '500': 400 } })
+        assert.equal(reply.status, 400)
+        refusing(400)
+        const model = 'mapped-failover'
+        await relay.must(relay.api('POST', '/api/price/', { model, input: 1, output: 1 }))
+        const common = { models: [model], model_mapping: { [model]: 'sim-words-4' } }
+        await relay.addChannel({
+          ...common,
+          base_url: provider.url,
+          priority: 2,
+          status_code_mapping: { '400': '503' },
+        })
+        await relay.addChannel({ ...common, priority: 1 })
+        const { key } = await relay.newToken()
+        assert.equal((await relay.chat(key, ask(model))).status, 200)
+      })
+
+      it('decides whether a key rests', async () => {
+        refusing(401)
+        const { model, reply } = await askThrough({ status_code_mapping: { '401': '400' } })
+        assert.equal(reply.status, 400)
+        provider.answers()
+        const { key } = await relay.newToken()
+        assert.equal((await relay.chat(key, ask(model))).status, 200)
+      })
+
+      it('never makes an answer of a failure, nor a failure of an answer', async () => {
+        for (const mapping of [{ '200': '500' }, { '500': '200' }, { '500': '302' }]) {
+          const channel = { name: 'x', type: 1, key: 'k', models: ['m'], status_code_mapping: mapping }
+          const { status, body } = await relay.api('POST', '/api/channel/', { mode: 'single', channel })
+          assert.equal(status, 400)
+          assert.equal(body.errors[0].path, `channel.status_code_mapping.${Object.keys(mapping)[0]}`)
+        }
+      })
+    })
+  })

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Settings } from '../../src/domain/setting.ts'
+import { openCatalog, type PriceBook } from '../../src/relay/catalog/catalog.ts'
+
+const START_S = 1_800_000_000
+
+describe('a price of the catalog', () => {
+  const price = (input: number) => ({ rates: { input } })
+  const versionIn = (catalog: Awaited<ReturnType<typeof openCatalog>>) => catalog.priceOf(['m'])?.version
+
+  /** A catalog over a store that holds two versions, the second from ten seconds on. */
+  const open = () => {
+    const book: PriceBook = {
+      inForce: new Map([['m', { version: 1, price: price(1) }]]),
+      upcoming: [{ model: 'm', version: 2, price: price(2), effectiveTime: START_S + 10 }],
+    }
+    return openCatalog({
+      channels: async () => [],
+      channelsOf: async () => [],
+      aliases: async () => [],
+      prices: async () => book,
+      settings: async () => ({}) as Settings,
+      shippedPrice: () => undefined,
+      nowMs: Date.now,
+    })
+  }
+
+  it('takes over at its moment, without another look at the store', async t => {
+    t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: START_S * 1000 })
+    const catalog = await open()
+    t.mock.timers.tick(9_999)
+    assert.equal(versionIn(catalog), 'admin:1')
+    t.mock.timers.tick(1)
+    assert.equal(versionIn(catalog), 'admin:2')
+    catalog.close()
+  })
+
+  it('has taken over when it was read before its moment and arrives after it', async t => {
+    t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: START_S * 1000 })
+    const catalog = await open()
+    t.mock.timers.tick(20_000)
+    await catalog.refreshPrices()
+    assert.equal(versionIn(catalog), 'admin:2')
+    catalog.close()
+  })
+})

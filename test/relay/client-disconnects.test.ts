@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ENGINES } from '../support/gateway.ts'
+import { until } from '../support/process.ts'
+import { openRelay, type Relay } from '../support/relay.ts'
+
+const LISTENER = `const s = require('node:net').createServer()
+s.listen(0, '127.0.0.1', 1, () => console.log(s.address().port))`
+const CONNECT_MS = 300
+const MOST_WAITING = 8
+
+/** A provider that is stopped, with nobody left to take connections in: whoever comes now waits for one. */
+async function startFullHouse() {
+  const child = spawn(process.execPath, ['-e', LISTENER], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [bytes] = (await once(child.stdout, 'data')) as [Buffer]
+  const port = Number(bytes.toString())
+  child.kill('SIGSTOP')
+  const waiting: Socket[] = []
+  for (let isFull = false; !isFull; ) {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {}) // Cut when the house is closed.
+    waiting.push(socket)
+    isFull = await Promise.race([once(socket, 'connect').then(() => false), delay(CONNECT_MS, true)])
+    assert.ok(waiting.length < MOST_WAITING, 'the stopped provider still takes connections')
+  }
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close() {
+      for (const socket of waiting) socket.destroy()
+      child.kill('SIGKILL')
+    },
+  }
+}
+
+for (const engine of ENGINES)
+  describe(`a client that leaves before a connection was had, on ${engine} (contract 4, who pays)`, () => {
+    let relay: Relay
+    let house: Awaited<ReturnType<typeof startFullHouse>>
+
+    before(async () => {
+      relay = await openRelay(engine)
+      house = await startFullHouse()
+    })
+    after(async () => {
+      house.close()
+      await relay.gateway.close()
+    })
+
+    it('pays nothing: the provider has never heard of it', async () => {
+      const { model } = await relay.serve('sim-words-4', { base_url: house.url })
+      const { id, key } = await relay.newToken()
+      const leaving = new AbortController()
+      const asked = fetch(`${relay.gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        signal: leaving.signal,
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'How are you today?' }] }),
+      })
+      await until('the hold', async () => {
+        const { held_quota } = await relay.must(relay.api('GET', `/api/token/${id}`))
+        return held_quota > 0 ? true : undefined
+      })
+      leaving.abort()
+      await assert.rejects(asked)
+      const { cost, other } = await relay.rowOf(id)
+      assert.deepEqual({ cost, source: other.source }, { cost: 0, source: 'zero' })
+      assert.equal(await relay.usedBy(id), 0)
+      assert.deepEqual(await relay.suspenseOf(id), [])
+    })
+  })

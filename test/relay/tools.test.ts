@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { ENGINES } from '../support/gateway.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+
+const SEARCH_NANOS = 10_000_000
+const PRICE = { tools: { web_search: 0.01 } }
+const SENT = 'sim-searches-3'
+
+for (const engine of ENGINES) {
+  describe(`web searches of a provider on ${engine}`, () => {
+    let relay: Relay
+    before(async () => {
+      relay = await openRelay(engine)
+    })
+    after(() => relay.gateway.close())
+
+    async function open(fields: Readonly<Record<string, unknown>>, sent = SENT) {
+      const { model } = await relay.serve(sent, fields, PRICE)
+      const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
+      const sdk = { apiKey: key, maxRetries: 0, fetch: fetchPatiently }
+      return {
+        model,
+        id,
+        openai: new OpenAI({ ...sdk, baseURL: `${relay.gateway.url}/v1` }),
+        anthropic: new Anthropic({ ...sdk, baseURL: relay.gateway.url }),
+      }
+    }
+
+    /** What the tokens and searches of a row come to. */
+    async function searchesPaid(id: number): Promise<number> {
+      const { cost, prompt_tokens, completion_tokens, other } = await relay.rowOf(id)
+      const tokens = prompt_tokens * INPUT_NANOS + completion_tokens * OUTPUT_NANOS
+      assert.equal(cost, tokens + other.searches * SEARCH_NANOS)
+      return other.searches
+    }
+
+    const anthropic = { type: 14 }
+    const responses = { type: 1 }
+    const searching = [{ type: 'web_search' as const }]
+    const server = [{ type: 'web_search_20250305' as const, name: 'web_search' as const, max_uses: 2 }]
+    const messages = [{ role: 'user' as const, content: 'What is new?' }]
+
+    it('are paid for by clients of the Responses format, whole and streamed', async () => {
+      const whole = await open(responses)
+      await whole.openai.responses.create({ model: whole.model, input: 'What is new?', tools: searching })
+      assert.equal(await searchesPaid(whole.id), 3)
+      const streamed = await open(responses)
+      const asked = { model: streamed.model, input: 'What is new?', tools: searching }
+      const final = await streamed.openai.responses.stream(asked).finalResponse()
+      assert.equal(final.output.filter(({ type }) => type === 'web_search_call').length, 3)
+      assert.equal(await searchesPaid(streamed.id), 3)
+    })
+
+    it('are paid for by clients of Anthropic’s format, whole and streamed, within the limit that they set', async () => {
+      for (const way of ['create', 'stream'] as const) {
+        const {
+          model,
+          id,
+          anthropic: sdk,
+        } = await open({ ...anthropic, base_url: `${relay.upstream}/anthropic` })
+        const asked = { model, max_tokens: 200, messages, tools: server }
+        const answer =
+          way === 'create'
+            ? await sdk.messages.create(asked)
+            : await sdk.messages.stream(asked).finalMessage()
+        assert.equal(answer.usage.server_tool_use?.web_search_requests, 2)
+        assert.equal(await searchesPaid(id), 2)
+      }
+    })
+
+    it('are lines of the cost that a row explains', async () => {
+      const { model, id, openai } = await open(responses)
+      await openai.responses.create({ model, input: 'What is new?', tools: searching })
+      const { request_id } = await relay.rowOf(id)
+      const { costs } = await relay.must(relay.api('GET', `/api/log/request/${request_id}`))
+      const line = costs[0].lines.find(({ kind }: { kind: string }) => kind === 'searches')
+      assert.deepEqual(line, {
+        kind: 'searches',
+        quantity: 3,
+        rate: 'per_search',
+        price: 0.01,
+        amount: '0.03',
+      })
+    })
+  })
+}

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after, before, describe, it } from 'node:test'
+import { openRelay, type Relay } from '../support/relay.ts'
+
+type Answer = (response: ServerResponse) => void
+
+const WHOLE = {
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 3, completion_tokens: 2 },
+}
+const frame = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`
+const CONTENT = frame({ choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: null }] })
+const FINISH = frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+
+const whole: Answer = response => response.end(JSON.stringify(WHOLE))
+const stream =
+  (...pieces: readonly string[]): Answer =>
+  response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const piece of pieces) response.write(piece)
+    response.end()
+  }
+
+/** A provider that answers each model as it was told to. */
+async function openProvider() {
+  const answers = new Map<string, Answer>()
+  const seen: string[] = []
+  const server = createServer(async (request, response) => {
+    const { model } = JSON.parse(await text(request)) as { model: string }
+    seen.push(model)
+    answers.get(model)?.(response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen: (model: string) => seen.filter(each => each === model).length,
+    /** The name under which the provider answers so. */
+    answering(answer: Answer): string {
+      const model = `answer-${answers.size}`
+      answers.set(model, answer)
+      return model
+    },
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+describe('between client and provider', () => {
+  let relay: Relay
+  let provider: Awaited<ReturnType<typeof openProvider>>
+
+  before(async () => {
+    relay = await openRelay('sqlite')
+    provider = await openProvider()
+  })
+  after(async () => {
+    provider.close()
+    await relay.gateway.close()
+  })
+
+  const question = (model: string, more = {}) => ({
+    model,
+    max_tokens: 20,
+    messages: [{ role: 'user', content: 'Hi' }],
+    ...more,
+  })
+
+  /** A token of its own, and a model with a channel for each of these answers. */
+  async function serve(...answers: readonly Answer[]) {
+    const sent = answers.map(provider.answering)
+    const { model } = await relay.serve(sent, { base_url: provider.url })
+    const token = await relay.newToken()
+    return { ...token, model, sent, ask: (more = {}) => relay.chat(token.key, question(model, more)) }
+  }
+
+  describe('a stream that is nothing but an error', () => {
+    const error = (fields: Record<string, unknown>) => stream(frame({ error: { message: 'no', ...fields } }))
+
+    it('goes to the next channel, and only the answer is paid', async () => {
+      const { ask, id } = await serve(error({ type: 'server_error' }), stream(CONTENT, FINISH))
+      const reply = await ask({ stream: true })
+      assert.equal(reply.status, 200)
+      assert.ok(reply.text.startsWith(CONTENT), reply.text)
+      assert.equal((await relay.rowOf(id)).type, 2)
+    })
+
+    it('costs nothing and has the status that it means where nobody else can be asked', async () => {
+      for (const [answer, status] of [
+        [error({ type: 'server_error' }), 502],
+        [error({ code: 503 }), 502],
+        [error({ type: 'invalid_request_error' }), 400],
+        [error({ code: 422 }), 422],
+        [error({ type: 'rate_limit_error' }), 429],
+        [stream('event: error\n', frame({ message: 'no' })), 502],
+      ] as const) {
+        const { ask, id } = await serve(answer)
+        const reply = await ask({ stream: true })
+        assert.equal(reply.status, status, reply.text)
+        assert.ok(reply.body.error.message)
+        assert.equal((await relay.rowOf(id)).cost, 0)
+      }
+    })
+
+    it('is not mistaken for an answer that speaks of errors', async () => {
+      const talk = frame({ choices: [{ index: 0, delta: { content: '{"error":{}}' } }], error: null })
+      const { ask } = await serve(stream(talk, FINISH))
+      assert.ok((await ask({ stream: true })).text.startsWith(talk))
+    })
+  })
+
+  it('an error inside of a stream is the provider’s and not the client’s, in plain words', async () => {
+    for (const [event, message] of [
+      [frame({ error: { message: 'broke', code: 500 } }), 'broke'],
+      [`event: error\n${frame({ message: 'broke' })}`, 'broke'],
+      ['event: error\ndata: it broke\n\n', 'it broke'],
+    ] as const) {
+      const { ask } = await serve(stream(CONTENT, event))
+      const { text } = await ask({ stream: true })
+      const { error } = JSON.parse(text.slice(text.lastIndexOf('data: ') + 'data: '.length))
+      assert.deepEqual([error.message, error.type], [message, 'upstream_error'])
+    }
+  })
+
+  it('pieces of all sizes that come together leave in their order', async () => {
+    const word = (length: number, letter: string) =>
+      frame({ choices: [{ index: 0, delta: { content: letter.repeat(length) }, finish_reason: null }] })
+    const large = [20_000, 40_000, 17_000].map(length => word(length, 'a'))
+    const small = [10, 2_000, 300].map(length => word(length, 'b'))
+    const pieces = [...large.flatMap((each, i) => [each, small[i] ?? '']), CONTENT, FINISH]
+    const chunk = (piece: string) => `${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n`
+    // In one write, so that several of them are read at once.
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+    const together: Answer = ({ socket }) => socket?.end(`${head}${[...pieces, ''].map(chunk).join('')}`)
+    const { ask } = await serve(together)
+    const reply = await ask({ stream: true })
+    assert.equal(reply.text.replace('data: [DONE]\n\n', ''), pieces.join(''))
+  })
+
+  it('a stream that has come to its end ends in [DONE], also where the provider leaves that out', async () => {
+    const { ask } = await serve(stream(CONTENT, FINISH))
+    assert.equal((await ask({ stream: true })).text, `${CONTENT}${FINISH}data: [DONE]\n\n`)
+  })
+
+  describe('a client', () => {
+    const raw = async (bytes: string): Promise<string> => {
+      const socket = connect(Number(new URL(relay.gateway.url).port), '127.0.0.1')
+      socket.write(bytes)
+      return text(socket)
+    }
+    const post = (key: string, body: string, { target = '/v1/chat/completions', more = '' } = {}) =>
+      `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n`
+
+    it('of an old client is streamed to without frames, a newer one’s in frames of their own length', async () => {
+      const words = ['naïve ✓ 💧', 'x'.repeat(40_000)]
+      const spoken = words.map(content => frame({ choices: [{ index: 0, delta: { content } }] }))
+      const { key, model } = await serve(stream(...spoken, FINISH))
+      const body = JSON.stringify(question(model, { stream: true }))
+      const asked = post(key, body, { more: 'Connection: close\r\n' }) + body
+      const said = `${spoken.join('')}${FINISH}data: [DONE]\n\n`
+      const bodyOf = (answer: string) => answer.slice(answer.indexOf('\r\n\r\n') + 4)
+
+      const plain = await raw(asked.replace('HTTP/1.1', 'HTTP/1.0'))
+      assert.doesNotMatch(plain, /transfer-encoding/i)
+      assert.ok(bodyOf(plain) === said)
+
+      const framed = await raw(asked)
+      assert.match(framed, /transfer-encoding: chunked/i)
+      const rest = Buffer.from(bodyOf(framed))
+      const pieces: Buffer[] = []
+      for (let at = 0; ; ) {
+        const lineEnd = rest.indexOf('\r\n', at)
+        const length = Number.parseInt(rest.toString('latin1', at, lineEnd), 16)
+        at = lineEnd + 2 + length
+        assert.equal(rest.toString('latin1', at, at + 2), '\r\n')
+        at += 2
+        if (length === 0) {
+          assert.equal(at, rest.length)
+          break
+        }
+        pieces.push(rest.subarray(lineEnd + 2, at - 2))
+      }
+      assert.ok(Buffer.concat(pieces).toString() === said)
+    })
+
+    it('may name the whole address, as proxies do', async () => {
+      const { key, model } = await serve(whole)
+      const body = JSON.stringify(question(model))
+      const target = 'http://gateway.example/v1/chat/completions?x=1'
+      const answer = await raw(post(key, body, { target, more: 'Connection: close\r\n' }) + body)
+      assert.match(answer, /^HTTP\/1\.1 200 /)
+    })
+
+    it('that asks before it sends its body is refused without being told to go on', async () => {
+      const answer = await raw(post('sk-unknown', '{}', { more: 'Expect: 100-continue\r\n' }))
+      assert.match(answer, /^HTTP\/1\.1 401 /)
+      assert.match(answer, /\r\nConnection: close\r\n/)
+    })
+
+    it('that asks before it sends its body is told to go on where the body is wanted', async () => {
+      const { key, model } = await serve(whole)
+      const body = JSON.stringify(question(model))
+      const socket = connect(Number(new URL(relay.gateway.url).port), '127.0.0.1')
+      socket.write(post(key, body, { more: 'Expect: 100-continue\r\nConnection: close\r\n' }))
+      const [first] = (await once(socket, 'data')) as [Buffer]
+      assert.match(first.toString(), /^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+      socket.write(body)
+      assert.match(await text(socket), /^HTTP\/1\.1 200 /)
+    })
+
+    it('learns from a 405 which methods there are, and may ask for the head of a list', async () => {
+      const { key } = await relay.newToken()
+      const call = (method: string, path: string) =>
+        fetch(`${relay.gateway.url}${path}`, { method, headers: { authorization: `Bearer ${key}` } })
+      assert.equal((await call('GET', '/v1/chat/completions')).headers.get('allow'), 'POST')
+      assert.equal((await call('DELETE', '/v1/models')).headers.get('allow'), 'GET, HEAD')
+      assert.equal((await call('PUT', '/v1/videos')).headers.get('allow'), 'GET, POST')
+      const head = await call('HEAD', '/v1/models')
+      assert.deepEqual([head.status, await head.text()], [200, ''])
+    })
+
+    it('is told its limits also with an error', async () => {
+      const { model } = await serve(stream(''))
+      const { key } = await relay.newToken({ limits: { rpm: 1 } })
+      const told = async () => {
+        const { status, headers } = await relay.chat(key, question(model))
+        return [
+          status,
+          headers.get('x-ratelimit-limit-requests'),
+          headers.get('x-ratelimit-remaining-requests'),
+        ]
+      }
+      assert.deepEqual(await told(), [502, '1', '0'])
+      assert.deepEqual(await told(), [429, '1', '0'])
+    })
+  })
+
+  it('keeps books that verify, with nothing held', async () => {
+    const { body } = await relay.api('GET', '/api/ledger/verify')
+    assert.equal(body.data.ok, true)
+    const held = await relay.api('GET', '/api/user/self')
+    assert.equal(held.body.data.held_quota, 0)
+  })
+})

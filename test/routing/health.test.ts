@@ -1,0 +1,524 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type AttemptOutcome, createHealth, type Disabling } from '../../src/routing/health.ts'
+import { plan } from '../../src/routing/plan.ts'
+import { createRecovery, type Recovered } from '../../src/routing/recovery.ts'
+import { createTable, NO_KEY, type RoutedChannel, type RoutedKey } from '../../src/routing/table.ts'
+import { fc } from '../support/properties.ts'
+
+const keyed = (...statuses: readonly RoutedKey['status'][]): RoutedKey[] =>
+  statuses.map((status, index) => ({ index, value: `key-${index}`, status }))
+
+const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel => ({
+  id,
+  name: `channel ${id}`,
+  type: 1,
+  models: ['m'],
+  mapping: {},
+  priority: 0,
+  weight: 1,
+  status: 1,
+  keys: keyed(1),
+  limits: { rpm: null, tpm: null, concurrency: null },
+  autoBan: true,
+  ...given,
+})
+
+/** A clock that the test moves, and a health that notes what it disables. */
+function world() {
+  let atMs = 1_000_000
+  const disabled: Disabling[] = []
+  const health = createHealth({ nowMs: () => atMs, onDisable: each => disabled.push(each) })
+  const keyAt = (on: RoutedChannel, index: number) => on.keys[index] ?? NO_KEY
+  return {
+    health,
+    disabled,
+    pass: (ms: number) => {
+      atMs += ms
+    },
+    begin: (on: RoutedChannel, index = 0) => health.begin({ channel: on, key: keyAt(on, index) }),
+    attempt: (on: RoutedChannel, outcome: AttemptOutcome, index = 0) =>
+      health.begin({ channel: on, key: keyAt(on, index) }).end(outcome),
+    stateOf: (on: RoutedChannel) => health.ofChannel(on.id).state,
+    keyOf: (on: RoutedChannel, index = 0) => health.ofKey(on.id, keyAt(on, index)),
+    /** What a request could use now. */
+    steps: (...channels: RoutedChannel[]) => {
+      const route = createTable(channels, []).resolve('m')
+      assert.ok(route)
+      return plan({ route, health, fullForS: () => 0, random: () => 0, attempts: 9 }).steps
+    },
+  }
+}
+
+const FAILED: AttemptOutcome = { kind: '5xx' }
+const REFUSED: AttemptOutcome = { kind: 'auth' }
+const OK: AttemptOutcome = { kind: 'ok' }
+const one = channel(1)
+
+const failing = (kinds: readonly AttemptOutcome[]) => {
+  const w = world()
+  for (const kind of kinds) w.attempt(one, kind)
+  return w
+}
+
+describe('a channel', () => {
+  it('rests for 30 s after five failures in a row', () => {
+    const w = failing([FAILED, { kind: 'connect' }, { kind: 'timeout' }, FAILED])
+    assert.equal(w.stateOf(one), 'ready')
+    w.attempt(one, FAILED)
+    assert.deepEqual(w.health.ofChannel(1), { state: 'resting', againInMs: 30_000 })
+    assert.deepEqual(w.steps(one), [])
+    w.pass(29_999)
+    assert.equal(w.stateOf(one), 'resting')
+    w.pass(1)
+    assert.equal(w.stateOf(one), 'trial')
+  })
+
+  it('starts counting anew after a success', () => {
+    const w = failing([FAILED, FAILED, FAILED, FAILED, OK, FAILED, FAILED, FAILED, FAILED])
+    assert.equal(w.stateOf(one), 'ready')
+    w.attempt(one, FAILED)
+    assert.equal(w.stateOf(one), 'resting')
+  })
+
+  it("is not blamed for a client's own mistake, nor cleared by it", () => {
+    assert.equal(failing(Array.from({ length: 50 }, () => ({ kind: 'client' as const }))).health.size(), 0)
+    const w = failing([FAILED, FAILED, FAILED, FAILED, { kind: 'client' }, FAILED])
+    assert.equal(w.stateOf(one), 'resting')
+  })
+
+  it('lets one trial at a time pass when its rest is over', () => {
+    const w = failing(Array.from({ length: 5 }, () => FAILED))
+    w.pass(30_000)
+    assert.deepEqual(
+      w.steps(one).map(step => step.isTrial),
+      [true],
+    )
+    const trial = w.begin(one)
+    assert.equal(w.stateOf(one), 'trying')
+    assert.deepEqual(w.steps(one), [])
+    trial.end(OK)
+    assert.equal(w.stateOf(one), 'ready')
+    assert.equal(w.steps(one)[0]?.isTrial, false)
+    assert.equal(w.health.size(), 0)
+  })
+
+  it('rests twice as long after each trial that fails, up to five minutes, and 30 s again after a success', () => {
+    const w = failing(Array.from({ length: 5 }, () => FAILED))
+    for (const restMs of [30_000, 60_000, 120_000, 240_000, 300_000, 300_000]) {
+      assert.deepEqual(w.health.ofChannel(1), { state: 'resting', againInMs: restMs })
+      w.pass(restMs)
+      w.attempt(one, FAILED)
+    }
+    w.pass(300_000)
+    w.attempt(one, OK)
+    for (let times = 0; times < 5; times += 1) w.attempt(one, FAILED)
+    assert.equal(w.health.ofChannel(1).againInMs, 30_000)
+  })
+
+  it('counts a hundred requests that fail together as one rest', () => {
+    const w = world()
+    const together = Array.from({ length: 100 }, () => w.begin(one))
+    for (const attempt of together) attempt.end(FAILED)
+    assert.equal(w.health.ofChannel(1).againInMs, 30_000)
+  })
+
+  it('is not woken by a request from before its rest', () => {
+    const w = world()
+    const old = w.begin(one)
+    const older = w.begin(one)
+    for (let times = 0; times < 5; times += 1) w.attempt(one, FAILED)
+    old.answered()
+    old.end(OK)
+    older.end(FAILED)
+    assert.deepEqual(w.health.ofChannel(1), { state: 'resting', againInMs: 30_000 })
+  })
+
+  it('gives the trial to the next when the first one says nothing about it', () => {
+    const w = failing(Array.from({ length: 5 }, () => FAILED))
+    w.pass(30_000)
+    w.begin(one).end({ kind: 'client' })
+    assert.equal(w.stateOf(one), 'trial')
+  })
+
+  it('gives the trial to the next when nobody tells the end of the first', () => {
+    const w = failing(Array.from({ length: 5 }, () => FAILED))
+    w.pass(30_000)
+    const lost = w.begin(one)
+    w.pass(119_999)
+    assert.equal(w.stateOf(one), 'trying')
+    w.pass(1)
+    const second = w.begin(one)
+    assert.equal(w.stateOf(one), 'trying')
+    lost.end({ kind: 'client' })
+    assert.equal(w.stateOf(one), 'trying')
+    second.end(OK)
+    assert.equal(w.stateOf(one), 'ready')
+  })
+
+  it('is open again from the first byte of a trial, and rests at once if the answer breaks off', () => {
+    const w = failing(Array.from({ length: 5 }, () => FAILED))
+    w.pass(30_000)
+    const trial = w.begin(one)
+    trial.answered()
+    assert.equal(w.stateOf(one), 'ready')
+    trial.end({ kind: 'timeout' })
+    assert.deepEqual(w.health.ofChannel(1), { state: 'resting', againInMs: 60_000 })
+  })
+
+  it('learns from an attempt once', () => {
+    const w = world()
+    const attempt = w.begin(one)
+    for (let times = 0; times < 9; times += 1) attempt.end(FAILED)
+    assert.equal(w.stateOf(one), 'ready')
+  })
+
+  it('of several keys rests as a whole when it fails, whichever key was used', () => {
+    const several = channel(1, { keys: keyed(1, 1) })
+    const w = world()
+    for (const index of [0, 1, 0, 1, 0]) w.attempt(several, FAILED, index)
+    assert.equal(w.stateOf(several), 'resting')
+    assert.equal(w.keyOf(several, 0).state, 'ready')
+  })
+})
+
+describe('a key', () => {
+  it('rests at once when it is refused or out of credit, and its channel with it when it is the only one', () => {
+    for (const kind of ['auth', 'credit'] as const) {
+      const w = failing([{ kind }])
+      assert.deepEqual(w.keyOf(one), { state: 'resting', againInMs: 30_000 })
+      assert.deepEqual(w.steps(one), [])
+    }
+  })
+
+  it('leaves the work to the other keys while it rests', () => {
+    const several = channel(1, { keys: keyed(1, 1) })
+    const w = world()
+    w.attempt(several, REFUSED, 0)
+    for (let times = 0; times < 3; times += 1) {
+      const [step] = w.steps(several)
+      assert.equal(step?.key.index, 1)
+      w.attempt(several, OK, 1)
+    }
+    w.pass(30_000)
+    assert.deepEqual(
+      w.steps(several).map(step => [step.key.index, step.isTrial]),
+      [[0, true]],
+    )
+    w.begin(several, 0)
+    assert.deepEqual(
+      w.steps(several).map(step => [step.key.index, step.isTrial]),
+      [[1, false]],
+    )
+  })
+
+  it('rests on 429 as long as it is told, at most five minutes, and 5 s where nothing usable is told', () => {
+    const told: [number | undefined, number][] = [
+      [1_000, 1_000],
+      [3_600_000, 300_000],
+      [undefined, 5_000],
+      [Number.NaN, 5_000],
+      [-1, 5_000],
+    ]
+    for (const [retryAfterMs, restMs] of told)
+      assert.deepEqual(failing([{ kind: '429', retryAfterMs }]).keyOf(one), {
+        state: 'resting',
+        againInMs: restMs,
+      })
+    assert.equal(failing([{ kind: '429', retryAfterMs: 0 }]).keyOf(one).state, 'trial')
+  })
+
+  it('does not rest longer because 429 comes again', () => {
+    const w = world()
+    for (let times = 0; times < 20; times += 1) {
+      w.attempt(one, { kind: '429' })
+      assert.equal(w.keyOf(one).againInMs, 5_000)
+      w.pass(5_000)
+    }
+    assert.deepEqual(w.disabled, [])
+    assert.equal(w.stateOf(one), 'ready')
+  })
+
+  it('that was replaced begins anew, also in the same place', () => {
+    const w = failing([REFUSED])
+    const replaced = channel(1, { keys: [{ index: 0, value: 'new', status: 1 }] })
+    assert.equal(w.keyOf(replaced).state, 'ready')
+    w.health.keep(() => replaced)
+    assert.equal(w.health.size(), 0)
+  })
+
+  it('keeps its rest when another is deleted and the places close up', () => {
+    const several = channel(1, { keys: keyed(1, 1) })
+    const w = world()
+    w.attempt(several, REFUSED, 1)
+    const moved = channel(1, { keys: [{ index: 0, value: 'key-1', status: 1 }] })
+    w.health.keep(() => moved)
+    assert.equal(w.keyOf(moved, 0).state, 'resting')
+  })
+})
+
+describe('disabling by the gateway', () => {
+  const refuseAtTrials = (w: ReturnType<typeof world>, on: RoutedChannel, times: number, index = 0) => {
+    for (let time = 0; time < times; time += 1) {
+      w.attempt(on, REFUSED, index)
+      w.pass(300_000)
+    }
+  }
+
+  it('happens when a key is refused three times in a row, each time at a trial', () => {
+    const w = world()
+    refuseAtTrials(w, one, 2)
+    assert.deepEqual(w.disabled, [])
+    w.attempt(one, { kind: 'credit', detail: 'the account has no credit' })
+    assert.deepEqual(w.disabled, [{ channelId: 1, reason: 'the account has no credit' }])
+  })
+
+  it('does not happen for requests that were refused together', () => {
+    const w = world()
+    const together = Array.from({ length: 100 }, () => w.begin(one))
+    for (const attempt of together) attempt.end(REFUSED)
+    assert.deepEqual(w.disabled, [])
+    assert.equal(w.keyOf(one).againInMs, 30_000)
+  })
+
+  it('does not happen where anything came in between, or where the channel forbids it', () => {
+    for (const between of [OK, { kind: '429' } as const]) {
+      const w = world()
+      refuseAtTrials(w, one, 2)
+      w.attempt(one, between)
+      w.pass(300_000)
+      w.attempt(one, REFUSED)
+      assert.deepEqual(w.disabled, [])
+    }
+    const w = world()
+    refuseAtTrials(w, channel(1, { autoBan: false }), 9)
+    assert.deepEqual(w.disabled, [])
+    assert.equal(w.keyOf(one).state, 'trial')
+  })
+
+  it('never follows from failures of the channel', () => {
+    const w = world()
+    for (let times = 0; times < 50; times += 1) {
+      w.attempt(one, FAILED)
+      w.pass(300_000)
+    }
+    assert.deepEqual(w.disabled, [])
+  })
+
+  it('takes one key of several, and the channel only with the last', () => {
+    const several = channel(1, { keys: keyed(1, 1, 2) })
+    const [first, second] = several.keys
+    const w = world()
+    refuseAtTrials(w, several, 3, 0)
+    const reason = w.disabled[0]?.reason
+    assert.match(reason ?? '', /401/)
+    assert.deepEqual(w.disabled, [{ channelId: 1, key: first, reason }])
+    refuseAtTrials(w, several, 3, 1)
+    assert.deepEqual(w.disabled.slice(1), [
+      { channelId: 1, key: second, reason },
+      { channelId: 1, reason },
+    ])
+  })
+
+  it('is said again as long as the table does not show it', () => {
+    const w = world()
+    refuseAtTrials(w, one, 4)
+    assert.equal(w.disabled.length, 2)
+  })
+
+  it('takes a channel without keys that suddenly asks for one', () => {
+    const keyless = channel(1, { keys: [] })
+    const w = world()
+    refuseAtTrials(w, keyless, 3)
+    assert.equal(w.disabled.length, 1)
+  })
+
+  it('begins anew for a key that was switched on again', () => {
+    const w = world()
+    refuseAtTrials(w, one, 3)
+    w.health.keep(() => channel(1, { status: 3 }))
+    w.health.keep(() => one)
+    assert.equal(w.keyOf(one).state, 'ready')
+    w.attempt(one, REFUSED)
+    assert.equal(w.keyOf(one).againInMs, 30_000)
+    assert.equal(w.disabled.length, 1)
+  })
+})
+
+describe('what health remembers', () => {
+  it('is nothing about what works', () => {
+    const w = world()
+    for (let id = 0; id < 1_000; id += 1) w.attempt(channel(id), OK)
+    assert.equal(w.health.size(), 0)
+  })
+
+  it('is forgotten with the channels that are gone or switched off', () => {
+    const w = world()
+    const channels = [1, 2, 3, 4].map(id => channel(id, { keys: keyed(1, 1) }))
+    for (const each of channels) {
+      w.attempt(each, FAILED)
+      w.attempt(each, REFUSED)
+    }
+    assert.equal(w.health.size(), 12)
+    const left = new Map([
+      [1, channel(1, { keys: keyed(1, 1) })],
+      [2, channel(2, { keys: keyed(3, 1) })],
+      [3, channel(3, { status: 2 })],
+    ])
+    w.health.keep(id => left.get(id))
+    // Of 1 everything, of 2 all but the disabled key, of 3 whose turn it is.
+    assert.equal(w.health.size(), 3 + 2 + 1)
+  })
+
+  it('stays with a channel without keys', () => {
+    const keyless = channel(1, { keys: [] })
+    const w = world()
+    w.attempt(keyless, REFUSED)
+    w.health.keep(() => keyless)
+    assert.equal(w.keyOf(keyless).state, 'resting')
+  })
+
+  it('does not last until the old hour comes again when the clock goes back', () => {
+    let atMs = 10_000_000
+    const health = createHealth({ nowMs: () => atMs, onDisable: () => undefined })
+    health.begin({ channel: one, key: NO_KEY }).end({ kind: '429', retryAfterMs: 10_000 })
+    atMs -= 3_600_000
+    assert.equal(health.ofKey(1, NO_KEY).againInMs, 10_000)
+    atMs += 10_000
+    assert.equal(health.ofKey(1, NO_KEY).state, 'trial')
+  })
+})
+
+describe('trials', () => {
+  it('never run two at a time, whatever happens', () => {
+    const kinds = ['ok', 'connect', '5xx', '429', 'auth', 'credit', 'client'] as const
+    const event = fc.oneof(
+      fc.record({ is: fc.constant('begin' as const) }),
+      fc.record({ is: fc.constant('end' as const), which: fc.nat(5), kind: fc.constantFrom(...kinds) }),
+      fc.record({ is: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: 40_000 }) }),
+    )
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 80 }), events => {
+        const w = world()
+        const running: { attempt: ReturnType<typeof w.begin>; isTrial: boolean; sinceMs: number }[] = []
+        let atMs = 0
+        for (const each of events) {
+          if (each.is === 'pass') {
+            atMs += each.ms
+            w.pass(each.ms)
+          } else if (each.is === 'end') {
+            running.splice(each.which % Math.max(1, running.length), 1)[0]?.attempt.end({ kind: each.kind })
+          } else {
+            const [step] = w.steps(one)
+            if (!step) continue
+            running.push({ attempt: w.health.begin(step), isTrial: step.isTrial, sinceMs: atMs })
+          }
+          const lost = 120_000
+          const trials = running.filter(other => other.isTrial && atMs - other.sinceMs < lost)
+          assert.ok(trials.length <= 1, `${trials.length} trials at once`)
+        }
+      }),
+      { numRuns: 1_000, seed: 5 },
+    )
+  })
+})
+
+describe('recovery of what the gateway disabled', () => {
+  const suspects = (due: readonly { channel: RoutedChannel; key: RoutedKey }[]) =>
+    due.map(each => [each.channel.id, each.key.value])
+
+  function recovering() {
+    let atMs = 0
+    const recovered: Recovered[] = []
+    const recovery = createRecovery({ nowMs: () => atMs, onRecover: each => recovered.push(each) })
+    return {
+      recovery,
+      recovered,
+      pass: (ms: number) => {
+        atMs += ms
+      },
+    }
+  }
+
+  it('tests disabled channels and keys, and leaves alone what an administrator switched off', () => {
+    const channels = [
+      channel(1, { status: 3 }),
+      channel(2, { status: 2, keys: keyed(3) }),
+      channel(3, { keys: keyed(1, 3, 2) }),
+      channel(4, { status: 3, keys: keyed(3, 2, 3) }),
+      channel(5, { status: 3, keys: [] }),
+      channel(6),
+    ]
+    const { recovery, pass } = recovering()
+    assert.deepEqual(recovery.due(channels, 99), [])
+    pass(300_000)
+    assert.deepEqual(suspects(recovery.due(channels, 99)), [
+      [1, 'key-0'],
+      [3, 'key-1'],
+      [4, 'key-0'],
+      [4, 'key-2'],
+      [5, ''],
+    ])
+  })
+
+  it('tests first after five minutes, then at intervals that double up to an hour', () => {
+    const channels = [channel(1, { status: 3 })]
+    const { recovery, pass } = recovering()
+    recovery.due(channels, 9)
+    for (const minutes of [5, 10, 20, 40, 60, 60]) {
+      pass(minutes * 60_000 - 1)
+      assert.deepEqual(recovery.due(channels, 9), [])
+      pass(1)
+      assert.equal(recovery.due(channels, 9).length, 1)
+    }
+  })
+
+  it('hands out no more than asked for, and the others next', () => {
+    const channels = [1, 2, 3].map(id => channel(id, { status: 3 }))
+    const { recovery, pass } = recovering()
+    recovery.due(channels, 9)
+    pass(300_000)
+    assert.deepEqual(suspects(recovery.due(channels, 2)), [
+      [1, 'key-0'],
+      [2, 'key-0'],
+    ])
+    assert.deepEqual(suspects(recovery.due(channels, 2)), [[3, 'key-0']])
+  })
+
+  it('brings back the key, and the channel if that was disabled too', () => {
+    const { recovery, recovered } = recovering()
+    const both = channel(1, { status: 3, keys: keyed(3, 3) })
+    const keyOnly = channel(2, { keys: keyed(1, 3) })
+    const channelOnly = channel(3, { status: 3 })
+    const healthy = channel(4)
+    for (const [on, index] of [
+      [both, 1] as const,
+      [keyOnly, 1] as const,
+      [channelOnly, 0] as const,
+      [healthy, 0] as const,
+    ])
+      recovery.passed({ channel: on, key: on.keys[index] ?? NO_KEY })
+    assert.deepEqual(recovered, [
+      { channelId: 1, key: both.keys[1] },
+      { channelId: 1 },
+      { channelId: 2, key: keyOnly.keys[1] },
+      { channelId: 3 },
+    ])
+  })
+
+  it('starts its intervals anew for what was disabled again', () => {
+    const down = [channel(1, { status: 3 })]
+    const { recovery, pass } = recovering()
+    recovery.due(down, 9)
+    pass(300_000)
+    recovery.due(down, 9)
+    recovery.due([channel(1)], 9)
+    recovery.due(down, 9)
+    pass(300_000)
+    assert.equal(recovery.due(down, 9).length, 1)
+    recovery.passed({ channel: channel(1, { status: 3 }), key: channel(1).keys[0] ?? NO_KEY })
+    recovery.due(down, 9)
+    pass(300_000)
+    assert.equal(recovery.due(down, 9).length, 1)
+  })
+})

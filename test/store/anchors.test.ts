@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { createChainKey } from '../../src/domain/chain.ts'
+import { type Anchor, type ChainHead, isGenuine, readAnchor } from '../../src/ledger/anchor.ts'
+import { createAnchorFile, olderAnchorFile, readAnchorFile } from '../../src/ledger/anchor-file.ts'
+import { type AnchorSink, createAnchors } from '../../src/ledger/anchors.ts'
+import { launch, logLines, newDirectory, newGround, run, settingsOf, until } from '../support/process.ts'
+
+const KEY = createChainKey(Buffer.alloc(32, 9))
+const head = (chain: string, seq: number): ChainHead => ({ chain, seq, hash: `${chain} ${seq}` })
+
+/** Anchors of chains that a test moves, and what they wrote. */
+function createWriter(sink: AnchorSink | undefined) {
+  const journal: { anchor: Anchor; isFiled: boolean }[] = []
+  const failures: Error[] = []
+  let heads: readonly ChainHead[] = []
+  const anchors = createAnchors({
+    nodeId: 'node-1',
+    key: KEY,
+    sink,
+    heads: async () => heads,
+    journal: (anchor, isFiled) => void journal.push({ anchor, isFiled }),
+    now: () => 1_700_000_000,
+    onFailure: error => void failures.push(error),
+  })
+  return {
+    anchors,
+    journal,
+    failures,
+    move(...next: ChainHead[]): void {
+      heads = next
+    },
+  }
+}
+
+const linesOf = (path: string) =>
+  readFileSync(path, 'utf8')
+    .trim()
+    .split('\n')
+    .map(line => readAnchor(line))
+
+const chainsOf = (anchor: Anchor | undefined) => anchor?.heads.map(({ chain }) => chain)
+
+describe('anchors', () => {
+  it('name every chain at the start, then those that have grown, and nothing when none has', async () => {
+    const path = join(newDirectory(), 'anchors.log')
+    const { anchors, journal, move } = createWriter(createAnchorFile(path))
+    move(head('audit', 1), head('store', 0))
+    await anchors.start()
+    await anchors.run()
+    move(head('audit', 1), head('store', 4))
+    await anchors.run()
+    await anchors.close()
+    assert.deepEqual(linesOf(path).map(chainsOf), [['audit', 'store'], ['store']])
+    assert.deepEqual(
+      journal.map(({ anchor, isFiled }) => [chainsOf(anchor), isFiled]),
+      [[['store'], true]],
+    )
+  })
+
+  it('are sealed, and each contains the seal of the one before, in the next process too', async () => {
+    const path = join(newDirectory(), 'anchors.log')
+    for (const seq of [1, 2, 3]) {
+      const { anchors, move } = createWriter(createAnchorFile(path))
+      move(head('store', seq))
+      await anchors.start()
+      move(head('store', seq * 10))
+      await anchors.close()
+    }
+    const lines = linesOf(path).map(anchor => anchor as Anchor)
+    assert.equal(lines.length, 6)
+    assert.ok(lines.every(anchor => isGenuine(KEY, anchor)))
+    assert.ok(!lines.some(anchor => isGenuine(createChainKey(Buffer.alloc(32, 8)), anchor)))
+    assert.deepEqual(
+      lines.map(({ previous }) => previous),
+      ['', ...lines.slice(0, -1).map(({ mac }) => mac)],
+    )
+  })
+
+  it('name every chain again once the file was moved away or emptied', async () => {
+    const path = join(newDirectory(), 'anchors.log')
+    const { anchors, move } = createWriter(createAnchorFile(path))
+    move(head('audit', 1), head('store', 1))
+    await anchors.start()
+    rmSync(path)
+    await anchors.run()
+    assert.deepEqual(linesOf(path).map(chainsOf), [['audit', 'store']])
+    writeFileSync(path, '')
+    await anchors.run()
+    assert.deepEqual(linesOf(path).map(chainsOf), [['audit', 'store']])
+    await anchors.close()
+  })
+
+  it('go on in a new file when theirs is full, and keep the one before', async () => {
+    const path = join(newDirectory(), 'anchors.log')
+    const { anchors, move } = createWriter(createAnchorFile(path, 1_000))
+    for (let seq = 1; seq <= 20; seq++) {
+      move(head('audit', 1), head('store', seq))
+      await anchors.run()
+    }
+    await anchors.close()
+    assert.ok(existsSync(olderAnchorFile(path)))
+    assert.ok(statSync(path).size <= 2_000)
+    // The first line of a file stands alone, so it names every chain.
+    assert.deepEqual(chainsOf(linesOf(path)[0]), ['audit', 'store'])
+    assert.equal(statSync(path).mode & 0o777, 0o600)
+  })
+
+  it('of very many chains take several lines', async () => {
+    const path = join(newDirectory(), 'anchors.log')
+    const { anchors, move } = createWriter(createAnchorFile(path))
+    move(...Array.from({ length: 250 }, (_, index) => head(`node:${index}`, 1)))
+    await anchors.start()
+    await anchors.close()
+    assert.deepEqual(
+      linesOf(path).map(anchor => anchor?.heads.length),
+      [100, 100, 50],
+    )
+  })
+
+  it('go into the journal and are reported when the file cannot be written', async () => {
+    const sink: AnchorSink = {
+      isFile: true,
+      append() {
+        throw new Error('the disk is full')
+      },
+      makeRoom: () => false,
+      last: () => undefined,
+    }
+    const { anchors, journal, failures, move } = createWriter(sink)
+    move(head('store', 1))
+    await anchors.run()
+    await anchors.close()
+    assert.deepEqual(
+      journal.map(({ isFiled }) => isFiled),
+      [false, false],
+    )
+    assert.match(String(failures[0]), /the disk is full/)
+  })
+
+  it('are read out of a log with other lines in it', async () => {
+    const path = join(newDirectory(), 'log')
+    const { anchors, journal, move } = createWriter(undefined)
+    await anchors.start()
+    move(head('store', 1))
+    await anchors.close()
+    const [written] = journal
+    const lines = ['plain text', '{"level":"info","msg":"heads"}', '{"heads":[1]}', JSON.stringify(written)]
+    writeFileSync(path, lines.join('\n'))
+    const found: unknown[] = []
+    for await (const each of readAnchorFile(path)) found.push(each)
+    assert.deepEqual(found, [{ line: 4, anchor: written?.anchor }])
+  })
+})
+
+describe('SLUICE_ANCHOR', () => {
+  it('sends anchors to the log, whatever its level, and verify compares a copy of that log', async () => {
+    const ground = await newGround('sqlite')
+    const env = { SLUICE_ANCHOR: 'log', SLUICE_LOG: 'warn' }
+    const program = launch(['start'], { env: settingsOf({ ...ground, env }) })
+    await until('an anchor', () => (program.stdout().includes('"anchor"') ? true : undefined))
+    program.signal('SIGTERM')
+    const { stdout } = await program.ended
+    assert.equal(logLines(stdout).filter(line => 'anchor' in line).length, 1)
+    assert.ok(!existsSync(join(ground.dataDir, 'anchors.log')))
+    const copy = join(newDirectory(), 'shipped.log')
+    writeFileSync(copy, stdout)
+    const good = await run(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
+    assert.equal(good.code, 0, good.stdout)
+    assert.match(good.stdout, /^anchors: \d+ heads match \(shipped\.log: 1/m)
+    writeFileSync(copy, stdout.replace(/"seq":\d+/, '"seq":99'))
+    const changed = await run(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
+    assert.equal(changed.code, 65)
+    assert.match(changed.stdout, /^anchors: line \d+ of shipped\.log was changed/m)
+  })
+
+  it('ends the start with a sentence when the file cannot be written', async () => {
+    const ground = await newGround('sqlite')
+    const env = { SLUICE_ANCHOR: join(newDirectory(), 'nowhere', 'anchors.log') }
+    const ended = await run(['start'], { env: settingsOf({ ...ground, env }) })
+    assert.equal(ended.code, 78)
+    assert.match(ended.stderr, /^sluice: SLUICE_ANCHOR: [^\n]* cannot be written [^\n]*\n$/)
+  })
+})

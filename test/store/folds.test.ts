@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { createChainKey } from '../../src/domain/chain.ts'
+import { createBooks } from '../../src/store/books/books.ts'
+import { setChainKey } from '../../src/store/books/chain-key.ts'
+import { AUDIT_CHAIN, startChain } from '../../src/store/books/chains.ts'
+import { openStore, type Store } from '../../src/store/engine/store.ts'
+import { createFolding } from '../../src/store/usage/folds.ts'
+import {
+  groupRollups,
+  type RollupFilter,
+  stepRollups,
+  stepRollupsOf,
+  sumRollups,
+} from '../../src/store/usage/rollups.ts'
+import { ENGINES } from '../support/gateway.ts'
+import { createDatabase, stopOwnPostgres } from '../support/postgres.ts'
+
+const DAY_S = 86_400
+const QUARTER_S = 900
+const DAYS = 4
+const START = 20_000 * DAY_S
+const END = START + DAYS * DAY_S
+const MODELS = ['alpha', 'beta', 'gamma']
+
+/** Chance that can be repeated. */
+function createChance(seed: number) {
+  let state = seed
+  return (below: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+after(stopOwnPostgres)
+
+for (const engine of ENGINES) {
+  describe(`sums of sums on ${engine}`, () => {
+    let store: Store
+    let drop: () => Promise<void>
+    let folding: ReturnType<typeof createFolding>
+    let now = END + 7_000
+
+    before(async () => {
+      if (engine === 'postgres') {
+        const database = await createDatabase()
+        store = openStore({ engine, url: database.url })
+        drop = database.drop
+      } else {
+        const folder = mkdtempSync(join(tmpdir(), 'sluice-folds-'))
+        store = openStore({ engine, path: join(folder, 'sluice.db'), fullSync: false })
+        drop = async () => rmSync(folder, { recursive: true, force: true })
+      }
+      await store.migrate()
+      setChainKey(store.db, createChainKey(Buffer.alloc(32, 7)))
+      await store.db.transaction().execute(trx => startChain(trx, AUDIT_CHAIN))
+      const chance = createChance(7)
+      const rows = new Map<string, Parameters<typeof rowOf>>()
+      for (let n = 0; n < 900; n++) {
+        const key = [
+          START + chance((DAYS * DAY_S) / QUARTER_S) * QUARTER_S,
+          1 + chance(4),
+          chance(3),
+        ] as const
+        rows.set(key.join(), [...key, chance(1000)])
+      }
+      await store.db
+        .insertInto('rollups')
+        .values([...rows.values()].map(each => rowOf(...each)))
+        .execute()
+      folding = createFolding({
+        db: store.db,
+        engine,
+        now: () => now,
+        pause: async () => {},
+        onFailure: error => assert.fail(error),
+      })
+    })
+    after(async () => {
+      await folding.close()
+      await store.close()
+      await drop()
+    })
+
+    function rowOf(bucket: number, user_id: number, model: number, cost: number) {
+      return {
+        bucket,
+        user_id,
+        token_id: user_id * 10 + (model % 2),
+        channel_id: 1 + (model % 2),
+        model: MODELS[model] ?? '',
+        requests: 1 + (cost % 3),
+        failures: cost % 2,
+        prompt_tokens: cost,
+        completion_tokens: cost * 2,
+        cost,
+      }
+    }
+
+    const STRETCHES: readonly (readonly [number, number])[] = [
+      [START, END],
+      [START + 5 * QUARTER_S, END - 7 * QUARTER_S],
+      [START + DAY_S + QUARTER_S, START + DAY_S + 5 * QUARTER_S],
+      [START - 3 * DAY_S, END + 3 * DAY_S],
+    ]
+    const FILTERS: readonly Partial<RollupFilter>[] = [
+      {},
+      { userId: 2 },
+      { tokenIds: [21] },
+      { tokenIds: [20, 31] },
+      { tokenIds: [21], channelId: 2 },
+      { userId: 2, tokenIds: [20], model: 'gamma' },
+      { userId: 2, channelId: 1 },
+      { channelId: 1 },
+      { model: 'beta' },
+      { channelId: 1, model: 'alpha' },
+      { userId: 3, model: 'gamma' },
+    ]
+
+    /** Everything the rollups are asked, as the answers stand. */
+    async function figures() {
+      const { db } = store
+      const told: unknown[] = []
+      for (const [from, to] of STRETCHES)
+        for (const filter of FILTERS) {
+          const asked = { from, to, ...filter }
+          told.push(await sumRollups(db, asked))
+          for (const group of ['model', 'token', 'channel', 'user'] as const) {
+            const groups = await groupRollups(db, asked, { by: group, limit: 100 })
+            told.push(groups)
+            const keys = groups.slice(0, 2).map(({ key }) => key)
+            const steps = await stepRollupsOf(db, asked, { by: group, stepS: 3_600, keys })
+            told.push(steps.toSorted((a, b) => a.bucket - b.bucket || (a.key < b.key ? -1 : 1)))
+          }
+          for (const step of [QUARTER_S, 3_600]) told.push(await stepRollups(db, asked, step))
+        }
+      return told
+    }
+
+    const folds = () =>
+      store.db.selectFrom('rollup_folds').selectAll().orderBy('unit').orderBy('start').execute()
+
+    it('are the same as the sums of the quarter hours, however a stretch is cut', async () => {
+      const plain = await figures()
+      await folding.fold()
+      assert.equal((await folds()).filter(({ run }) => run === '').length, DAYS * 24 + 1 + DAYS)
+      assert.deepEqual(await figures(), plain)
+      // Not only the same because nobody read them.
+      await store.db
+        .updateTable('rollup_sums')
+        .set({ requests: 1_000_000 })
+        .where('kind', 'like', `%@${DAY_S}`)
+        .execute()
+      assert.notDeepEqual(await figures(), plain)
+      await store.db.deleteFrom('rollup_folds').execute()
+      await folding.fold()
+      assert.deepEqual(await figures(), plain)
+    })
+
+    it('are the same for a token whose owner is known, and found by both', async () => {
+      const plain = await figures()
+      await store.db
+        .insertInto('token_names')
+        .values([20, 21, 31].map(token_id => ({ token_id, name: 'x', user_id: Math.floor(token_id / 10) })))
+        .execute()
+      assert.deepEqual(await figures(), plain)
+      await store.db.deleteFrom('rollup_folds').execute()
+      assert.deepEqual(await figures(), plain)
+      await folding.fold()
+    })
+
+    it('reach across no moment at which a point of a chart begins', async () => {
+      const days = Array.from({ length: DAYS - 1 }, (_, day) => START + day * DAY_S)
+      async function points() {
+        const told: number[][] = []
+        // Days that begin with a day of UTC, with an hour, and half or a quarter of an hour beside one.
+        for (const late of [0, 3_600, 5.5 * 3_600, 5.75 * 3_600])
+          for (const filter of FILTERS) {
+            const cuts = days.map(day => day + late)
+            const asked = { ...filter, from: START + late, to: END - 3 * QUARTER_S, cuts }
+            const steps = [
+              ...(await stepRollups(store.db, asked, QUARTER_S)),
+              ...(await stepRollupsOf(store.db, asked, { by: 'model', stepS: QUARTER_S })),
+            ]
+            const place = (bucket: number) => cuts.findLastIndex(cut => cut <= bucket)
+            const byPlace = Map.groupBy(steps, ({ bucket }) => place(bucket))
+            told.push(cuts.map((_, at) => (byPlace.get(at) ?? []).reduce((sum, { cost }) => sum + cost, 0)))
+          }
+        return told
+      }
+      const summed = await points()
+      await store.db.deleteFrom('rollup_folds').execute()
+      assert.deepEqual(await points(), summed)
+      await folding.fold()
+    })
+
+    it('are made for what is over, and for nothing else', async () => {
+      const newest = async () => (await folds()).filter(({ unit }) => unit === 3_600).at(-1)?.start
+      assert.equal(await newest(), END)
+      now = END + 7_200 + 59
+      await folding.fold()
+      assert.equal(await newest(), END)
+      now = END + 7_200 + 60
+      await folding.fold()
+      assert.equal(await newest(), END + 3_600)
+    })
+
+    it('count a request that comes late, at once and once they are made again', async () => {
+      const filter = { from: START, to: END }
+      const { requests, cost } = await sumRollups(store.db, filter)
+      const books = createBooks(store.db, engine)
+      await books.openNode('late', now)
+      const record = {
+        kind: 'settle',
+        rid: 'req_00000000000000000000000LATE',
+        timeMs: (START + 5_000) * 1000,
+        userId: 1,
+        tokenId: 0,
+        channelId: 1,
+        cost: 77,
+        overrun: 0,
+        userLeased: 0,
+        tokenLeased: 0,
+        doubts: [],
+        log: {
+          tokenName: '',
+          model: 'alpha',
+          promptTokens: 1,
+          completionTokens: 1,
+          useTimeMs: 1,
+          isStream: false,
+          address: '',
+          isError: false,
+          content: '',
+          upstreamRequestId: '',
+          other: {},
+        },
+      }
+      const before = (await folds()).length
+      const settled = [JSON.stringify(record)]
+      await books.apply('late', { settled, afterLsn: 0, lastLsn: 1, oldestOpenLsn: 2 })
+      assert.equal((await folds()).length, before - 2)
+      const grown = { requests: requests + 1, cost: cost + 77 }
+      const seen = async () => {
+        const sums = await sumRollups(store.db, filter)
+        return { requests: sums.requests, cost: sums.cost }
+      }
+      assert.deepEqual(await seen(), grown)
+      await folding.fold()
+      assert.equal((await folds()).length, before)
+      assert.deepEqual(await seen(), grown)
+    })
+  })
+}

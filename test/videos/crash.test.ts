@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { ENGINES, type EngineName } from '../support/gateway.ts'
+import { createDatabase } from '../support/postgres.ts'
+import { newDirectory, type Server, type ServerOptions, startServer, until } from '../support/process.ts'
+
+const PROVIDER_KEY = 'a-provider-key-0001'
+
+async function newGround(engine: EngineName, env: Readonly<Record<string, string>>): Promise<ServerOptions> {
+  const dataDir = join(newDirectory(), 'data')
+  const databaseUrl = engine === 'postgres' ? (await createDatabase()).url : undefined
+  return { dataDir, databaseUrl, env: { SLUICE_VIDEO_DOUBT_S: '20', ...env } }
+}
+
+/** A model that the simulator answers, and a token for it. */
+async function furnish({ api }: Server, simulator: Simulator, model: string): Promise<string> {
+  const channel = { name: model, type: 1, key: PROVIDER_KEY, base_url: simulator.url, models: [model] }
+  const made = [
+    await api('POST', '/api/channel/', { mode: 'single', channel }),
+    await api('POST', '/api/price/', { model, per_call: 0.001 }),
+    await api('POST', '/api/token/', { name: 'app', unlimited_quota: true }),
+  ]
+  for (const { status, text } of made) assert.equal(status, 200, text)
+  return made[2]?.body.data.key
+}
+
+const jobsAt = async ({ url }: Simulator) =>
+  ((await (await fetch(`${url}/sim/videos`)).json()) as { jobs: { prompt: string; looks: number }[] }).jobs
+
+const untilEnded = (server: Server, id: string, token: string) =>
+  until(`the end of ${id}`, async () => {
+    const { body } = await server.api('GET', `/v1/videos/${id}`, undefined, { token })
+    return body.status === 'completed' || body.status === 'failed' ? body : undefined
+  })
+
+for (const engine of ENGINES) {
+  describe(`video jobs of a gateway that dies, on ${engine}`, () => {
+    let server: Server | undefined
+    after(() => server?.kill())
+
+    async function newSimulator(): Promise<Simulator> {
+      const simulator = await startSimulator()
+      after(simulator.close)
+      return simulator
+    }
+
+    it('go on where they were, and a repeated request finds its first one', async () => {
+      const simulator = await newSimulator()
+      const ground = await newGround(engine, {})
+      server = await startServer(ground)
+      const model = 'sim-video-lasts-3000'
+      const token = await furnish(server, simulator, model)
+      const made = await server.api('POST', '/v1/videos', { model, prompt: 'goes on' }, { token })
+      assert.equal(made.status, 200, made.text)
+
+      const hanging = 'sim-video-hang'
+      const other = await furnish(server, simulator, hanging)
+      const named = { token: other, headers: { 'idempotency-key': 'across-the-crash' } }
+      const body = { model: hanging, prompt: 'asked once' }
+      const cut = server.api('POST', '/v1/videos', body, named).catch(() => undefined)
+      await until('the provider to take the job', async () =>
+        (await jobsAt(simulator)).some(({ prompt }) => prompt === 'asked once') ? true : undefined,
+      )
+      await server.kill()
+      await cut
+
+      server = await startServer(ground)
+      assert.equal((await untilEnded(server, made.body.id, token)).status, 'completed')
+      const found = await until('the lost job to be found', async () => {
+        const again = await server?.api('POST', '/v1/videos', body, named)
+        return again?.status === 200 ? again.body : undefined
+      })
+      assert.equal((await untilEnded(server, found.id, other)).status, 'completed')
+      const jobs = await jobsAt(simulator)
+      assert.equal(jobs.filter(({ prompt }) => prompt === 'asked once').length, 1)
+      const listed = await server.api('GET', '/api/video/?page_size=50')
+      assert.deepEqual(
+        listed.body.data.items.map(({ cost }: { cost: string }) => cost),
+        ['0.001', '0.001'],
+      )
+      const suspense = await server.api('GET', '/api/ledger/suspense/?open=true')
+      assert.equal(suspense.body.data.total, 0)
+      assert.equal((await server.stop()).code, 0)
+      server = undefined
+    })
+
+    it('are looked at by one of two workers at a time', async () => {
+      const simulator = await newSimulator()
+      const ground = await newGround(engine, { SLUICE_WORKERS: '2' })
+      server = await startServer(ground)
+      const model = 'sim-video-lasts-4000'
+      const token = await furnish(server, simulator, model)
+      const { api } = server
+      const ids: string[] = []
+      for (let index = 0; index < 6; index++) {
+        const reply = await api('POST', '/v1/videos', { model, prompt: `job ${index}` }, { token })
+        assert.equal(reply.status, 200, reply.text)
+        ids.push(reply.body.id)
+      }
+      await delay(4_000)
+      for (const id of ids) assert.equal((await untilEnded(server, id, token)).status, 'completed')
+      const jobs = await jobsAt(simulator)
+      assert.equal(jobs.length, 6)
+      // Every two seconds at most, by whomever: two who did not know of each other would come to twice as many.
+      for (const { looks } of jobs) assert.ok(looks <= 5, `looked at ${looks} times`)
+      await server.stop()
+      server = undefined
+    })
+  })
+}

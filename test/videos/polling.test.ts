@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { ENGINES } from '../support/gateway.ts'
+import { until } from '../support/process.ts'
+import { openVideos, type VideoRelay } from '../support/videos.ts'
+
+const LEASE_MS = 90_000
+
+/** A provider that takes every job, and answers looks at them as it is told. */
+async function startProvider(answerLook: (request: IncomingMessage, response: ServerResponse) => void) {
+  let taken = 0
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') return answerLook(request, response)
+    request.resume().on('end', () => {
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ id: `job-${++taken}`, object: 'video', status: 'queued' }))
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+for (const engine of ENGINES) {
+  describe(`looks at video jobs on ${engine}`, { concurrency: true }, () => {
+    let relay: VideoRelay
+    before(async () => {
+      relay = await openVideos(engine)
+    })
+    after(() => relay.gateway.close())
+
+    const rowOf = (id: string) =>
+      relay.gateway.db.selectFrom('videos').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
+    const untilRow = (id: string, isSo: (row: Awaited<ReturnType<typeof rowOf>>) => boolean) =>
+      until(`a job as it should be`, async () => {
+        const row = await rowOf(id)
+        return isSo(row) ? row : undefined
+      })
+
+    /** A job of a provider of this test's own. */
+    async function serveAt(baseUrl: string) {
+      const model = `own-${new URL(baseUrl).port}`
+      await relay.addChannel({ name: model, models: [model], base_url: baseUrl })
+      await relay.must(relay.gateway.api('POST', '/api/price/', { model, per_call: 0.001 }))
+      return model
+    }
+
+    it('that a provider does not answer keep no job of another waiting', async () => {
+      let ended = 0
+      let asked = 0
+      const url = await startProvider((_request, response) => {
+        asked += 1
+        response.on('close', () => {
+          ended += 1
+        })
+      })
+      const silent = await serveAt(url)
+      const { model } = await relay.offer('sim-video', { per_call: 0.001 })
+      const { sdk } = await relay.openAsSomebody()
+      for (let job = 0; job < 12; job++) await sdk.videos.create({ model: silent, prompt: `job ${job}` })
+      await until('as many looks as there may be', () => (asked === 8 ? true : undefined))
+      const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
+      const { status } = await untilRow(id, ({ phase }) => phase === 'ended')
+      assert.equal(status, 'completed')
+      assert.deepEqual({ asked, ended }, { asked: 8, ended: 0 })
+    })
+
+    it('are taken up again where a lease of the own node was left behind', async () => {
+      const { model } = await relay.offer('sim-video-lasts-2500', { per_call: 0.001 })
+      const { sdk } = await relay.openAsSomebody()
+      const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
+      const looked = await untilRow(
+        id,
+        ({ polled_ms, lease_until_ms }) => polled_ms > 0 && lease_until_ms === 0,
+      )
+      const untilMs = Date.now() + LEASE_MS
+      await relay.gateway.db
+        .updateTable('videos')
+        .set({ lease_until_ms: untilMs, lease_by: looked.lease_by })
+        .where('id', '=', id)
+        .execute()
+      assert.equal((await untilRow(id, ({ phase }) => phase === 'ended')).status, 'completed')
+      assert.ok(Date.now() < untilMs)
+    })
+
+    it('are left to another node while its lease lasts', async () => {
+      const { model } = await relay.offer('sim-video', { per_call: 0.001 })
+      const { sdk } = await relay.openAsSomebody()
+      const { id } = await sdk.videos.create({ model, prompt: 'leased elsewhere' })
+      await relay.gateway.db
+        .updateTable('videos')
+        .set({ lease_until_ms: Date.now() + LEASE_MS, lease_by: 'another' })
+        .where('id', '=', id)
+        .execute()
+      const seen = await sdk.videos.create({ model, prompt: 'free' })
+      await untilRow(seen.id, ({ phase }) => phase === 'ended')
+      assert.equal((await sdk.videos.retrieve(id)).status, 'queued')
+      assert.equal((await relay.jobsOf('leased elsewhere'))[0]?.looks, 0)
+    })
+
+    it('are rarer the older a job is, and end it all the same', async () => {
+      const { model } = await relay.offer('sim-video-lasts-1000', { per_call: 0.001 })
+      const { sdk } = await relay.openAsSomebody()
+      const ids = await Promise.all(
+        Array.from({ length: 4 }, async () => (await sdk.videos.create({ model, prompt: 'A lake' })).id),
+      )
+      const minuteAgo = Math.floor(Date.now() / 1000) - 60
+      await relay.gateway.db
+        .updateTable('videos')
+        .set({ created_time: minuteAgo })
+        .where('id', 'in', ids)
+        .execute()
+      for (const id of ids) {
+        const row = await untilRow(id, ({ phase }) => phase === 'ended')
+        assert.equal(row.status, 'completed')
+        assert.equal(Math.floor((row.next_poll_ms - row.polled_ms) / 1000), 3)
+      }
+    })
+
+    it('that fail wait twice as long as the last time was meant to be, however late they came', async () => {
+      const url = await startProvider((_request, response) => {
+        response.statusCode = 503
+        response.end()
+      })
+      const { sdk } = await relay.openAsSomebody()
+      const { id } = await sdk.videos.create({ model: await serveAt(url), prompt: 'A lake' })
+      const planned = ({ next_poll_ms, polled_ms }: { next_poll_ms: number; polled_ms: number }) =>
+        Math.round((next_poll_ms - polled_ms) / 1000)
+      const first = await untilRow(id, ({ poll_error }) => poll_error !== '')
+      assert.equal(planned(first), 2)
+      // As after a minute in which the gateway was away.
+      const polled_ms = first.polled_ms - 60_000
+      await relay.gateway.db
+        .updateTable('videos')
+        .set({ polled_ms, next_poll_ms: polled_ms + 2_000 })
+        .where('id', '=', id)
+        .execute()
+      const second = await untilRow(id, row => row.polled_ms > first.polled_ms)
+      assert.equal(planned(second), 4)
+    })
+
+    it('end a job in time also when its key cannot be read any longer', async () => {
+      const { model } = await relay.offer('sim-video-never', { per_call: 0.001 })
+      const { sdk } = await relay.openAsSomebody()
+      const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
+      const update = relay.gateway.db.updateTable('videos').where('id', '=', id)
+      await update.set({ access_sealed: 'not sealed by us' }).execute()
+      await untilRow(id, ({ poll_error }) => poll_error === 'the gateway could not look at it')
+      await update
+        .set({ created_time: Math.floor(Date.now() / 1000) - 2 * 86_400, next_poll_ms: 0 })
+        .execute()
+      const { status, error_code } = await untilRow(id, ({ phase }) => phase === 'ended')
+      assert.deepEqual([status, error_code], ['failed', 'timeout'])
+    })
+  })
+}

@@ -1,0 +1,409 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Pool } from 'undici'
+import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { createLocks } from '../../src/workers/locks.ts'
+import { ENGINES } from '../support/gateway.ts'
+import { createDatabase } from '../support/postgres.ts'
+import {
+  childrenOf,
+  isAlive,
+  lookInto,
+  newDirectory,
+  type Server,
+  startServer,
+  until,
+  verifyThroughSocket,
+} from '../support/process.ts'
+import { createFurnisher } from '../support/relay.ts'
+
+const WORKERS = 4
+const ask = (model: string, more: Readonly<Record<string, unknown>> = {}) =>
+  JSON.stringify({ model, messages: [{ role: 'user', content: 'How are you today?' }], ...more })
+
+/** Over many connections, so that every worker gets some. */
+function openClient(url: string, connections = 64) {
+  const pool = new Pool(url, { connections, allowH2: false })
+  return {
+    async chat(key: string, body: string): Promise<{ status: number; text: string }> {
+      for (;;) {
+        const response = await pool.request({
+          method: 'POST',
+          path: '/v1/chat/completions',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body,
+        })
+        const text = await response.body.text()
+        // On a busy machine the gateway may turn work away for a moment, before it has done any of it.
+        if (response.statusCode !== 503 || !/"(overloaded|ledger_unavailable)"/.test(text))
+          return { status: response.statusCode, text }
+        await delay(100)
+      }
+    },
+    close: () => pool.close(),
+  }
+}
+
+/** How many of each; what no request should end in is told whole. */
+const countOf = (replies: readonly { status: number; text: string }[]) =>
+  Object.fromEntries(
+    [...Map.groupBy(replies, ({ status, text }) => (status === 500 ? text : status))].map(
+      ([status, each]) => [status, each.length],
+    ),
+  )
+
+for (const engine of ENGINES) {
+  describe(`${WORKERS} workers on ${engine} (design 2)`, () => {
+    let simulator: Simulator | undefined
+    let server: Server
+    let client: ReturnType<typeof openClient>
+    let made: ReturnType<typeof createFurnisher>
+    let options: { dataDir: string; databaseUrl: string | undefined; env: Record<string, string> }
+    let drop: (() => Promise<void>) | undefined
+
+    before(async () => {
+      simulator = await startSimulator()
+      const database = engine === 'postgres' ? await createDatabase() : undefined
+      drop = database?.drop
+      options = {
+        dataDir: newDirectory(),
+        databaseUrl: database?.url,
+        env: { SLUICE_WORKERS: String(WORKERS), SLUICE_DRAIN_S: '2' },
+      }
+      server = await startServer(options)
+      client = openClient(server.url)
+      made = createFurnisher(server.api, simulator.url)
+    })
+    // Whatever was started ends, also where the rest could not be.
+    after(async () => {
+      await client?.close()
+      await server?.stop()
+      await simulator?.close()
+      await drop?.()
+    })
+
+    const newUser = async (quota: number) => {
+      const { id } = await made.must(
+        server.api('POST', '/api/user/', { username: `payer-${quota}`, password: 'a long password', quota }),
+      )
+      const signedIn = await fetch(`${server.url}/api/user/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ username: `payer-${quota}`, password: 'a long password' }),
+      })
+      const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+      const reply = await server.api(
+        'POST',
+        '/api/token/',
+        { name: 'app', unlimited_quota: true },
+        {
+          token: null,
+          headers: { cookie, 'sec-fetch-site': 'same-origin' },
+        },
+      )
+      assert.equal(reply.status, 200, reply.text)
+      return { id: id as number, key: reply.body.data.key as string }
+    }
+    /** How many requests the provider has seen. */
+    const seenInAll = async () => {
+      const report = await (await fetch(`${simulator?.url}/sim/requests`)).json()
+      return (report as { total: number }).total
+    }
+    const userOf = (id: number) => made.must(server.api('GET', `/api/user/${id}`))
+    /** As soon as every worker was in time to be heard: on a machine this busy one may not be. */
+    const tokenOf = (id: number) =>
+      until('a fresh balance', async () => {
+        const reply = await server.api('GET', `/api/token/${id}`)
+        return reply.headers.has('x-sluice-stale') ? undefined : made.must(Promise.resolve(reply))
+      })
+    const volley = (count: number, key: string, body: string) =>
+      Promise.all(Array.from({ length: count }, () => client.chat(key, body)))
+
+    it('has a process and a journal for each', () => {
+      assert.equal(childrenOf(server.pid).length, WORKERS)
+      assert.equal(readdirSync(join(options.dataDir, 'nodes')).length, WORKERS)
+    })
+
+    it('lets exactly as many of 1,000 through as the user can pay', async () => {
+      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await newUser(137 * 5_000 + 4_999)
+      assert.deepEqual(countOf(await volley(1_000, key, ask(model))), { 200: 137, 429: 863 })
+      const { quota, used_quota, request_count } = await userOf(id)
+      assert.deepEqual(
+        { quota, used_quota, request_count },
+        { quota: 4_999, used_quota: 137 * 5_000, request_count: 137 },
+      )
+    })
+
+    it('lets exactly as many of 1,000 through as the token can pay, and the balance is 0', async () => {
+      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await made.newToken({ remain_quota: 91 * 5_000 })
+      assert.deepEqual(countOf(await volley(1_000, key, ask(model))), { 200: 91, 429: 909 })
+      const { remain_quota, used_quota, held_quota } = await tokenOf(id)
+      assert.deepEqual(
+        { remain_quota, used_quota, held_quota },
+        { remain_quota: 0, used_quota: 91 * 5_000, held_quota: 0 },
+      )
+    })
+
+    it('spends the last unit wherever the next request lands', async () => {
+      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await made.newToken({ remain_quota: 8 * 5_000 })
+      for (let i = 0; i < 8; i++) {
+        const alone = openClient(server.url, 1)
+        assert.equal((await alone.chat(key, ask(model))).status, 200)
+        await alone.close()
+      }
+      assert.equal((await client.chat(key, ask(model))).status, 429)
+      assert.equal((await tokenOf(id)).remain_quota, 0)
+    })
+
+    it('tells a balance that knows every answered request', async () => {
+      const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
+      const { id, key } = await made.newToken({ remain_quota: 500_000 })
+      for (let round = 1; round <= 5; round++) {
+        assert.deepEqual(countOf(await volley(8, key, ask(model))), { 200: 8 })
+        assert.equal((await tokenOf(id)).used_quota, round * 8 * 5_000)
+      }
+    })
+
+    it('counts limits for all of them together', async () => {
+      const { model } = await made.serve('sim-words-4')
+      const { key } = await made.newToken({ limits: { rpm: 23, tpm: null, concurrency: null } })
+      assert.deepEqual(countOf(await volley(200, key, ask(model))), { 200: 23, 429: 177 })
+      const narrow = await made.newToken({ limits: { rpm: null, tpm: null, concurrency: 5 } })
+      const { model: slow } = await made.serve('sim-words-40-pace-50')
+      assert.deepEqual(countOf(await volley(40, narrow.key, ask(slow, { stream: true }))), {
+        200: 5,
+        429: 35,
+      })
+      assert.deepEqual(countOf(await volley(5, narrow.key, ask(slow, { stream: true }))), { 200: 5 })
+    })
+
+    it('have the place of an answered request free again before its last byte leaves', async () => {
+      const limits = { rpm: null, tpm: null, concurrency: 1 }
+      const { model } = await made.serve('sim-words-2')
+      const { key: limitedKey } = await made.newToken({ unlimited_quota: true, limits })
+      const { model: limitedModel } = await made.serve('sim-words-2', { limits })
+      const { key } = await made.newToken({ unlimited_quota: true })
+      for (const [token, asked] of [
+        [limitedKey, model],
+        [key, limitedModel],
+      ] as const)
+        for (const stream of [false, true])
+          for (let i = 0; i < 60; i++) {
+            const { status, text } = await client.chat(token, ask(asked, { stream }))
+            assert.equal(status, 200, text)
+          }
+    })
+
+    it('passes over a channel that is full for all of them', async () => {
+      const { model } = await made.serve(['sim-words-3', 'sim-words-5'], {
+        limits: { rpm: 10, tpm: null, concurrency: null },
+      })
+      const { key } = await made.newToken()
+      const replies = await volley(60, key, ask(model))
+      assert.deepEqual(countOf(replies), { 200: 20, 503: 40 })
+    })
+
+    it('slows guessing of passwords for all of them together', async () => {
+      const statuses: number[] = []
+      for (let i = 0; i < 8; i++) {
+        const { status } = await server.api(
+          'POST',
+          '/api/user/login',
+          { username: 'root', password: 'wrong one' },
+          { token: null, headers: { connection: 'close' } },
+        )
+        statuses.push(status)
+      }
+      assert.deepEqual(statuses.filter(status => status === 429).length >= 2, true, statuses.join())
+    })
+
+    for (const how of ['deleted', 'disabled'] as const)
+      it(`admits nobody after a token was ${how}, on none of them`, async () => {
+        const { model } = await made.serve('sim-words-2')
+        const { id, key } = await made.newToken({ unlimited_quota: true })
+        let isGone = false
+        let late = 0
+        let served = 0
+        const storm = Array.from({ length: 48 }, async () => {
+          for (let i = 0; i < 40; i++) {
+            const isAfter = isGone
+            const { status } = await client.chat(key, ask(model))
+            if (status === 200) served += 1
+            if (isAfter && status === 200) late += 1
+            if (status === 401 && isAfter) return
+          }
+        })
+        await until('some to be served', () => (served > 50 ? true : undefined))
+        const reply =
+          how === 'deleted'
+            ? await server.api('DELETE', `/api/token/${id}`)
+            : await server.api('PUT', '/api/token/?status_only=true', { id, status: 2 })
+        assert.equal(reply.status, 200, reply.text)
+        isGone = true
+        await Promise.all(storm)
+        assert.equal(late, 0)
+      })
+
+    it("admits nobody after a token's quota was lowered to 0, on none of them", async () => {
+      const { model } = await made.serve('sim-words-2')
+      const { id, key } = await made.newToken({ remain_quota: 50_000_000 })
+      let isLowered = false
+      let late = 0
+      let served = 0
+      const storm = Array.from({ length: 48 }, async () => {
+        for (let i = 0; i < 40; i++) {
+          const isAfter = isLowered
+          const { status } = await client.chat(key, ask(model))
+          if (status === 200) served += 1
+          if (isAfter && status === 200) late += 1
+          if (isAfter) return
+        }
+      })
+      await until('some to be served', () => (served > 50 ? true : undefined))
+      const reply = await server.api('PUT', '/api/token/', { id, remain_quota: 0 })
+      isLowered = true
+      assert.equal(reply.status, 200, reply.text)
+      await Promise.all(storm)
+      assert.equal(late, 0)
+    })
+
+    it('sends nothing to a channel after it was disabled', async () => {
+      const { model, channels } = await made.serve('sim-words-2')
+      const { key } = await made.newToken({ unlimited_quota: true })
+      let isGone = false
+      let late = 0
+      let served = 0
+      const storm = Array.from({ length: 32 }, async () => {
+        for (let i = 0; i < 40; i++) {
+          const isAfter = isGone
+          const { status } = await client.chat(key, ask(model))
+          if (status === 200) served += 1
+          if (isAfter && status === 200) late += 1
+          if (isAfter) return
+        }
+      })
+      await until('some to be served', () => (served > 50 ? true : undefined))
+      const reply = await server.api('PUT', '/api/channel/', { id: channels[0], status: 2 })
+      assert.equal(reply.status, 200, reply.text)
+      isGone = true
+      await Promise.all(storm)
+      assert.equal(late, 0)
+    })
+
+    it('replaces one that was killed, and settles its journal', async () => {
+      const { model } = await made.serve('sim-words-30-pace-10', {}, { per_call: 0.01 })
+      const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
+      const before = childrenOf(server.pid)
+      const seen = await seenInAll()
+      const volleyed = Promise.allSettled(
+        Array.from({ length: 64 }, () => client.chat(key, ask(model, { stream: true }))),
+      )
+      // Most of them are under way then, and so some of every worker's.
+      await until('the provider to be asked', async () =>
+        (await seenInAll()) >= seen + 48 ? true : undefined,
+      )
+      process.kill(before[1] ?? 0, 'SIGKILL')
+      const replies = await volleyed
+      const whole = replies.filter(
+        reply => reply.status === 'fulfilled' && reply.value.text.includes('[DONE]'),
+      ).length
+      assert.ok(whole > 0 && whole < 64, `${whole} of 64`)
+      const now = await until('the worker to be replaced', () => {
+        const children = childrenOf(server.pid)
+        return children.length === WORKERS && !children.includes(before[1] ?? 0) ? children : undefined
+      })
+      assert.equal(now.filter(pid => before.includes(pid)).length, WORKERS - 1)
+      const { used_quota, held_quota } = await until('no hold to be open', async () => {
+        const token = await tokenOf(id)
+        return token.held_quota === 0 ? token : undefined
+      })
+      assert.equal(held_quota, 0)
+      // Those cut off in the middle had begun to be delivered, so they are paid too.
+      assert.ok(used_quota >= whole * 5_000 && used_quota <= 64 * 5_000, `${used_quota} for ${whole}`)
+      assert.equal((await verifyThroughSocket(options)).ok, true)
+      assert.deepEqual(countOf(await volley(16, key, ask(model))), { 200: 16 })
+    })
+
+    it('answers with all of them at the same address after one was killed, and after all were', async () => {
+      const { model } = await made.serve('sim-words-2')
+      const { id, key } = await made.newToken({ unlimited_quota: true })
+      const kill = async (pids: readonly number[]) => {
+        for (const pid of pids) process.kill(pid, 'SIGKILL')
+        await until('them to end', () => (pids.some(isAlive) ? undefined : true))
+        // A balance is told as exact only when every worker has been asked.
+        await until('every worker to answer', async () => {
+          const reply = await server.api('GET', `/api/token/${id}`).catch(() => undefined)
+          return reply?.status === 200 && !reply.headers.has('x-sluice-stale') ? true : undefined
+        })
+      }
+      await kill(childrenOf(server.pid).slice(0, 1))
+      await kill(childrenOf(server.pid))
+      assert.equal((await client.chat(key, ask(model))).status, 200)
+    })
+
+    it('ends all with their supervisor, and starts again on the same journals with fewer', async () => {
+      const { model } = await made.serve('sim-words-30-pace-10')
+      const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
+      const volleyed = Promise.allSettled(
+        Array.from({ length: 32 }, () => client.chat(key, ask(model, { stream: true }))),
+      )
+      await delay(200)
+      const workers = childrenOf(server.pid)
+      await server.kill()
+      await volleyed
+      await until('the workers to end', () => (workers.some(isAlive) ? undefined : true))
+      server = await startServer({ ...options, env: { ...options.env, SLUICE_WORKERS: '1' } })
+      await client.close()
+      client = openClient(server.url)
+      const { held_quota } = await tokenOf(id)
+      assert.equal(held_quota, 0)
+      assert.equal((await verifyThroughSocket(options)).ok, true)
+      const leased = await lookInto(options, ({ db }) =>
+        db.selectFrom('leases').select('node_id').where('amount', '>', 0).execute(),
+      )
+      assert.deepEqual(leased, [])
+      assert.equal((await client.chat(key, ask(model))).status, 200)
+    })
+  })
+}
+
+describe('locks between workers', () => {
+  it('go to one owner at a time, in order of arrival', async () => {
+    const locks = createLocks()
+    const [a, b, c] = [{}, {}, {}]
+    const entered: string[] = []
+    const enter = (name: string, owner: object) => locks.enter('x', owner).then(() => entered.push(name))
+    await enter('a', a)
+    const waiting = [enter('b', b), enter('c', c)]
+    locks.leave('x', b)
+    await delay(1)
+    assert.deepEqual(entered, ['a'])
+    locks.leave('x', a)
+    await waiting[0]
+    locks.leave('x', b)
+    await waiting[1]
+    locks.leave('x', c)
+    assert.deepEqual(entered, ['a', 'b', 'c'])
+    assert.equal(locks.size(), 0)
+  })
+
+  it('go on when their owner is gone', async () => {
+    const locks = createLocks()
+    const [a, b, c] = [{}, {}, {}]
+    await locks.enter('x', a)
+    const second = locks.enter('x', b)
+    const third = locks.enter('x', c)
+    locks.forget(b)
+    locks.forget(a)
+    await third
+    locks.forget(c)
+    assert.equal(locks.size(), 0)
+    assert.ok(second)
+  })
+})
