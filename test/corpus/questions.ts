@@ -6,6 +6,9 @@ export type Question = {
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body: Readonly<Record<string, unknown>>
+  readonly vendor?: string
+  /** What the gateway must read in the answer. */
+  readonly expected?: unknown
 }
 
 /** The smallest PNG: one grey pixel. */
@@ -497,6 +500,7 @@ const MEDIA: readonly Question[] = [
     about: 'Vectors of three texts.',
     path: '/v1/embeddings',
     body: { model: 'sim-embed', input: ['ferry', 'tug boat', 'a buoy in the fog'], dimensions: 8 },
+    expected: { tokens: 8 },
   },
   {
     folder: 'embeddings',
@@ -504,6 +508,7 @@ const MEDIA: readonly Question[] = [
     about: 'A vector in base64.',
     path: '/v1/embeddings',
     body: { model: 'sim-embed', input: 'ferry', dimensions: 8, encoding_format: 'base64' },
+    expected: { tokens: 1 },
   },
   {
     folder: 'images',
@@ -511,6 +516,7 @@ const MEDIA: readonly Question[] = [
     about: 'Two pictures inside the answer, with their usage.',
     path: '/v1/images/generations',
     body: { model: 'gpt-image-1', prompt: 'A ferry in fog', n: 2 },
+    expected: { count: 2, made: { quality: 'high' }, usage: { input: 4, imageOutput: 544 } },
   },
   {
     folder: 'images',
@@ -518,6 +524,7 @@ const MEDIA: readonly Question[] = [
     about: 'A picture by its address, without usage.',
     path: '/v1/images/generations',
     body: { model: 'dall-e-3', prompt: 'A ferry in fog' },
+    expected: { count: 1 },
   },
   {
     folder: 'images',
@@ -525,6 +532,7 @@ const MEDIA: readonly Question[] = [
     about: 'A picture as a stream.',
     path: '/v1/images/generations',
     body: { model: 'gpt-image-1', prompt: 'A ferry in fog', stream: true, partial_images: 1 },
+    expected: { input: 4 },
   },
   {
     folder: 'moderation',
@@ -532,6 +540,7 @@ const MEDIA: readonly Question[] = [
     about: 'Two texts, one result each.',
     path: '/v1/moderations',
     body: { model: 'omni-moderation-latest', input: ['The ferry is late.', 'I will hit the tug.'] },
+    expected: { results: [{ categories: { violence: false } }, {}] },
   },
   {
     folder: 'rerank',
@@ -539,6 +548,7 @@ const MEDIA: readonly Question[] = [
     about: 'Documents ranked in the format of Cohere.',
     path: '/v2/rerank',
     body: { model: 'sim-rank', query: 'night ferry', documents: ['a tug', 'the night ferry', 'a buoy'] },
+    expected: { ranked: [{ index: 1 }], searches: 1 },
   },
   {
     folder: 'rerank',
@@ -546,6 +556,8 @@ const MEDIA: readonly Question[] = [
     about: 'Documents ranked in the format of Voyage.',
     path: '/voyage/v1/rerank',
     body: { model: 'sim-rank', query: 'night ferry', documents: ['a tug', 'the night ferry', 'a buoy'] },
+    vendor: 'voyage',
+    expected: { ranked: [{ index: 1 }] },
   },
 ]
 

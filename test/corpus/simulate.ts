@@ -25,14 +25,20 @@ export async function simulateCorpus(): Promise<ReadonlyMap<string, string>> {
   }
 }
 
-async function ask(url: string, { folder, about, path, headers, body }: Question): Promise<string> {
+async function ask(url: string, question: Question): Promise<string> {
+  const { folder, about, vendor, path, headers, body, expected } = question
   const response = await fetch(url + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: 'Bearer corpus-key', ...headers },
     body: JSON.stringify(body),
   })
   const bytes = Buffer.from(await response.arrayBuffer())
-  const lines: CorpusLine[] = [{ about }, { request: body }, ...linesOf(folder, response, bytes)]
+  const lines: CorpusLine[] = [
+    { about, ...(vendor && { vendor }) },
+    { request: body },
+    ...linesOf(folder, response, bytes),
+    ...(expected === undefined ? [] : [{ expected }]),
+  ]
   // Ids are new in every run of the simulator.
   const id = response.headers.get('x-request-id')?.replace('req_', '') ?? ''
   return lines.map(line => `${JSON.stringify(line).replaceAll(id, 'c0ffee0001')}\n`).join('')

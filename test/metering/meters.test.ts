@@ -285,6 +285,8 @@ function readPlainly(bytes: Buffer) {
     ...(delta?.tool_calls ?? []).flatMap(call => [
       String(call.function?.name ?? ''),
       String(call.function?.arguments ?? ''),
+      String(call.custom?.name ?? ''),
+      String(call.custom?.input ?? ''),
     ]),
   ]
   const thoughtsOf = (delta: Json | undefined): string[] => [

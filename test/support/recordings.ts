@@ -101,10 +101,14 @@ function recordedStreams(): readonly StreamRecording[] {
 export function wholeAnswers(path: 'completions' | 'embeddings'): readonly WholeRecording[] {
   const own = CORPUS_FOLDERS[path]
     .flatMap(transcriptsIn)
-    .filter(({ status, answer }) => status === 200 && answer !== undefined)
+    .filter(({ status, answer }) => status === 200 && hasOpenAiShape(answer))
     .map(({ name, vendor = 'openai', request, answer }) => ({ name, vendor, request, answer }))
   return [...own, ...recordedAnswers(path)]
 }
+
+/** Google answers a request for embeddings in a shape of its own. */
+const hasOpenAiShape = (answer: unknown): boolean =>
+  typeof answer === 'object' && answer !== null && ('choices' in answer || 'data' in answer)
 
 function recordedAnswers(path: string): readonly WholeRecording[] {
   if (!hasRecordings) return []
