@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { publish } from '../src/host/build-folders.ts'
-import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/host/console-files.ts'
+import { CONSOLE_BUILDS, digestOfSources, findBuild, SOURCE_DIGEST_FILE } from '../src/host/console-files.ts'
 
 /**
  * Makes a folder in `console/dist`. Called by the gateway with the digest of the sources, or by hand without one. Several
@@ -80,7 +80,7 @@ async function build(digest: string): Promise<void> {
   const { build } = await import('vite')
   await build({ root: HERE, logLevel: 'error', build: { outDir: DRAFT, emptyOutDir: true } })
   await compress(join(DRAFT, 'assets'))
-  await writeFile(join(DRAFT, MADE_FROM), digest)
+  await writeFile(join(DRAFT, SOURCE_DIGEST_FILE), digest)
   await publish(DRAFT, CONSOLE_BUILDS)
 }
 
