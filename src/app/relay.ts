@@ -71,9 +71,9 @@ function ratesOf({ supervisor }: Peers): RateLimiter {
   if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
     admit: (subjects, countedInput) =>
-      supervisor.ask('admit', { subjects, countedInput }) as Promise<RateReport>,
-    leave: id => supervisor.ask('leaveTicket', id),
-    end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
+      supervisor.call('admit', { subjects, countedInput }) as Promise<RateReport>,
+    leave: id => supervisor.call('leaveTicket', id),
+    end: (id, tokens) => supervisor.call('endTicket', { id, tokens }),
     nowMs: monotonicMs,
   })
 }
