@@ -30,6 +30,7 @@ import { createRelay } from '../relay/handle.ts'
 import { createIdsAndClock } from '../relay/ids-and-clock.ts'
 import { openForms } from '../relay/intake/form.ts'
 import { createIdempotentRequests } from '../relay/intake/repeat.ts'
+import { createTranslator } from '../relay/operations/translator.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
 import type { RelayDeps } from '../relay/request.ts'
 import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
@@ -259,6 +260,9 @@ export async function buildRelay({
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })
+  const translator = createTranslator({
+    onFailure: error => log.error({ err: error }, 'the translation thread failed'),
+  })
   const testChannel = createChannelTest({ catalog, upstream, keys, nowMs: Date.now })
   async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
     const result = await testChannel(id, options)
@@ -306,6 +310,7 @@ export async function buildRelay({
       settings: catalog.settings,
       isServed: model => catalog.table().resolve(model) !== undefined,
       ambience: createIdsAndClock(Date.now),
+      translator,
     },
     isStopping,
     isOverloaded: request => lag.lagMs() > OVERLOAD_LAG_MS || isBeyond(request),
@@ -485,6 +490,7 @@ export async function buildRelay({
       lag.close()
       await videos.close(upstream.close)
       await counter.close()
+      await translator.close()
       // The last anchor names the last entries. What keeps the ledger from applying them is told by its own close.
       await ledger.barrier().then(anchors.close, anchors.close)
       await ledger.close()

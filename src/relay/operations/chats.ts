@@ -72,7 +72,7 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
       ...generation(facts, parsed, bytes),
       tools,
       ...asking(wishes, searchAsked(tools)),
-      requestFor: translating(source, native, desk),
+      ...translating(source, native, desk),
     }
   }
   return {

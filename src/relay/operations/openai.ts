@@ -168,7 +168,7 @@ export const chat = {
       hasStreamOptions: hasStreamOptions(parsed),
       tools,
       ...asking(wishes, searchAsked(tools)),
-      requestFor: translating(source, generating(facts, parsed, source), desk),
+      ...translating(source, generating(facts, parsed, source), desk),
     }
   },
 } satisfies OperationSpec

@@ -18,6 +18,7 @@ import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
 import type { TokenCounter } from '../price/token-count.ts'
 import type { WholeResponse } from '../upstream/upstream.ts'
+import type { Translator } from './translator.ts'
 
 /** An answer as it goes to the client. */
 type ClientAnswer = { readonly body: Buffer; readonly contentType: string }
@@ -162,6 +163,8 @@ export type ReadContext = {
   settings(): Settings
   isServed(model: string): boolean
   readonly ambience: IdsAndClock
+  /** Absent: large requests are translated on this thread too. */
+  readonly translator?: Translator
 }
 
 /** One thing the relay can be asked for. The walk learns nothing about any of them. */

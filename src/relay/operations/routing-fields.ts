@@ -74,6 +74,10 @@ export function readRouted<W extends Work>(read: Read<W>, request: Request, desk
       return (passesRouting ? routedRequest : plainRequest)(channel, sentModel, limits)
     },
     ...(unfit && { unfit }),
+    dispose() {
+      plainWork.dispose?.()
+      routedWork.dispose?.()
+    },
   } satisfies Partial<Work> as W
 }
 
