@@ -30,7 +30,7 @@ export function startWorkers(config: Config, port: number, log: Logger) {
     services() {
       const rateServer = createRateServer(rates)
       return {
-        words: {
+        procedures: {
           admit: async ({ subjects, countedInput }) => rateServer.admit(subjects as Subject[], countedInput),
           leaveTicket: async id => rateServer.leave(id),
           endTicket: async ({ id, tokens }) => rateServer.end(id, tokens),
@@ -42,6 +42,6 @@ export function startWorkers(config: Config, port: number, log: Logger) {
         end: rateServer.close,
       }
     },
-    onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; starting another one'),
+    onExit: (slot, how) => log.error({ worker: slot, how }, 'a worker died; starting another one'),
   })
 }

@@ -59,10 +59,10 @@ export function relayError(error: Refusal): ErrorAnswer {
 const STORE_RETRY_S = 5
 
 /** The database is unreachable. The message omits where it is and why: the log has both. */
-export const storeUnavailable = ({ isInDoubt }: Pick<UnreachableError, 'isInDoubt'>) =>
+export const storeUnavailable = ({ isOutcomeUnknown }: Pick<UnreachableError, 'isOutcomeUnknown'>) =>
   new Refusal(
     'store_unavailable',
-    isInDoubt
+    isOutcomeUnknown
       ? 'The database connection was lost during a change. Check whether the change was saved before you repeat it.'
       : 'The database is unavailable. Try again in a moment.',
     { retryAfterS: STORE_RETRY_S },

@@ -203,7 +203,7 @@ export function createDemo(chosenDataDir: string | undefined) {
           `  Console    ${address}/`,
           `  API        ${address}/docs`,
           `  User       root`,
-          `  Password   ${rootPassword ?? '(unchanged; set a new one with: sluice admin reset-password)'}`,
+          `  Password   ${rootPassword ?? '(unchanged; ./sluice admin reset-password sets a new one)'}`,
           `  Token      ${key}`,
           '',
           '  Send a request:',
