@@ -223,6 +223,8 @@ export async function buildRelay({
       nowMs: Date.now,
       onUnreadable: (channelId, error) =>
         log.error({ err: error, channel_id: channelId }, 'a key cannot be opened'),
+      onDisabledOverride: (channelId, reason) =>
+        log.warn({ channel_id: channelId, reason }, 'an override operation is disabled'),
     }),
   )
   /** A key or channel the gateway gave up on, or that came back: written down first, then known to the relay. */
@@ -477,6 +479,11 @@ export async function buildRelay({
               .map(key => ({ index: key.index, ...health.ofKey(id, key) }))
               .filter(({ state }) => state !== 'ready'),
           })),
+      disabledOverrides: () =>
+        catalog
+          .table()
+          .channels.filter(({ status, disabledOverrides }) => status === 1 && disabledOverrides.length > 0)
+          .map(({ id, name, disabledOverrides }) => ({ id, name, reasons: disabledOverrides })),
     },
     async close(): Promise<void> {
       clearInterval(lookTimer)

@@ -456,6 +456,7 @@ export const en = {
     more: '{{count}} more',
     nothing: 'Nothing needs you',
     open: 'Open',
+    override_disabled: 'An override operation of channel {{name}} is disabled.',
     public_without_tls:
       'The gateway listens on {{name}}, without TLS: passwords and keys cross the network in the clear.',
     suspense_open: 'In doubt and undecided: {{name}}',

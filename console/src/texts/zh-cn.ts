@@ -443,6 +443,7 @@ export const zhCN: Texts = {
     more: '还有 {{count}} 项',
     nothing: '没有需要您处理的事项',
     open: '打开',
+    override_disabled: '渠道 {{name}} 的一项覆盖操作已停用。',
     public_without_tls: '网关在 {{name}} 上监听且没有 TLS：密码和密钥会以明文传输。',
     suspense_open: '存疑待处理款项：{{name}}',
     title: '需要您处理',

@@ -36,6 +36,8 @@ export type RelayChannel = RoutedChannel & {
   readonly timeouts: Timeouts
   readonly override: Override
   readonly headerOverride: HeaderOverride
+  /** Why operations of its overrides are disabled. */
+  readonly disabledOverrides: readonly string[]
   /** What a failing status of the provider is taken for. */
   readonly statusMapping: ReadonlyMap<number, number>
   readonly testModel: string
