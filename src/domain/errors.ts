@@ -1,4 +1,4 @@
-/** One table for everything Sluice refuses on `/api` (contract, section 2): code to status. */
+/** The status of each error code of `/api` (docs/reference/errors.md: Management errors). */
 export const MANAGEMENT_STATUS = {
   invalid_request: 400,
   unauthorized: 401,
@@ -16,13 +16,12 @@ export const MANAGEMENT_STATUS = {
   rate_limited: 429,
   internal_error: 500,
   upstream_error: 502,
-  not_ready: 503,
   store_unavailable: 503,
   overloaded: 503,
   shutting_down: 503,
 } as const
 
-/** The same for `/v1` (contract, section 3): code to status and type. */
+/** The status and type of each error code of `/v1` (docs/reference/errors.md: Relay errors). */
 export const RELAY_STATUS = {
   invalid_api_key: { status: 401, type: 'invalid_request_error' },
   cross_site_refused: { status: 403, type: 'invalid_request_error' },
@@ -85,15 +84,15 @@ export class Refusal extends Error {
   }
 }
 
-/** The store is away, or does not answer: no fault of whoever asked, who may ask again. */
+/** The store cannot be reached, or does not answer. The request was not at fault and may be retried. */
 export class UnreachableError extends Error {
-  /** It went away while it was told to keep a change. */
-  readonly isInDoubt: boolean
+  /** The connection failed during a commit: the change may have been made. */
+  readonly isOutcomeUnknown: boolean
 
-  constructor(cause: Error, { isInDoubt = false } = {}) {
+  constructor(cause: Error, { isOutcomeUnknown = false } = {}) {
     super(cause.message, { cause })
     this.name = 'UnreachableError'
-    this.isInDoubt = isInDoubt
+    this.isOutcomeUnknown = isOutcomeUnknown
   }
 }
 

@@ -7,7 +7,7 @@ import type { SpeechDialect, Voices } from '../media/speech.ts'
 import type { TranscriptFormat, TranscriptionDialect } from '../media/transcript.ts'
 import type { VideoDialect } from '../media/video.ts'
 
-/** What a channel of this vendor can be asked to do, in the words of the specification. */
+/** The operations of the relay (docs/reference/relay-api.md: Relay routes). */
 export const OPERATIONS = [
   'chat',
   'completions',
@@ -165,7 +165,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices
-  /** The forms in which a model writes transcripts; absent: all five of the specification. */
+  /** The forms in which a model writes transcripts; absent: all five. */
   readonly transcripts?: (model: string) => readonly TranscriptFormat[]
   /** Whether a model gives pictures themselves in any case, and refuses a `response_format`. */
   readonly picturesInside?: (model: string) => boolean

@@ -1,5 +1,4 @@
-/** A user's or a token's account. */
-export type Account = { readonly kind: 'user' | 'token'; readonly ownerId: number }
+import type { AccountId } from '../domain/account.ts'
 
 /** What a worker is, told when it starts. */
 export type Assignment = {
@@ -17,13 +16,13 @@ export type ToWorker = {
   /** Bring the store up to what you have settled. */
   apply(input: null): Promise<void>
   /** The same, and give back what is free of an account. */
-  surrender(account: Account): Promise<void>
+  flushAndReturn(account: AccountId): Promise<void>
   /** These accounts are low: give back what is free of them, and for a while take only what you need. */
-  recall(accounts: readonly Account[]): Promise<void>
+  returnIdle(accounts: readonly AccountId[]): Promise<void>
   ping(input: null): Promise<void>
   stop(input: null): Promise<void>
 }
-export type Shared = 'news' | 'apply' | 'surrender' | 'recall'
+export type Shared = 'news' | 'apply' | 'flushAndReturn' | 'returnIdle'
 export type Broadcast = {
   readonly [Name in Shared]: { name: Name; input: Parameters<ToWorker[Name]>[0] }
 }[Shared]

@@ -6,7 +6,7 @@ export type Peers = {
   readonly assignment: Assignment
   readonly isAlone: boolean
   /** Done when every other worker has done it. */
-  tellOthers(broadcast: Broadcast): Promise<void>
+  broadcast(broadcast: Broadcast): Promise<void>
   /** One worker at a time, for one name. */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
   /** From here on this worker does what others ask. */
@@ -19,7 +19,7 @@ export type Peers = {
 export const alone = (assignment: Assignment): Peers => ({
   assignment,
   isAlone: true,
-  tellOthers: async () => {},
+  broadcast: async () => {},
   exclusively: (_name, work) => work(),
   serve: () => {},
   supervisor: undefined,
@@ -37,8 +37,8 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
     {
       news: async targets => (await served.promise).news(targets),
       apply: async () => (await served.promise).apply(null),
-      surrender: async account => (await served.promise).surrender(account),
-      recall: async accounts => (await served.promise).recall(accounts),
+      flushAndReturn: async account => (await served.promise).flushAndReturn(account),
+      returnIdle: async accounts => (await served.promise).returnIdle(accounts),
       ping: async () => {},
       stop: async () => onStop(),
     },
@@ -47,7 +47,7 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
   return {
     assignment,
     isAlone: false,
-    tellOthers: broadcast => post.ask('others', broadcast),
+    broadcast: broadcast => post.ask('others', broadcast),
     async exclusively(name, work) {
       await post.ask('enter', name)
       try {

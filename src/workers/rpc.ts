@@ -11,7 +11,7 @@ export type Port = {
   onMessage(listener: (message: unknown) => void): void
 }
 
-type Letter =
+type Message =
   | { readonly ask: number; readonly name: string; readonly input?: unknown }
   | { readonly tell: string; readonly input?: unknown }
   | { readonly answer: number; readonly output?: unknown }
@@ -43,7 +43,7 @@ export function createRpc<Theirs extends Procedures, Ours extends Procedures>(po
     waiting.clear()
   }
 
-  const send = (letter: Letter) =>
+  const send = (letter: Message) =>
     port.send(letter, error => {
       if (error) fail()
     })
@@ -59,7 +59,7 @@ export function createRpc<Theirs extends Procedures, Ours extends Procedures>(po
   }
 
   port.onMessage(message => {
-    const letter = message as Letter
+    const letter = message as Message
     if ('ask' in letter) return void answer(letter.ask, letter.name, letter.input)
     if ('tell' in letter)
       return void (ours[letter.tell] as ((input: unknown) => unknown) | undefined)?.(letter.input)

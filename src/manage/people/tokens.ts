@@ -44,7 +44,7 @@ function readAddresses(given: readonly string[] | string): string {
   return JSON.stringify([...new Set(addresses)])
 }
 
-/** The tokens of the caller (spec 2.1, 4.1). */
+/** The tokens of the caller (docs/reference/management-api.md: Tokens). */
 export function createTokenHandlers({
   db,
   now,
@@ -155,7 +155,7 @@ export function createTokenHandlers({
       }),
 
     updateToken: async ({ actor, query, body: given, change }) => {
-      await ledger.surrender({ kind: 'token', ownerId: given.id })
+      await ledger.flushAndReturn({ kind: 'token', ownerId: given.id })
       return change(async ({ trx, audit }) => {
         const body: Partial<typeof given> & { id: number } = query.status_only
           ? { id: given.id, status: given.status }

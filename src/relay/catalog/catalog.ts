@@ -113,11 +113,6 @@ export async function openCatalog(source: CatalogSource) {
         channels = next
         rebuild()
       }),
-    refreshAllChannels: (): Promise<void> =>
-      inTurn(async () => {
-        channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
-        rebuild()
-      }),
     refreshAliases: (): Promise<void> =>
       inTurn(async () => {
         aliases = await source.aliases()
@@ -271,3 +266,9 @@ export function formatOn({ provider }: RelayChannel, spec: Asked, model: string)
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }
+
+/** Enabled channels with override operations that are disabled, and why. */
+export const listDisabledOverrides = (channels: readonly RelayChannel[]) =>
+  channels
+    .filter(({ status, disabledOverrides }) => status === 1 && disabledOverrides.length > 0)
+    .map(({ id, name, disabledOverrides }) => ({ id, name, reasons: disabledOverrides }))

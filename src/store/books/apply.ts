@@ -1,8 +1,9 @@
+import type { AccountKind } from '../../domain/account.ts'
 import { type ChainKey, headMac, link } from '../../domain/chain.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { vendorNanos } from '../../domain/money.ts'
 import type { Settled, UsageLog } from '../../domain/settled.ts'
-import type { AccountKind, EntryRow } from '../engine/schema.ts'
+import type { EntryRow } from '../engine/schema.ts'
 import { UNITS } from '../usage/fold-units.ts'
 import { entryFields } from './entry.ts'
 
@@ -292,7 +293,7 @@ const LOG_COLUMNS = [
   text('other'),
 ]
 
-/** A failure that cost something is a row like every other that was paid; its failure is in `other` (contract 4, money). */
+/** A failure that cost something has the type of a paid request (docs/reference/money.md: Log rows). */
 const isFreeFailure = ({ isError }: UsageLog, cost: number) => isError && cost === 0
 
 const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: Settled): Value[] => [
