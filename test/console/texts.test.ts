@@ -36,8 +36,8 @@ const patterns = written
           .join('[\\w-]+')}$`,
       ),
   )
-/** Told by what the gateway answers: its error codes, its settings, its kinds of rows. */
-const FROM_THE_GATEWAY = /^(fault\.|audit\.(actions|sources)\.|settings\.(name|help|unit)\.|usage\.row\.)/
+/** Told by what the gateway answers: its error codes, its audit records, its kinds of rows. */
+const FROM_THE_GATEWAY = /^(fault\.|audit\.(actions|sources)\.|usage\.row\.)/
 
 /** Names of API parameters, the same in every language. */
 const PARAMETER_NAMES = new Set(['Top P'])
