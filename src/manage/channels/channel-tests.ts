@@ -8,7 +8,7 @@ type TestHandlers = Pick<Handlers<typeof channelContract>, 'testChannel' | 'test
 
 const AT_ONCE = 10
 
-const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error }: TestResult) => ({
+const presentTest = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error }: TestResult) => ({
   success: isGood,
   message: error ?? '',
   time: Math.round(latencyMs) / 1000,
@@ -21,11 +21,11 @@ export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers 
     async testChannel({ params, query }) {
       await mustFindChannel(db, params.id)
       const { model, stream: isStream, key: keyIndex } = query
-      return tell(await channels.test(params.id, { model, isStream, keyIndex }))
+      return presentTest(await channels.test(params.id, { model, isStream, keyIndex }))
     },
     async testChannels() {
       const results = await inTurns(channels.enabledIds(), AT_ONCE, id => channels.test(id, {}))
-      return results.map(tell)
+      return results.map(presentTest)
     },
   }
 }
