@@ -73,7 +73,7 @@ export function planCursor<C extends RoutedChannel>(options: PlanOptions<C>): Pl
       passedOver.push({ channelId: id, reason: SKIP_REASONS.full, againInMs: againInS * 1_000 })
     },
     passOver({ id }, reason) {
-      walked.taken -= 1
+      progress.taken -= 1
       passedOver.push({ channelId: id, reason })
     },
   }

@@ -937,7 +937,7 @@ for (const engine of ENGINES) {
         assert.match(whole.stdout, /^audit: \d+ records, unbroken\n[\s\S]*^store: 1 records, unbroken\n/m)
         assert.match(whole.stdout, /^balances: \d+ accounts, exact\n$/m)
         assert.match(changed.stdout, /^store: 1 records, unbroken$/m)
-        assert.match(changed.stdout, /^balances: 1 do not match\ntoken:\d+: the account says 7\/0/m)
+        assert.match(changed.stdout, /^balances: 1 do not match\ntoken:\d+: the account has 7\/0/m)
         assert.equal(audit.stdout, 'audit: BROKEN after 1 records: record 2 was changed\n')
       })
     })

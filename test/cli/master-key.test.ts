@@ -148,7 +148,11 @@ async function opening<T>(
   }
 }
 
-const operationsOn = (opened: Ground, { dataDir, databaseUrl = '' }: ServerOptions, isSecretKept: boolean) =>
+const operationsOn = (
+  opened: Ground,
+  { dataDir, databaseUrl = '' }: ServerOptions,
+  isSecretInFile: boolean,
+) =>
   createOperations({
     ...opened,
     anchorFile: undefined,
@@ -159,7 +163,7 @@ const operationsOn = (opened: Ground, { dataDir, databaseUrl = '' }: ServerOptio
     now: () => 0,
     announce: async () => {},
     dataDir,
-    isSecretKept,
+    isSecretInFile,
   })
 
 /** Everything that is kept of a ground: each file's bytes, and each table's rows. */
