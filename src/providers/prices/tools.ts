@@ -2,16 +2,16 @@ import { type Price, type PriceFields, readPrice, type ToolFields } from '../../
 import { isPerToken } from '../../domain/rate.ts'
 
 /**
- * What vendors charge for tools that they run themselves, in USD a call, beside the tokens of the model. List prices, as
- * read in November 2026.
+ * Prices of tools that vendors run themselves, in USD per call, in addition to the tokens of the model. List prices of
+ * November 2026.
  */
 type ToolPrices = {
   /** The label of the models' maker in the table. */
   readonly owner: string
-  /** The models that have the tools. Of several entries the first that fits counts. */
+  /** The models that have the tools. The first matching entry applies. */
   readonly models: RegExp
   readonly tools: ToolFields
-  /** What a search costs that is asked for in another way than the usual one. */
+  /** The prices of other kinds of search. */
   readonly searches?: Readonly<Record<string, number>>
 }
 
