@@ -95,7 +95,7 @@ function createTraffic(server: Server, key: string) {
   }
 }
 
-/** What the books of a store say, looked at from outside. */
+/** The ledger of a store, read from outside. */
 const booksOf = (ground: ServerOptions) =>
   lookInto(ground, async ({ db }) => {
     const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()

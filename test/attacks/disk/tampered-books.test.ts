@@ -32,7 +32,7 @@ async function cutEntries(db: Db, chain: string, count: number): Promise<void> {
   await fitBalances(db)
 }
 
-/** Ways to change the books behind the gateway's back, and what verify has to say of each. */
+/** Ways to tamper with the ledger, and what `verify` must report for each. */
 const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
   'a grant in a chain of its own, with the balance raised': {
     async tamper({ db }) {
