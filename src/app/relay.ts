@@ -16,7 +16,12 @@ import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
-import { isAskedAlike, openCatalog, type RelayChannel } from '../relay/catalog/catalog.ts'
+import {
+  isAskedAlike,
+  listDisabledOverrides,
+  openCatalog,
+  type RelayChannel,
+} from '../relay/catalog/catalog.ts'
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
 import { createChannelTest } from '../relay/channel-test.ts'
 import { createExplain } from '../relay/explain.ts'
@@ -121,6 +126,8 @@ export async function buildRelay({
       nowMs: Date.now,
       onUnreadable: (channelId, error) =>
         log.error({ err: error, channel_id: channelId }, 'the key of a channel cannot be decrypted'),
+      onDisabledOverride: (channelId, reason) =>
+        log.warn({ channel_id: channelId, reason }, 'an override operation is disabled'),
     }),
   )
   const rates = ratesOf(peers)
@@ -246,7 +253,7 @@ export async function buildRelay({
     ledger: barrier,
     routes: { explain: createExplain(deps) },
     announce: invalidation.announce,
-    channels: care,
+    channels: { ...care, disabledOverrides: () => listDisabledOverrides(catalog.table().channels) },
     async close(): Promise<void> {
       invalidation.close()
       catalog.close()

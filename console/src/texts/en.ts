@@ -50,6 +50,7 @@ export const en = {
     models_single_channel: '{{figure}} models have no fallback channel',
     more: '{{count}} more',
     open: 'Open',
+    override_disabled: 'Override operation disabled on channel {{name}}',
     public_without_tls:
       'The gateway listens on {{name}} without TLS. Passwords and keys are sent unencrypted.',
     resolve: 'Resolve',

@@ -44,6 +44,7 @@ export const zhCN: Texts = {
     models_single_channel: '{{figure}} 个模型没有备用渠道',
     more: '还有 {{count}} 项',
     open: '打开',
+    override_disabled: '渠道 {{name}} 的一项覆盖操作已停用',
     public_without_tls: '网关在 {{name}} 上监听且没有 TLS，密码和密钥会以明文传输。',
     resolve: '处理',
     suspense_open: '待定扣费：{{name}}',

@@ -64,6 +64,16 @@ export function createAttention({
           since: oldest,
         }),
       ),
+      ...channels.disabledOverrides().map(
+        ({ id, name, reasons }): Need => ({
+          kind: 'override_disabled',
+          level: 'warning',
+          target: `channel:${id}`,
+          name,
+          detail: reasons.join('; '),
+          since: null,
+        }),
+      ),
       ...keys.map(
         ({ id, name, position, reason, disabled_time }): Need => ({
           kind: 'key_rejected',
