@@ -24,6 +24,7 @@ import { createRelay } from '../relay/handle.ts'
 import { createIdsAndClock } from '../relay/ids-and-clock.ts'
 import { openForms } from '../relay/intake/form.ts'
 import { createIdempotentRequests } from '../relay/intake/repeat.ts'
+import { createTranslator } from '../relay/operations/translator.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
 import type { RelayDeps } from '../relay/request.ts'
 import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
@@ -71,9 +72,9 @@ function ratesOf({ supervisor }: Peers): RateLimiter {
   if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
     admit: (subjects, countedInput) =>
-      supervisor.ask('admit', { subjects, countedInput }) as Promise<RateReport>,
-    leave: id => supervisor.ask('leaveTicket', id),
-    end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
+      supervisor.call('admit', { subjects, countedInput }) as Promise<RateReport>,
+    leave: id => supervisor.call('leaveTicket', id),
+    end: (id, tokens) => supervisor.call('endTicket', { id, tokens }),
     nowMs: monotonicMs,
   })
 }
@@ -138,6 +139,9 @@ export async function buildRelay({
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })
+  const translator = createTranslator({
+    onFailure: error => log.error({ err: error }, 'the translation thread failed'),
+  })
   const care = createChannelCare<RelayChannel>({
     channels: () => catalog.table().channels,
     channel: id => catalog.table().channel(id),
@@ -191,6 +195,7 @@ export async function buildRelay({
       settings: catalog.settings,
       isServed: model => catalog.table().resolve(model) !== undefined,
       ambience: createIdsAndClock(Date.now),
+      translator,
     },
     isStopping,
     isOverloaded: request => overload.isOverloaded() || isBeyond(request),
@@ -249,6 +254,7 @@ export async function buildRelay({
       overload.close()
       await videos.close(upstream.close)
       await counter.close()
+      await translator.close()
       await node.close()
     },
   }

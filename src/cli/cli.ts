@@ -43,7 +43,7 @@ const text = (value: string | boolean | undefined) => (typeof value === 'string'
 const DATA = { data: { type: 'string' } } as const
 const DATA_HELP = '--data DIR      the data directory (default: SLUICE_DATA, else ./data)'
 
-function tell(deps: CliDeps, { ok, lines }: Report): number {
+function printReport(deps: CliDeps, { ok, lines }: Report): number {
   for (const line of lines) deps.print(line)
   return ok ? EXIT.ok : EXIT.badData
 }
@@ -121,7 +121,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     ],
     positionals: 0,
     run: async (deps, values) =>
-      tell(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
+      printReport(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
   },
   verify: {
     summary: 'check the ledger: recompute chains and balances, compare journals, anchors and rows',
@@ -151,7 +151,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
         ...(anchor !== undefined && { anchorFile: resolve(anchor) }),
         ...(reason !== undefined && { acceptRestore: reason }),
       }
-      return tell(deps, await deps.operate('verify', options, text(values.data)))
+      return printReport(deps, await deps.operate('verify', options, text(values.data)))
     },
   },
   backup: {
@@ -167,7 +167,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (deps, values, [file]) => {
       if (file === undefined) return missing(deps, 'FILE', 'backup')
       // The server stands in another directory.
-      return tell(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
+      return printReport(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
     },
   },
   restore: {
@@ -184,7 +184,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (deps, values, [file]) =>
       file === undefined
         ? missing(deps, 'FILE', 'restore')
-        : tell(deps, await deps.restore(resolve(file), text(values.data))),
+        : printReport(deps, await deps.restore(resolve(file), text(values.data))),
   },
   version: {
     summary: 'print the version',
@@ -242,10 +242,10 @@ function unknown(deps: CliDeps, words: string): number {
   return EXIT.usage
 }
 
-type Found = { readonly command: Command; readonly rest: string[] }
+type CommandMatch = { readonly command: Command; readonly rest: string[] }
 
 /** The longest words that name a command, and what follows them. */
-function find(argv: readonly string[]): Found | undefined {
+function find(argv: readonly string[]): CommandMatch | undefined {
   for (const count of [2, 1]) {
     const command = commandNamed(argv.slice(0, count))
     if (command && argv.length >= count) return { command, rest: argv.slice(count) }
@@ -259,10 +259,10 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
     return argv.length === 0 ? EXIT.usage : EXIT.ok
   }
   if (argv[0] === '--version' || argv[0] === '-v') return COMMANDS.version?.run(deps, {}, []) ?? EXIT.failed
-  const found = find(argv)
-  if (!found) return unknown(deps, argv.slice(0, 2).join(' '))
-  const { command } = found
-  const read = readWords(found)
+  const match = find(argv)
+  if (!match) return unknown(deps, argv.slice(0, 2).join(' '))
+  const { command } = match
+  const read = readWords(match)
   if ('fault' in read) {
     deps.printError(`sluice: ${read.fault}\n${command.usage}`)
     return EXIT.usage
@@ -280,7 +280,10 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   }
 }
 
-function readWords({ command, rest }: Found): { values: Values; positionals: string[] } | { fault: string } {
+function readWords({
+  command,
+  rest,
+}: CommandMatch): { values: Values; positionals: string[] } | { fault: string } {
   try {
     const { values, positionals } = parseArgs({
       args: rest,

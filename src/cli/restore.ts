@@ -23,8 +23,8 @@ type Info = { readonly version: string; readonly time: number; readonly engine: 
 
 /** What the file says of itself, once it is known to be whole. */
 function examine(path: string): Info {
-  const said = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
-  if (!existsSync(path)) throw said('the file does not exist')
+  const unusable = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
+  if (!existsSync(path)) throw unusable('the file does not exist')
   const file = openFile(path, { readOnly: true })
   try {
     const info = new Map(
@@ -34,9 +34,12 @@ function examine(path: string): Info {
         .map(({ key, value }) => [String(key), String(value)]),
     )
     if (info.get('format') !== FORMAT)
-      throw said(`it was written by Sluice ${info.get('version')} in a format that this version cannot read`)
+      throw unusable(
+        `it was written by Sluice ${info.get('version')} in a format that this version cannot read`,
+      )
     const faults = file.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
-    if (faults[0]?.integrity_check !== 'ok') throw said(`the file is damaged (${faults[0]?.integrity_check})`)
+    if (faults[0]?.integrity_check !== 'ok')
+      throw unusable(`the file is damaged (${faults[0]?.integrity_check})`)
     return {
       version: info.get('version') ?? '',
       engine: info.get('engine') ?? '',
@@ -44,7 +47,7 @@ function examine(path: string): Info {
     }
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw said(`the file is not a backup of Sluice, or it is damaged (${(error as Error).message})`)
+    throw unusable(`the file is not a backup of Sluice, or it is damaged (${(error as Error).message})`)
   } finally {
     file.close()
   }
@@ -148,9 +151,9 @@ export async function restore({
     copyFileSync(path, storePart, constants.COPYFILE_EXCL)
     await bringUp(storePart)
     const file = openFile(storePart)
-    let written: { nodes: number; records: number }
+    let journals: { nodes: number; records: number }
     try {
-      written = writeJournals(file, nodesPart)
+      journals = writeJournals(file, nodesPart)
       // The store comes last: a journal without its store is refused, a store without its journal would not be.
       moveIn(nodesPart, join(dataDir, 'nodes'))
       if (databaseUrl !== undefined) await fillPostgres(file, databaseUrl)
@@ -166,13 +169,13 @@ export async function restore({
       renameSync(storePart, join(dataDir, 'sluice.db'))
     }
     syncPath(dataDir)
-    return { ok: true, lines: tell({ version, time, engine, ...written }) }
+    return { ok: true, lines: reportLines({ version, time, engine, ...journals }) }
   } finally {
     clear()
     lock.release()
   }
 
-  function tell(done: Info & { nodes: number; records: number }): string[] {
+  function reportLines(done: Info & { nodes: number; records: number }): string[] {
     const to = databaseUrl === undefined ? dataDir : `${dataDir} and the database of DATABASE_URL`
     const isSecretHere = isSecretGiven || existsSync(join(dataDir, 'secret'))
     return [

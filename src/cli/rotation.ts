@@ -43,10 +43,10 @@ export function createRotation(
 
   return async function rotateSecret(): Promise<Report> {
     if (isSecretKept) {
-      const kept = (readSecretFile(dataDir) ?? '').split(',')
+      const existing = (readSecretFile(dataDir) ?? '').split(',')
       // A rotation that was cut short left two secrets behind: finish it before starting another.
-      if (kept.length === 1) {
-        const secrets = [newSecret(), ...kept]
+      if (existing.length === 1) {
+        const secrets = [newSecret(), ...existing]
         writeSecretFile(dataDir, secrets)
         keyring.replace(secrets)
       }

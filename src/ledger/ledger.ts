@@ -200,7 +200,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     return isCovered
   }
 
-  const hasSome = ({ isUnlimited, free, held }: LeasedBalance) => isUnlimited || free > 0 || held > 0
+  const hasSome = (balance: LeasedBalance) => balance.isUnlimited || balance.free > 0 || balance.held > 0
 
   /** Whether user and token have anything left to spend. It takes no hold. */
   async function canSpend(userId: number, tokenId: number): Promise<boolean> {

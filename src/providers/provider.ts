@@ -181,15 +181,15 @@ export function operationsOf(provider: Provider): Operation[] {
 /** The formats in which this model can be asked for this operation, preferred first; none: it cannot. */
 export function formatsFor(provider: Provider, operation: Operation, model: string): FormatName[] {
   const offered = formatsIn(provider[operation])
-  const spoken = provider.speaks?.(model)
-  return spoken === undefined ? offered : offered.filter(format => spoken.includes(format))
+  const supported = provider.speaks?.(model)
+  return supported === undefined ? offered : offered.filter(format => supported.includes(format))
 }
 
 /** The same vendor, asked for chats in these formats only: many hosts that are compatible with one speak fewer. */
 export function speakingOnly(provider: Provider, formats: unknown): Provider {
   if (!Array.isArray(formats) || formats.length === 0) return provider
-  const spoken = Object.entries(provider.chat ?? {}).filter(([format]) => formats.includes(format))
-  return { ...provider, chat: Object.fromEntries(spoken) }
+  const chatPaths = Object.entries(provider.chat ?? {}).filter(([format]) => formats.includes(format))
+  return { ...provider, chat: Object.fromEntries(chatPaths) }
 }
 
 /** The path for a whole or a streamed answer. */

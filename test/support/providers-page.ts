@@ -4,7 +4,7 @@ import {
   offersOf,
   type Provider,
   providers,
-  spokenFor,
+  supportedFormats,
 } from '../../src/providers/index.ts'
 
 const SCHEMES = {
@@ -22,7 +22,7 @@ function authOf({ auth, exchange }: Provider): string {
 
 /** What of an operation a reader wants to know beyond that it is there. */
 function cellOf(provider: Provider, operation: Operation): string {
-  const formats = spokenFor(provider, operation)
+  const formats = supportedFormats(provider, operation)
   if (formats.length === 0) return ''
   if (operation === 'chat') return formats.join(', ')
   if (operation !== 'speech') return 'yes'

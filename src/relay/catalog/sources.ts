@@ -1,4 +1,4 @@
-import { limitsTold } from '../../domain/limits.ts'
+import { parseLimits } from '../../domain/limits.ts'
 import type { Price } from '../../domain/price.ts'
 import type { Role } from '../../domain/role.ts'
 import { NEVER, NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
@@ -26,7 +26,7 @@ import { readHeaderOverride } from './header-override.ts'
 /** Versions that come into force so soon are kept ready; the store is looked at every second. */
 const UPCOMING_S = 10
 
-const NO_LIMITS = limitsTold('{}')
+const NO_LIMITS = parseLimits('{}')
 
 /** Defaults (docs/reference/routing.md: Timeouts). */
 const TIMEOUTS = { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 600_000 } as const
@@ -74,7 +74,7 @@ async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined
       models: undefined,
       allowIps: [],
       tokenLimits: NO_LIMITS,
-      userLimits: limitsTold(user.limits),
+      userLimits: parseLimits(user.limits),
     }
   )
 }
@@ -100,8 +100,8 @@ export const findCaller =
       expiredTime: token.expired_time,
       models: token.model_limits_enabled === 1 ? new Set(JSON.parse(token.models) as string[]) : undefined,
       allowIps: JSON.parse(token.allow_ips),
-      tokenLimits: limitsTold(token.limits),
-      userLimits: limitsTold(user.limits),
+      tokenLimits: parseLimits(token.limits),
+      userLimits: parseLimits(user.limits),
     }
   }
 
@@ -148,7 +148,7 @@ export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnread
         weight: row.weight,
         status: row.status as RelayChannel['status'],
         keys: channelKeys,
-        limits: limitsTold(row.limits),
+        limits: parseLimits(row.limits),
         autoBan: row.auto_ban === 1,
         provider: speakingOnly(provider, setting.chat_formats),
         baseUrl: row.base_url,

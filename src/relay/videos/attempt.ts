@@ -188,7 +188,7 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
     }
   }
   if (last) return { kind: 'failed', ...last, trace }
-  throw new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+  throw new Refusal('no_channel_available', `no channel can take the model "${route.requestedModel}" now`, {
     retryAfterS: retryAfterS(passedOver) ?? 5,
   })
 }

@@ -1,20 +1,20 @@
-type StripProps = {
+type HourlyChartProps = {
   readonly hours: readonly { readonly requests: number; readonly failures: number }[]
   readonly words: string
 }
 
-/** A day in which nothing was asked. */
+/** A day without requests. */
 const IDLE = Array.from({ length: 24 }, () => ({ requests: 0, failures: 0 }))
 
-/** A day by the hour: how tall says how much, the lower part says how much of it failed. */
-export function Strip({ hours: told, words }: StripProps) {
-  const hours = told.length > 0 ? told : IDLE
+/** A bar chart of 24 hours: requests, with failures in the lower part. */
+export function HourlyChart({ hours: counts, words }: HourlyChartProps) {
+  const hours = counts.length > 0 ? counts : IDLE
   const most = Math.max(1, ...hours.map(({ requests }) => requests))
   return (
     <svg
       viewBox={`0 0 ${hours.length * 4} 16`}
       preserveAspectRatio="none"
-      className="h-4 w-24"
+      className="h-4 w-16"
       role="img"
       aria-label={words}
     >

@@ -2,10 +2,10 @@ const KEY = 'sluice.reloaded'
 const ONCE_MS = 10_000
 
 /**
- * A gateway that was replaced by a newer one has other files: a page that was open meanwhile asks for some that are gone,
- * and is loaded anew. Once: files that are missing for another reason must not make it turn in circles.
+ * After an upgrade of the gateway, an open page requests files that no longer exist. It is reloaded then, but
+ * only once, so that a missing file does not cause a reload loop.
  */
-export function reloadWhenReplaced(): void {
+export function reloadOnUpgrade(): void {
   addEventListener('vite:preloadError', event => {
     const last = Number(sessionStorage.getItem(KEY) ?? 0)
     if (Date.now() - last < ONCE_MS) return

@@ -8,16 +8,16 @@ type Ask = (isDry: boolean) => Promise<readonly PriceResult[] | undefined>
 const countChanged = (results: readonly PriceResult[]) =>
   results.filter(({ is_changed }) => is_changed).length
 
-/** Several prices at once are asked for twice: what would change, and then that it does. */
-export function usePriceTrial(ask: Ask, onClose: () => void) {
+/** Changes several prices in two steps: a dry run for the preview, then the change. */
+export function usePricePreview(ask: Ask, onClose: () => void) {
   const { t } = useTranslation()
   const [results, setResults] = useState<readonly PriceResult[]>()
   const submit = async () => {
     const isDry = results === undefined
-    const told = await ask(isDry)
-    if (!told) return
-    if (isDry) return setResults(told)
-    toast(t('prices.set_several', { count: countChanged(told) }))
+    const response = await ask(isDry)
+    if (!response) return
+    if (isDry) return setResults(response)
+    toast(t('prices.set_several', { count: countChanged(response) }))
     onClose()
   }
   const changed = countChanged(results ?? [])
@@ -25,9 +25,9 @@ export function usePriceTrial(ask: Ask, onClose: () => void) {
     results,
     submit,
     verb: results ? t('prices.set_all', { count: changed }) : t('prices.show_changes'),
-    /** Nothing to set is nothing to send. */
+    /** False when the preview has no changes. */
     hasWork: results === undefined || changed > 0,
-    /** What was asked is no more what would be set. */
+    /** Discards the preview after a change of the input. */
     forget: () => setResults(undefined),
   }
 }

@@ -8,14 +8,14 @@ import type { ChannelValues } from './channel-values.ts'
 
 type Name = keyof ChannelValues
 
-/** Fields of a form that are not as they were when it was opened. */
+/** The fields that differ from the given values. */
 export const changedFields = (before: ChannelValues, now: ChannelValues): readonly Name[] =>
   (Object.keys(before) as Name[]).filter(name => JSON.stringify(before[name]) !== JSON.stringify(now[name]))
 
 const LIMIT_NAMES: ReadonlySet<Name> = new Set(LIMITS)
 
-/** Somebody else has saved the channel meanwhile: what, who, and the way to see it. Saving never takes it back unsaid. */
-export function ChangedElsewhere({
+/** Reports that another user has saved the channel, and offers to load the changes. */
+export function ConcurrentChange({
   id,
   fields,
   onTake,
@@ -35,15 +35,15 @@ export function ChangedElsewhere({
   return (
     <div role="status" className="mb-4 flex flex-wrap items-center gap-2 rounded-control bg-warn-soft p-3">
       <p className="min-w-60 grow">
-        {t('editor.elsewhere', {
-          who: last?.actor_name || t('editor.somebody'),
+        {t('editor.changed_elsewhere', {
+          who: last?.actor_name || t('editor.another_user'),
           when: last ? fromNow(last.time) : '',
           fields: words.join(', '),
         })}{' '}
-        <span className="text-ink-2">{t('editor.elsewhere_help')}</span>
+        <span className="text-ink-2">{t('editor.changed_elsewhere_help')}</span>
       </p>
       <Button isSmall onClick={onTake}>
-        {t('editor.take')}
+        {t('editor.load_changes')}
       </Button>
       <Link to="/audit" search={{ target }} target="_blank" className="py-1">
         {t('channels.history')}

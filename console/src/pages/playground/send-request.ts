@@ -2,18 +2,18 @@ import { addressOf } from '../../api/client.ts'
 import { ApiError, errorOf, OFFLINE } from '../../api/errors.ts'
 import { waitForSignIn } from '../../api/session.ts'
 
-export type Asking = {
-  /** Where on the relay, such as `/v1/rerank`. */
+export type PlaygroundCall = {
+  /** Path of the API, such as `/v1/rerank`. */
   readonly path: string
   readonly body: Readonly<Record<string, unknown>>
-  /** Goes along in a form. */
+  /** A file to upload; the request is multipart then. */
   readonly file?: File | undefined
-  /** The token whose limits apply and that pays as well; undefined for oneself. */
+  /** The token that the request is billed to; undefined for the user's account. */
   readonly tokenId: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-function formOf(body: Asking['body'], file: File): FormData {
+function formOf(body: PlaygroundCall['body'], file: File): FormData {
   const form = new FormData()
   for (const [name, value] of Object.entries(body))
     for (const each of [value].flat()) form.append(Array.isArray(value) ? `${name}[]` : name, String(each))
@@ -21,8 +21,8 @@ function formOf(body: Asking['body'], file: File): FormData {
   return form
 }
 
-/** Asks the relay as the person who is signed in: no key ever reaches the browser. */
-export async function askRelay({ path, body, file, tokenId, signal }: Asking): Promise<Response> {
+/** Sends a request with the user's session, so that no API key reaches the browser. */
+export async function sendRequest({ path, body, file, tokenId, signal }: PlaygroundCall): Promise<Response> {
   const address = addressOf('playground', { query: { token_id: tokenId } }).replace('/v1/*', path)
   for (;;) {
     const response = await fetch(address, {
@@ -37,7 +37,7 @@ export async function askRelay({ path, body, file, tokenId, signal }: Asking): P
     })
     if (response.ok) return response
     const error = await errorOf(response)
-    // Ours, not the relay's: the session has ended, and the question waits for the next one.
+    // The console's session expired: sign in and repeat the request.
     if (error.code !== 'unauthorized') throw error
     await waitForSignIn()
   }

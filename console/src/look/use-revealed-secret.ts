@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'react'
 
-const SHOWN_MS = 60_000
+const VISIBLE_MS = 60_000
 
-/** A secret that was asked for: gone after a minute, or when the window loses sight. */
-export function useRevealed() {
+/** A revealed secret. It is hidden after a minute, or when the window loses focus. */
+export function useRevealedSecret() {
   const [secret, setSecret] = useState<string>()
   useEffect(() => {
     if (secret === undefined) return
     const hide = () => setSecret(undefined)
-    const timer = setTimeout(hide, SHOWN_MS)
+    const timer = setTimeout(hide, VISIBLE_MS)
     addEventListener('blur', hide)
     return () => {
       clearTimeout(timer)

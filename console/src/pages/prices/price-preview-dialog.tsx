@@ -1,27 +1,27 @@
 import type { ReactNode } from 'react'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import { PriceChanges } from './price-changes.tsx'
-import type { usePriceTrial } from './use-price-trial.ts'
+import type { usePricePreview } from './use-price-preview.ts'
 
-type PriceTrialDialogProps = {
+type PricePreviewDialogProps = {
   readonly title: string
-  readonly trial: ReturnType<typeof usePriceTrial>
-  /** Whether there is enough to ask with. */
+  readonly trial: ReturnType<typeof usePricePreview>
+  /** Whether the input is complete. */
   readonly isReady: boolean
   readonly isBusy: boolean
   readonly onClose: () => void
   readonly children: ReactNode
 }
 
-/** What is to be changed, and below it what that comes to once it was asked. */
-export const PriceTrialDialog = ({
+/** The form of a bulk price change, with the preview below it. */
+export const PricePreviewDialog = ({
   title,
   trial,
   isReady,
   isBusy,
   onClose,
   children,
-}: PriceTrialDialogProps) => (
+}: PricePreviewDialogProps) => (
   <FormDialog
     title={title}
     verb={trial.verb}

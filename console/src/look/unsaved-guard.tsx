@@ -2,8 +2,8 @@ import { useBlocker } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import { Confirm } from './confirm.tsx'
 
-/** Asks before typed text is left behind, whichever way somebody leaves. */
-export function Unsaved({ isDirty }: { readonly isDirty: () => boolean }) {
+/** Asks before navigation discards unsaved changes. */
+export function UnsavedGuard({ isDirty }: { readonly isDirty: () => boolean }) {
   const { t } = useTranslation()
   const { status, proceed, reset } = useBlocker({
     shouldBlockFn: isDirty,

@@ -1,35 +1,35 @@
 import { ApiError } from '../../api/errors.ts'
-import { askRelay } from './ask-relay.ts'
+import { sendRequest } from './send-request.ts'
 
-export type Part =
+export type MessagePart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
-export type Message = {
+export type ChatMessage = {
   readonly role: 'system' | 'user' | 'assistant'
-  readonly content: string | readonly Part[]
+  readonly content: string | readonly MessagePart[]
 }
-export type ChatBody = { readonly model: string; readonly messages: readonly Message[] } & Readonly<
+export type ChatBody = { readonly model: string; readonly messages: readonly ChatMessage[] } & Readonly<
   Record<string, unknown>
 >
 
-type Asking = {
+type ChatRequest = {
   readonly tokenId: number | undefined
   readonly body: ChatBody
   readonly signal?: AbortSignal
-  /** A piece of the answer, as it arrives. */
+  /** Called for each piece of the response. */
   readonly onText: (kind: 'content' | 'reasoning' | 'tools', text: string) => void
 }
 
 export const CHAT_PATH = '/v1/chat/completions'
 
-/** What is sent: always as a stream, with its usage at the end. */
+/** Requests are always streamed, with usage at the end. */
 export const streamed = (body: ChatBody) => ({
   ...body,
   stream: true,
   stream_options: { include_usage: true },
 })
 
-export type Asked = {
+export type ChatResult = {
   readonly requestId: string
   readonly firstMs: number | undefined
   readonly totalMs: number
@@ -54,7 +54,7 @@ type Chunk = {
   readonly error?: { readonly message?: string; readonly code?: string | null }
 }
 
-/** Lines of a server-sent stream, whole, whatever the chunks. */
+/** Yields complete `data:` lines, regardless of chunk boundaries. */
 async function* dataLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = stream
     .pipeThrough(new TextDecoderStream() as never)
@@ -69,16 +69,16 @@ async function* dataLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<st
   }
 }
 
-/** The pieces of a tool call as they come: its name first, then what it is called with. */
+/** A piece of a tool call: its name first, then its arguments. */
 const toolText = (calls: NonNullable<Delta['tool_calls']>) =>
   calls
     .map(({ function: called }) => `${called?.name ? `${called.name} ` : ''}${called?.arguments ?? ''}`)
     .join('')
 
-/** Asks and reads the stream, whichever way the provider speaks. */
-export async function askChat({ tokenId, body, signal, onText }: Asking): Promise<Asked> {
+/** Sends a chat request and reads its stream. */
+export async function sendChat({ tokenId, body, signal, onText }: ChatRequest): Promise<ChatResult> {
   const startedMs = performance.now()
-  const response = await askRelay({ path: CHAT_PATH, body: streamed(body), tokenId, signal })
+  const response = await sendRequest({ path: CHAT_PATH, body: streamed(body), tokenId, signal })
   if (!response.body) throw new ApiError({ status: 502, code: 'upstream_error', message: '' })
   const requestId = response.headers.get('x-request-id') ?? ''
   let firstMs: number | undefined

@@ -2,8 +2,8 @@ import { createContext, useContext } from 'react'
 import type { Pricing, Token } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 
-/** What a model is for, in the words of the price list. */
-export type Kind =
+/** Endpoint types of the price list. */
+export type ModelPurpose =
   | 'openai'
   | 'image-generation'
   | 'audio-speech'
@@ -12,18 +12,18 @@ export type Kind =
   | 'jina-rerank'
   | 'openai-video'
 
-/** The token that requests of this page run as; undefined for oneself. */
-export const RunsAs = createContext<Token | undefined>(undefined)
-export const useRunsAs = () => useContext(RunsAs)
+/** The token that the playground bills to; undefined for the user's account. */
+export const BillingToken = createContext<Token | undefined>(undefined)
+export const useBillingToken = () => useContext(BillingToken)
 
 const PRICES_STALE_MS = 60_000
 
-/** What there is to ask for, and at what price. */
+/** The available models and their prices. */
 export const usePrices = () => useCall('pricing', {}, { staleMs: PRICES_STALE_MS })
 
-/** The models this person, or the chosen token, may ask for this. */
-export function useCallable(kind: Kind): readonly Pricing[] {
-  const token = useRunsAs()
+/** Models that the user or the chosen token may use for this purpose. */
+export function useAvailableModels(kind: ModelPurpose): readonly Pricing[] {
+  const token = useBillingToken()
   const { data } = usePrices()
   const allowed = token?.model_limits_enabled ? new Set(token.models) : undefined
   return (data?.data ?? []).filter(

@@ -9,8 +9,8 @@ import { fromNow } from '../../look/format.ts'
 const fileOf = (id: string, index: number) =>
   addressOf('videoContent', { params: { id }, query: index === 0 ? {} : { index } })
 
-/** One film of a job. Nothing is fetched from its provider before somebody asks to see it. */
-function Film({ video, index }: { readonly video: Video; readonly index: number }) {
+/** One video of a job. It is loaded from the provider only on request. */
+function VideoPlayer({ video, index }: { readonly video: Video; readonly index: number }) {
   const { t } = useTranslation()
   const [isWanted, want] = useState(false)
   const [isBroken, setBroken] = useState(false)
@@ -23,7 +23,7 @@ function Film({ video, index }: { readonly video: Video; readonly index: number 
           controls
           autoPlay
           src={address}
-          aria-label={t('videos.film', { number: index + 1 })}
+          aria-label={t('videos.video', { number: index + 1 })}
           onError={() => setBroken(true)}
           className="aspect-video w-full rounded-control bg-sunken"
         />
@@ -47,16 +47,16 @@ function Film({ video, index }: { readonly video: Video; readonly index: number 
   )
 }
 
-/** What a completed job has made, as long as its provider keeps it. */
-export function Films({ video }: { readonly video: Video }) {
+/** The videos of a completed job, until they expire at the provider. */
+export function VideoResults({ video }: { readonly video: Video }) {
   const { t } = useTranslation()
-  if (video.expires_at <= Date.now() / 1000) return <p className="text-ink-2">{t('videos.gone')}</p>
+  if (video.expires_at <= Date.now() / 1000) return <p className="text-ink-2">{t('videos.expired')}</p>
   return (
     <>
-      <p className="text-label text-ink-3">{t('videos.kept', { when: fromNow(video.expires_at) })}</p>
+      <p className="text-label text-ink-3">{t('videos.expires_help', { when: fromNow(video.expires_at) })}</p>
       {Array.from({ length: video.results }, (_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: films are known by their number
-        <Film key={index} video={video} index={index} />
+        <VideoPlayer key={index} video={video} index={index} />
       ))}
     </>
   )

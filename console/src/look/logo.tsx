@@ -1,7 +1,7 @@
 import { classes } from './classes.ts'
 
-/** A gate between two posts: the product's sign. */
-export const Mark = ({ size, className }: { readonly size: number; readonly className?: string }) => (
+/** The product's logo: a sluice gate between two posts. */
+export const Logo = ({ size, className }: { readonly size: number; readonly className?: string }) => (
   <svg
     width={size}
     height={size}

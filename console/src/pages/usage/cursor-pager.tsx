@@ -3,15 +3,15 @@ import { useTranslation } from 'react-i18next'
 import { Button } from '../../look/button.tsx'
 import { PageSize } from '../../look/pager.tsx'
 
-type WalkPagerProps = {
+type CursorPagerProps = {
   readonly cursor: string | undefined
   readonly next: string | undefined
   readonly onStep: (to: string | undefined) => void
   readonly onSize: () => void
 }
 
-/** A log is walked from its newest row on: nobody counts its pages. */
-export function WalkPager({ cursor, next, onStep, onSize }: WalkPagerProps) {
+/** Pages of the log by cursor, from the latest row; the total is not counted. */
+export function CursorPager({ cursor, next, onStep, onSize }: CursorPagerProps) {
   const { t } = useTranslation()
   return (
     <nav

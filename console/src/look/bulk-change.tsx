@@ -3,15 +3,15 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { inTurns } from '../api/in-turns.ts'
 import type { RowSelection } from './selection.ts'
-import { useFaultWords } from './states.tsx'
+import { useErrorText } from './states.tsx'
 import { toast } from './toast.tsx'
 
-type Named<Row> = { readonly idOf: (row: Row) => string; readonly nameOf: (row: Row) => string }
+type RowIdentity<Row> = { readonly idOf: (row: Row) => string; readonly nameOf: (row: Row) => string }
 
-/** Changes each of the selected rows, a few at a time. Those that are refused stay selected, with the reasons. */
-export function useEach<Row>({ put, onChange }: RowSelection<Row>, { idOf, nameOf }: Named<Row>) {
+/** Changes the selected rows, a few at a time. Rows that fail stay selected, with their errors. */
+export function useBulkChange<Row>({ put, onChange }: RowSelection<Row>, { idOf, nameOf }: RowIdentity<Row>) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const client = useQueryClient()
   const [isBusy, setBusy] = useState(false)
   const [faults, setFaults] = useState<readonly string[]>([])
@@ -37,8 +37,8 @@ export function useEach<Row>({ put, onChange }: RowSelection<Row>, { idOf, nameO
   return { change, isBusy, faults }
 }
 
-/** Below the acts of a selection: what was refused, and why. */
-export function Refusals({ faults }: { readonly faults: readonly string[] }) {
+/** Errors of a bulk change, below its buttons. */
+export function BulkErrors({ faults }: { readonly faults: readonly string[] }) {
   if (faults.length === 0) return null
   return (
     <ul role="alert" className="flex max-h-32 w-full flex-col gap-1 overflow-y-auto px-2 text-bad">

@@ -8,28 +8,34 @@ import { toast } from '../../look/toast.tsx'
 
 type Values = { action: 'write_off' | 'charge'; reason: string }
 
-/** A doubt is decided once, with a reason. */
-export function CloseDoubt({ doubt, onClose }: { readonly doubt: Suspense; readonly onClose: () => void }) {
+/** Resolves an unresolved charge once, with a reason. */
+export function ResolveCharge({
+  doubt: charge,
+  onClose,
+}: {
+  readonly doubt: Suspense
+  readonly onClose: () => void
+}) {
   const { t } = useTranslation()
   const form = useContractForm<'closeSuspense', Values>({
     route: 'closeSuspense',
     defaults: { action: 'write_off', reason: '' },
-    toInput: body => ({ params: { id: doubt.id }, body }),
+    toInput: body => ({ params: { id: charge.id }, body }),
     onDone: () => {
-      toast(t('ledger.decided'))
+      toast(t('ledger.resolved'))
       onClose()
     },
   })
   return (
     <ReasonDialog
-      title={t('ledger.decide', { amount: moneyOfLedger(doubt.cost) })}
-      verb={t('needs.decide')}
+      title={t('ledger.resolve_title', { amount: moneyOfLedger(charge.cost) })}
+      verb={t('attention.resolve')}
       help={t('users.reason_help')}
       form={form}
       onClose={onClose}
     >
       <Radios
-        legend={t('ledger.how')}
+        legend={t('ledger.resolution')}
         value={form.form.watch('action')}
         onChange={value => form.form.setValue('action', value)}
         options={[

@@ -1,8 +1,8 @@
 /**
- * Sentences of the gateway in 简体中文, by what it says: its API speaks English to everybody. `{}` stands for a name or
- * figure, and comes in the same order.
+ * Gateway messages in 简体中文, by their English text, because the API is in English. `{}` stands for a value;
+ * values keep their order.
  */
-export const saidZhCN: Readonly<Record<string, string>> = {
+export const gatewayZhCN: Readonly<Record<string, string>> = {
   // Fields of a channel.
   '32 hexadecimal digits, in the address of the dashboard.': '32 位十六进制字符，见控制台网址。',
   'A date such as {}; versions before {} tell no usage in streams.':
@@ -29,7 +29,7 @@ export const saidZhCN: Readonly<Record<string, string>> = {
   'the proxy changes': '代理已更改',
   'the Host header changes': 'Host 请求头已更改',
   'an override gains {}': '覆盖中新增了 {}',
-  // What keys look like.
+  // Examples of keys.
   '{} letters and digits': '{} 位字母和数字',
   '{} or {} letters and digits from "Keys and Endpoint"': '“Keys and Endpoint”页中的 {} 或 {} 位字母和数字',
   '{} hexadecimal digits': '{} 位十六进制字符',
@@ -57,12 +57,12 @@ export const saidZhCN: Readonly<Record<string, string>> = {
   'the JSON key file of a service account, or an API key': '服务账号的 JSON 密钥文件，或 API 密钥',
   'the access key of the console': '控制台的访问密钥',
   'what the server asks for as bearer token': '服务器要求的 Bearer 令牌',
-  // How the gateway is reached.
+  // Exposure of the gateway.
   'Put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES.':
     '请在前面部署启用 TLS 的代理，并写入 SLUICE_TRUSTED_PROXIES。',
   'Its clients count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.':
     '其后的所有客户端都算作同一个地址；如果这是您的代理，请把它加入 SLUICE_TRUSTED_PROXIES。',
-  // The check of the books.
+  // Ledger check.
   '{}: {} records, unbroken': '{}：{} 条记录，链条完整',
   '{}: BROKEN after {} records: {}': '{}：在第 {} 条记录之后断裂：{}',
   'record {} is missing': '缺少第 {} 条记录',
@@ -106,17 +106,17 @@ export const saidZhCN: Readonly<Record<string, string>> = {
     '节点 {} 的日志：{} 条记录，{} 个文件，与写入时一致',
   'journal of {}: BROKEN: {}': '节点 {} 的日志断裂：{}',
   'journal of {}: {}': '节点 {} 的日志：{}',
-  // What needs somebody, and why a channel is off.
-  'the provider refused the key (401/403), and again at each trial':
+  // Attention list, and reasons of disabled channels.
+  'The provider rejected the key (401 or 403), and again at each trial.':
     '供应商拒绝了密钥（401/403），每次试探均如此',
-  'the provider reported missing credit, and again at each trial': '供应商报告余额不足，每次试探均如此',
-  'it could not be reached, again and again': '多次无法连接',
+  'The provider reported insufficient credit, and again at each trial.': '供应商报告余额不足，每次试探均如此',
+  'The provider could not be reached repeatedly.': '多次无法连接',
   'the provider could not be reached: {}': '无法连接供应商：{}',
   'rests for another {} s': '还将冷却 {} 秒',
   'key {}: {}': '密钥 {}：{}',
   '{} % of its quota is used': '已用额度 {} %',
   'expires within a week': '一周内到期',
-  // How a request failed.
+  // Errors of requests.
   'the provider answered {}': '供应商返回 {}',
   'status {}': '状态码 {}',
   'status {}, taken for {}': '状态码 {}，按 {} 处理',

@@ -1,20 +1,20 @@
 import { useTranslation } from 'react-i18next'
 import { classes } from './classes.ts'
 
-/** A gate between two posts: shape first, colour second. */
+/** A sluice gate between two posts. States differ in shape, not only in colour. */
 const SHAPES = {
-  on: { board: 'M3 2.5h6', extra: '', tone: 'text-ok' },
-  off: { board: 'M3 8h6', extra: 'M3 6h6', tone: 'text-ink-3' },
-  stopped: { board: 'M3 8h6', extra: 'M2 11 10 3', tone: 'text-bad' },
-  resting: { board: 'M3 5.5h6', extra: '', tone: 'text-rest' },
+  enabled: { board: 'M3 2.5h6', extra: '', tone: 'text-ok' },
+  disabled: { board: 'M3 8h6', extra: 'M3 6h6', tone: 'text-ink-3' },
+  auto_disabled: { board: 'M3 8h6', extra: 'M2 11 10 3', tone: 'text-bad' },
+  cooling_down: { board: 'M3 5.5h6', extra: '', tone: 'text-rest' },
   untested: { board: '', extra: '', tone: 'text-ink-3' },
   expired: { board: 'M3 8h6', extra: 'M6 3v2.5', tone: 'text-warn' },
   used_up: { board: 'M3 10h6', extra: '', tone: 'text-warn' },
 } as const
 
-export type GateState = keyof typeof SHAPES
+export type StatusName = keyof typeof SHAPES
 
-export function GateGlyph({ state }: { readonly state: GateState }) {
+export function StatusIcon({ state }: { readonly state: StatusName }) {
   const { board, extra, tone } = SHAPES[state]
   return (
     <svg
@@ -34,12 +34,12 @@ export function GateGlyph({ state }: { readonly state: GateState }) {
   )
 }
 
-export function Gate({ state }: { readonly state: GateState }) {
+export function StatusBadge({ state }: { readonly state: StatusName }) {
   const { t } = useTranslation()
   return (
     <span className="inline-flex items-center gap-1.5 whitespace-nowrap align-middle">
-      <GateGlyph state={state} />
-      {t(`gate.${state}`)}
+      <StatusIcon state={state} />
+      {t(`status.${state}`)}
     </span>
   )
 }

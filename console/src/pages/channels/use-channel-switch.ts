@@ -3,14 +3,14 @@ import type { Channel } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { toast } from '../../look/toast.tsx'
 
-/** On and off, with the way back. */
-export function useSwitch() {
+/** Enables or disables a channel, with undo. */
+export function useChannelSwitch() {
   const { t } = useTranslation()
   const set = useAct('setChannelStatus')
   const turn = async ({ id, name }: Pick<Channel, 'id' | 'name'>, isOn: boolean, canUndo = true) => {
     await set.mutateAsync({ params: { id }, body: { status: isOn ? 1 : 2 } })
     toast(
-      isOn ? t('channels.turned_on', { name }) : t('channels.turned_off', { name }),
+      isOn ? t('channels.enabled', { name }) : t('channels.disabled', { name }),
       canUndo ? () => void turn({ id, name }, !isOn, false) : undefined,
     )
   }
