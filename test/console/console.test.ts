@@ -550,9 +550,9 @@ function describeConsole(): void {
       await until('the one that failed over', async () => ((await rows.count()) === 1 ? true : undefined))
 
       await page.getByRole('button', { name: 'Columns' }).click()
-      await page.getByRole('checkbox', { name: 'Request ID' }).check()
+      await page.getByRole('checkbox', { name: 'Request ID', exact: true }).check()
       await page.keyboard.press('Escape')
-      await page.getByRole('columnheader', { name: 'Request ID' }).waitFor()
+      await page.getByRole('columnheader', { name: 'Request ID', exact: true }).waitFor()
       await page.reload()
       await page.getByRole('cell', { name: room.requestId }).waitFor()
     })
