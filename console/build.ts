@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { publish } from '../src/host/build-folders.ts'
-import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/host/console-files.ts'
+import { CONSOLE_BUILDS, digestOfSources, findBuild, SOURCE_DIGEST_FILE } from '../src/host/console-files.ts'
 
 /**
  * Builds the console into a new folder of `console/dist`. The gateway runs this with the digest of the sources;
@@ -81,7 +81,7 @@ async function build(digest: string): Promise<void> {
   const { build } = await import('vite')
   await build({ root: HERE, logLevel: 'error', build: { outDir: DRAFT, emptyOutDir: true } })
   await compress(join(DRAFT, 'assets'))
-  await writeFile(join(DRAFT, MADE_FROM), digest)
+  await writeFile(join(DRAFT, SOURCE_DIGEST_FILE), digest)
   await publish(DRAFT, CONSOLE_BUILDS)
 }
 

@@ -149,8 +149,8 @@ function aloneIn(dataDir: string): Peers {
 function throttleOf({ supervisor }: Peers): Throttle {
   if (!supervisor) return createThrottle(Date.now)
   return {
-    attempt: (account, address) => supervisor.ask('attempt', { account, address }),
-    succeed: (account, address) => supervisor.tell('succeed', { account, address }),
+    attempt: (account, address) => supervisor.call('attempt', { account, address }),
+    succeed: (account, address) => supervisor.notify('succeed', { account, address }),
   }
 }
 
@@ -158,8 +158,8 @@ function throttleOf({ supervisor }: Peers): Throttle {
 function proxyReportsOf({ supervisor }: Peers, log: Logger): ProxyReports {
   if (!supervisor) return createProxyReports(now, warnOfProxy(log))
   return {
-    report: peer => supervisor.tell('reportProxy', peer),
-    first: async () => (await supervisor.ask('firstProxy', null)) ?? undefined,
+    report: peer => supervisor.notify('reportProxy', peer),
+    first: async () => (await supervisor.call('firstProxy', null)) ?? undefined,
   }
 }
 

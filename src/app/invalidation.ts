@@ -24,7 +24,7 @@ export type Caches<C extends RoutedChannel> = {
 
 export type InvalidationDeps<C extends RoutedChannel> = Caches<C> & {
   /** Resolves when every other worker has invalidated the targets. */
-  tellOthers(targets: readonly string[]): Promise<void>
+  broadcast(targets: readonly string[]): Promise<void>
   /** Puts prices into force whose time has come. */
   activatePrices(): Promise<void>
   onFailure(error: unknown): void
@@ -124,7 +124,7 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
     invalidate,
     /** Resolves when every worker has invalidated the targets. */
     async announce(targets: readonly string[]): Promise<void> {
-      await Promise.all([invalidate(targets), deps.tellOthers(targets)])
+      await Promise.all([invalidate(targets), deps.broadcast(targets)])
     },
     refresh,
     start(): void {

@@ -36,7 +36,7 @@ export function openNode(
     dir,
     fullSync: durability === 'full',
     nowMs: Date.now,
-    onShort,
+    onReserveReleased: onShort,
     open: path =>
       openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
   })

@@ -24,6 +24,7 @@ import { createRelay } from '../relay/handle.ts'
 import { createIdsAndClock } from '../relay/ids-and-clock.ts'
 import { openForms } from '../relay/intake/form.ts'
 import { createIdempotentRequests } from '../relay/intake/repeat.ts'
+import { createTranslator } from '../relay/operations/translator.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
 import type { RelayDeps } from '../relay/request.ts'
 import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
@@ -71,9 +72,9 @@ function ratesOf({ supervisor }: Peers): RateLimiter {
   if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
     admit: (subjects, countedInput) =>
-      supervisor.ask('admit', { subjects, countedInput }) as Promise<RateReport>,
-    leave: id => supervisor.ask('leaveTicket', id),
-    end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
+      supervisor.call('admit', { subjects, countedInput }) as Promise<RateReport>,
+    leave: id => supervisor.call('leaveTicket', id),
+    end: (id, tokens) => supervisor.call('endTicket', { id, tokens }),
     nowMs: monotonicMs,
   })
 }
@@ -138,6 +139,9 @@ export async function buildRelay({
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })
+  const translator = createTranslator({
+    onFailure: error => log.error({ err: error }, 'the translation thread failed'),
+  })
   const care = createChannelCare<RelayChannel>({
     channels: () => catalog.table().channels,
     channel: id => catalog.table().channel(id),
@@ -156,7 +160,7 @@ export async function buildRelay({
     catalog,
     health,
     isSameUpstream: isAskedAlike,
-    tellOthers: targets => peers.tellOthers({ name: 'news', input: targets }),
+    broadcast: targets => peers.broadcast({ name: 'news', input: targets }),
     // One worker activates prices for all.
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
@@ -191,6 +195,7 @@ export async function buildRelay({
       settings: catalog.settings,
       isServed: model => catalog.table().resolve(model) !== undefined,
       ambience: createIdsAndClock(Date.now),
+      translator,
     },
     isStopping,
     isOverloaded: request => overload.isOverloaded() || isBeyond(request),
@@ -206,8 +211,8 @@ export async function buildRelay({
   const barrier = createReadBarrier({
     ledger,
     others: {
-      surrender: account => peers.tellOthers({ name: 'surrender', input: account }),
-      barrier: () => peers.tellOthers({ name: 'apply', input: null }),
+      flushAndReturn: account => peers.broadcast({ name: 'flushAndReturn', input: account }),
+      barrier: () => peers.broadcast({ name: 'apply', input: null }),
     },
   })
 
@@ -218,7 +223,7 @@ export async function buildRelay({
     keyring,
     nodeId,
     vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
-    surrender: barrier.surrender,
+    flushAndReturn: barrier.flushAndReturn,
     doubtMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
@@ -229,8 +234,8 @@ export async function buildRelay({
   peers.serve({
     news: invalidation.invalidate,
     apply: ledger.barrier,
-    surrender: ledger.surrender,
-    recall: ledger.yieldTo,
+    flushAndReturn: ledger.flushAndReturn,
+    returnIdle: ledger.returnIdle,
   })
 
   return {
@@ -249,6 +254,7 @@ export async function buildRelay({
       overload.close()
       await videos.close(upstream.close)
       await counter.close()
+      await translator.close()
       await node.close()
     },
   }

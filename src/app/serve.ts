@@ -47,7 +47,7 @@ async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
   const port = await claimPort(config.port, config.host)
   const supervisor = startWorkers(config, port, log)
   return {
-    announce: targets => supervisor.tellAll({ name: 'news', input: targets }),
+    announce: targets => supervisor.broadcast({ name: 'news', input: targets }),
     listen: () => supervisor.ready.then(() => port),
     stop: supervisor.stop,
   }

@@ -30,7 +30,7 @@ export function startWorkers(config: Config, port: number, log: Logger) {
     services() {
       const desk = createRateServer(rates)
       return {
-        words: {
+        procedures: {
           admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),
           leaveTicket: async id => desk.leave(id),
           endTicket: async ({ id, tokens }) => desk.end(id, tokens),
@@ -42,6 +42,6 @@ export function startWorkers(config: Config, port: number, log: Logger) {
         end: desk.close,
       }
     },
-    onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; another takes its place'),
+    onExit: (slot, how) => log.error({ worker: slot, how }, 'a worker died; another takes its place'),
   })
 }

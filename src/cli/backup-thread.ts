@@ -1,4 +1,11 @@
-import { hasRecordTable, lastLsnOf, lookInto, readSegments, segmentsOf, sumOf } from '../ledger/segments.ts'
+import {
+  hasRecordTable,
+  inspectSegment,
+  lastLsnOf,
+  readSegments,
+  segmentsOf,
+  sumOf,
+} from '../ledger/segments.ts'
 import { openStore, type StoreOptions } from '../store/engine/store.ts'
 import { copyFromPostgres } from '../store/engine/table-copy.ts'
 import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
@@ -23,7 +30,9 @@ function endsOf(dataDir: string): Map<string, number> {
   const ends = nodeDirectories(dataDir).map(({ node, dir }) => {
     const newest = segmentsOf(dir).at(-1)
     if (!newest) return [node, 0] as const
-    const last = lookInto(newest.path, openToRead, db => (hasRecordTable(db) ? lastLsnOf(db) : undefined))
+    const last = inspectSegment(newest.path, openToRead, db =>
+      hasRecordTable(db) ? lastLsnOf(db) : undefined,
+    )
     return [node, last ?? newest.first - 1] as const
   })
   return new Map(ends)

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { ChainKey } from '../domain/chain.ts'
 import { isGenuine } from '../ledger/anchor.ts'
 import { olderAnchorFile, readAnchorFile } from '../ledger/anchor-file.ts'
-import { type AnchoredHead, createAnchorIndex } from '../ledger/anchor-index.ts'
+import { createAnchorIndex, type IndexedHead } from '../ledger/anchor-index.ts'
 import type { JournalReport } from './journal-thread.ts'
 
 /** Places of a chain whose anchors an operator has given up, after a restore that lost them. */
@@ -87,18 +87,18 @@ export function lostHeads(
   { index }: GatheredAnchors,
   isWalked: (chain: string) => boolean,
   acceptances: readonly Acceptance[],
-): AnchoredHead[] {
-  const isAccepted = ({ chain, seq, time }: AnchoredHead) =>
+): IndexedHead[] {
+  const isAccepted = ({ chain, seq, time }: IndexedHead) =>
     acceptances.some(
       accepted =>
         time <= accepted.time &&
         accepted.places.some(place => place.chain === chain && place.from <= seq && seq <= place.to),
     )
-  const missing = index.chains().filter(isWalked).flatMap(index.unmet)
+  const missing = index.chains().filter(isWalked).flatMap(index.unmatched)
   return [...index.different(), ...missing].filter(head => !isAccepted(head))
 }
 
-export const placesOf = (heads: readonly AnchoredHead[]): AcceptedPlaces[] =>
+export const placesOf = (heads: readonly IndexedHead[]): AcceptedPlaces[] =>
   [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => ({
     chain,
     from: lost.reduce((least, { seq }) => Math.min(least, seq), Number.MAX_SAFE_INTEGER),
@@ -106,12 +106,12 @@ export const placesOf = (heads: readonly AnchoredHead[]): AcceptedPlaces[] =>
   }))
 
 /** One sentence for each chain: where it first differs, or how much is gone from its end. */
-export function describeLost(heads: readonly AnchoredHead[], endOf: (chain: string) => number | undefined) {
+export function describeLost(heads: readonly IndexedHead[], endOf: (chain: string) => number | undefined) {
   return [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => {
     const end = endOf(chain)
     const first = lost.reduce((least, head) => (head.seq < least.seq ? head : least))
     const furthest = lost.reduce((most, head) => (head.seq > most.seq ? head : most))
-    const where = ({ time, from }: AnchoredHead) => `anchored at ${at(time)} (${from})`
+    const where = ({ time, from }: IndexedHead) => `anchored at ${at(time)} (${from})`
     if (end === undefined)
       return `anchors: ${chain}: the chain is missing; record ${furthest.seq} was ${where(furthest)}`
     return first.seq <= end

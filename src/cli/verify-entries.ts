@@ -1,17 +1,17 @@
+import type { AccountId, AccountKind } from '../domain/account.ts'
 import { accountsWithSums, listAccounts } from '../store/books/accounts.ts'
-import type { AccountKind, EntryRow } from '../store/engine/schema.ts'
+import type { EntryRow } from '../store/engine/schema.ts'
 import type { Db } from '../store/engine/store.ts'
 
 const RECHECKED_AT_ONCE = 500
 
 type Sum = { credited: number; posted: number }
-type Name = { readonly kind: AccountKind; readonly ownerId: number }
 
 /** Computes every balance anew from the entries that are proven. */
 export function createBalances(db: Db) {
   const sums: Record<AccountKind, Map<number, Sum>> = { user: new Map(), token: new Map() }
 
-  function sumOf({ kind, ownerId }: Name): Sum {
+  function sumOf({ kind, ownerId }: AccountId): Sum {
     const sum = sums[kind].get(ownerId) ?? { credited: 0, posted: 0 }
     sums[kind].set(ownerId, sum)
     return sum

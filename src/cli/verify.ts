@@ -88,7 +88,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     const walk = createChainWalk<AuditRow>(source, chainKeyOf(db))
 
     function take(row: AuditRow, isKeyed: boolean): void {
-      anchors.index.meet(AUDIT_CHAIN, row)
+      anchors.index.compare(AUDIT_CHAIN, row)
       if (!isKeyed) return
       if (row.state !== null)
         for (const [name, digest] of JSON.parse(row.state) as RowState[]) states.set(name, digest)
@@ -154,7 +154,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
       const tail = tails.get(name)
       const report = await walkEntries(name, entry => {
         balances.add(entry)
-        anchors.index.meet(name, entry)
+        anchors.index.compare(name, entry)
         tail?.meet(entry)
       })
       const lost = report.fault === undefined ? tail?.fault() : undefined

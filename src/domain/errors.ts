@@ -16,7 +16,6 @@ export const MANAGEMENT_STATUS = {
   rate_limited: 429,
   internal_error: 500,
   upstream_error: 502,
-  not_ready: 503,
   store_unavailable: 503,
   overloaded: 503,
   shutting_down: 503,
@@ -85,15 +84,15 @@ export class Refusal extends Error {
   }
 }
 
-/** The store is away, or does not answer: no fault of whoever asked, who may ask again. */
+/** The store cannot be reached, or does not answer. The request was not at fault and may be retried. */
 export class UnreachableError extends Error {
-  /** It went away while it was told to keep a change. */
-  readonly isInDoubt: boolean
+  /** The connection failed during a commit: the change may have been made. */
+  readonly isOutcomeUnknown: boolean
 
-  constructor(cause: Error, { isInDoubt = false } = {}) {
+  constructor(cause: Error, { isOutcomeUnknown = false } = {}) {
     super(cause.message, { cause })
     this.name = 'UnreachableError'
-    this.isInDoubt = isInDoubt
+    this.isOutcomeUnknown = isOutcomeUnknown
   }
 }
 

@@ -59,10 +59,10 @@ export function relayError(error: Refusal): ErrorAnswer {
 const STORE_RETRY_S = 5
 
 /** The store cannot be asked. It says nothing of where the store is, nor why: the log does. */
-export const storeUnavailable = ({ isInDoubt }: Pick<UnreachableError, 'isInDoubt'>) =>
+export const storeUnavailable = ({ isOutcomeUnknown }: Pick<UnreachableError, 'isOutcomeUnknown'>) =>
   new Refusal(
     'store_unavailable',
-    isInDoubt
+    isOutcomeUnknown
       ? 'the database went away while a change was made: look whether it was kept before you repeat it'
       : 'the database does not answer now; try again in a moment',
     { retryAfterS: STORE_RETRY_S },

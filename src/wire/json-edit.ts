@@ -61,8 +61,6 @@ export function elements(bytes: Buffer, start: number): readonly Pick<Member, 's
   return found
 }
 
-export const topLevelKeys = (bytes: Buffer): readonly string[] => topLevel(bytes).map(({ key }) => key)
-
 /** A value that is set: a buffer is JSON already. */
 const valueBytes = (value: unknown): Buffer =>
   Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { publish } from '../../src/host/build-folders.ts'
-import { createConsoleBuilds, digestOfSources, MADE_FROM } from '../../src/host/console-files.ts'
+import { createConsoleBuilds, digestOfSources, SOURCE_DIGEST_FILE } from '../../src/host/console-files.ts'
 import { managementError, refusalOfError } from '../../src/http/errors.ts'
 import { serveConsole } from '../../src/manage/server/console.ts'
 import { type ConsoleServer, PAGES, startConsole } from '../support/console.ts'
@@ -142,7 +142,7 @@ describe('a console that is built anew under a running gateway', () => {
     mkdirSync(join(draft, 'assets'), { recursive: true })
     writeFileSync(join(draft, 'index.html'), `<script src="./assets/${name}.js"></script>`)
     writeFileSync(join(draft, 'assets', `${name}.js`), `'${name}'`)
-    writeFileSync(join(draft, MADE_FROM), madeFrom)
+    writeFileSync(join(draft, SOURCE_DIGEST_FILE), madeFrom)
     return publish(draft, builds())
   }
 

@@ -30,7 +30,7 @@ function openCaches() {
       forgive: ({ channel, key }) => calls.push(`forgive ${channel.id}/${key.index}`),
     },
     isSameUpstream: () => false,
-    tellOthers: async targets => void calls.push(`others ${targets}`),
+    broadcast: async targets => void calls.push(`others ${targets}`),
     activatePrices: () => note('activate'),
     onFailure: error => calls.push((error as Error).message),
   })

@@ -399,10 +399,10 @@ describe('locks between workers', () => {
     await locks.enter('x', a)
     const second = locks.enter('x', b)
     const third = locks.enter('x', c)
-    locks.forget(b)
-    locks.forget(a)
+    locks.releaseAll(b)
+    locks.releaseAll(a)
     await third
-    locks.forget(c)
+    locks.releaseAll(c)
     assert.equal(locks.size(), 0)
     assert.ok(second)
   })

@@ -155,7 +155,7 @@ export function createTokenHandlers({
       }),
 
     updateToken: async ({ actor, query, body: given, change }) => {
-      await ledger.surrender({ kind: 'token', ownerId: given.id })
+      await ledger.flushAndReturn({ kind: 'token', ownerId: given.id })
       return change(async ({ trx, audit }) => {
         const body: Partial<typeof given> & { id: number } = query.status_only
           ? { id: given.id, status: given.status }

@@ -210,7 +210,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       mustComeWithPassword(body)
       const passwordHash =
         body.password === undefined ? undefined : await passwords.hash(body.password, signedIn(actor))
-      await ledger.surrender({ kind: 'user', ownerId: body.id })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: body.id })
       return change(async ({ trx, audit }) => {
         const before = await mustHoldUser(trx, body.id)
         // Once more inside the transaction: the target may have been promoted since.
@@ -259,7 +259,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       }),
 
     manageUser: async call => {
-      await ledger.surrender({ kind: 'user', ownerId: call.body.id })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: call.body.id })
       return call.change(async changing => {
         const before = await mustHoldUser(changing.trx, call.body.id)
         mustOutrank(call.actor, before)

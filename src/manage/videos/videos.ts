@@ -148,8 +148,8 @@ export function createVideoHandlers({
     refundVideo: async ({ actor, params, body, change }) => {
       const before = await visible(params.id, actor)
       const reason = body?.reason || NO_REASON
-      await ledger.surrender({ kind: 'user', ownerId: before.user_id })
-      await ledger.surrender({ kind: 'token', ownerId: before.token_id })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: before.user_id })
+      await ledger.flushAndReturn({ kind: 'token', ownerId: before.token_id })
       const told = await change(async ({ trx, audit }) => {
         const by = actorLabel(actor)
         const row = await markRefunded(trx, params.id, { time: now(), by, reason })

@@ -111,11 +111,6 @@ export async function openCatalog(source: CatalogSource) {
         channels = next
         rebuild()
       }),
-    refreshAllChannels: (): Promise<void> =>
-      inTurn(async () => {
-        channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
-        rebuild()
-      }),
     refreshAliases: (): Promise<void> =>
       inTurn(async () => {
         aliases = await source.aliases()

@@ -23,6 +23,8 @@ export type AttemptFailure = {
   /** Goes to the next channel, or to the client as it is. */
   readonly isRetryable: boolean
   readonly answer: WholeResponse | undefined
+  /** What the attempt may have cost, in nanodollars; absent: what any attempt on the channel may cost. */
+  readonly estimate?: number
   /** What this machine has run out of, where that is why. */
   readonly shortage?: Shortage | undefined
   /** What the answer says, where the provider's format is known. */
@@ -30,7 +32,7 @@ export type AttemptFailure = {
 }
 
 /** The 4xx that are retried on the next channel (docs/reference/routing.md: Retries). */
-const NEXT_CHANNEL = new Set([401, 402, 403, 404, 408, 409, 425, 429])
+const NEXT_CHANNEL = new Set([401, 402, 403, 404, 405, 408, 409, 425, 429])
 const DEFAULT_RETRY_S = 5
 const MAX_RETRY_S = 300
 

@@ -209,8 +209,8 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   /** Found after its hold was gone: what stands in doubt for it is charged, as Root would have decided. */
   async function chargeFound(row: VideoRow): Promise<void> {
-    await deps.surrender({ kind: 'user', ownerId: row.user_id })
-    await deps.surrender({ kind: 'token', ownerId: row.token_id })
+    await deps.flushAndReturn({ kind: 'user', ownerId: row.user_id })
+    await deps.flushAndReturn({ kind: 'token', ownerId: row.token_id })
     const time = Math.floor(nowMs() / 1000)
     const reason = `the video job ${row.id} was found`
     const isCharged = await transact(db, async trx => {

@@ -1,15 +1,14 @@
 import { sql } from 'kysely'
+import type { AccountId, AccountKind } from '../../domain/account.ts'
 import { MAX_UNITS, nanosOf } from '../../domain/money.ts'
 import { NO_TOKEN } from '../../domain/token.ts'
 import { listed } from '../engine/page.ts'
-import type { AccountKind, AccountRow, EntryKind } from '../engine/schema.ts'
+import type { AccountRow, EntryKind } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
 import { entryFields } from './entry.ts'
 
 export { entryFields }
-
-export type Account = { readonly kind: AccountKind; readonly ownerId: number }
 
 const MAX_NANOS = nanosOf(MAX_UNITS)
 /** Over its whole life an account is credited at most this, so that every sum stays an exact number (2^53). */
@@ -26,7 +25,7 @@ export type Posting = {
 }
 
 /** An account starts empty; what it is given is an entry like any other. */
-export async function openAccount(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+export async function openAccount(trx: Trx, { kind, ownerId }: AccountId, unlimited: boolean): Promise<void> {
   await trx
     .insertInto('accounts')
     .values({
@@ -41,7 +40,7 @@ export async function openAccount(trx: Trx, { kind, ownerId }: Account, unlimite
     .execute()
 }
 
-export const findAccount = (db: Db, { kind, ownerId }: Account): Promise<AccountRow> =>
+export const findAccount = (db: Db, { kind, ownerId }: AccountId): Promise<AccountRow> =>
   db
     .selectFrom('accounts')
     .selectAll()
@@ -53,7 +52,7 @@ export const findAccount = (db: Db, { kind, ownerId }: Account): Promise<Account
  * Keeps everybody else from changing an account until this transaction ends, so that what is read of it next stays
  * true. A write that changes nothing, because both engines know it.
  */
-export async function lockAccount(trx: Trx, { kind, ownerId }: Account): Promise<void> {
+export async function lockAccount(trx: Trx, { kind, ownerId }: AccountId): Promise<void> {
   await trx
     .updateTable('accounts')
     .set(row => ({ held: row.ref('held') }))
@@ -62,7 +61,11 @@ export async function lockAccount(trx: Trx, { kind, ownerId }: Account): Promise
     .execute()
 }
 
-export async function setUnlimited(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+export async function setUnlimited(
+  trx: Trx,
+  { kind, ownerId }: AccountId,
+  unlimited: boolean,
+): Promise<void> {
   await trx
     .updateTable('accounts')
     .set({ unlimited: unlimited ? 1 : 0 })
@@ -77,7 +80,7 @@ export async function setUnlimited(trx: Trx, { kind, ownerId }: Account, unlimit
  * or when it would pass the largest quota there is.
  */
 export async function post(trx: Trx, posting: Posting): Promise<boolean> {
-  const account: Account =
+  const account: AccountId =
     posting.kind === 'grant'
       ? { kind: 'user', ownerId: posting.userId }
       : { kind: 'token', ownerId: posting.tokenId ?? 0 }
@@ -108,7 +111,7 @@ export type Charge = Omit<Posting, 'kind'> & {
 }
 
 /** Both, or the user alone where they asked for themselves. */
-const payersOf = ({ userId, tokenId }: Charge): readonly Account[] => [
+const payersOf = ({ userId, tokenId }: Charge): readonly AccountId[] => [
   { kind: 'user', ownerId: userId },
   ...(tokenId === NO_TOKEN ? [] : [{ kind: 'token' as const, ownerId: tokenId }]),
 ]

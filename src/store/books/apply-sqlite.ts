@@ -3,8 +3,14 @@ import type { Settled } from '../../domain/settled.ts'
 import type { SQLInputValue, StatementSync } from '../../host/sqlite-open.ts'
 import { applying, type BookChange, type ChangeResult, type Position } from './apply.ts'
 
-/** Called like a statement, with the position and the settled requests, both as JSON, and the chain key. */
-export const APPLY_SETTLED = 'call apply_settled'
+/** A batch as the main thread sends it to SQLite's thread. */
+export type BatchMessage = {
+  readonly position: Position
+  /** A JSON array of settled requests: only SQLite's thread parses it. */
+  readonly settled: string
+  /** The bytes of the chain key as base64. */
+  readonly key: string
+}
 
 type Prepare = (sql: string) => StatementSync
 
@@ -42,13 +48,12 @@ function run(prepare: Prepare, change: BookChange): ChangeResult {
   return { count, rows: [] }
 }
 
-/** A batch in one transaction, from its first statement to its commit in one go. */
-export function applySettled(prepare: Prepare, parameters: readonly unknown[]): void {
-  const [position, settled, key] = parameters as [position: string, settled: string, key: string]
+/** Applies a batch in one transaction, without returning to the event loop before the commit. */
+export function applySettled(prepare: Prepare, { position, settled, key }: BatchMessage): void {
   prepare('BEGIN IMMEDIATE').run()
   try {
     const changes = applying(
-      JSON.parse(position) as Position,
+      position,
       JSON.parse(settled) as Settled[],
       createChainKey(Buffer.from(key, 'base64')),
     )

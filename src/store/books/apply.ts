@@ -1,8 +1,9 @@
+import type { AccountKind } from '../../domain/account.ts'
 import { type ChainKey, headMac, link } from '../../domain/chain.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { vendorNanos } from '../../domain/money.ts'
 import type { Settled, UsageLog } from '../../domain/settled.ts'
-import type { AccountKind, EntryRow } from '../engine/schema.ts'
+import type { EntryRow } from '../engine/schema.ts'
 import { UNITS } from '../usage/fold-units.ts'
 import { entryFields } from './entry.ts'
 

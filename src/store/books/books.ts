@@ -1,20 +1,19 @@
 import { CompiledQuery, sql } from 'kysely'
+import type { AccountId } from '../../domain/account.ts'
 import type { Settled } from '../../domain/settled.ts'
 import { chunksOf } from '../engine/chunks.ts'
-import type { AccountKind, Engine } from '../engine/schema.ts'
+import type { Engine } from '../engine/schema.ts'
+import { applyOnSqlite } from '../engine/sqlite.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
 import { appendSystemAudit } from '../records/audit.ts'
 import { LOG_TYPE } from '../usage/logs.ts'
 import { applying, type BookChange, type ChangeResult, chainOf, type Position } from './apply.ts'
-import { APPLY_SETTLED } from './apply-sqlite.ts'
 import { chainKeyOf } from './chain-key.ts'
 import { EMPTY_JOURNAL, startChain } from './chains.ts'
 
 export { chainOf }
 
 const REQUESTS_AT_ONCE = 500
-
-type AccountName = { readonly kind: AccountKind; readonly ownerId: number }
 
 export type SettledBatch = Omit<Position, 'nodeId'> & {
   /** Settled requests, each as JSON: they are read where they are written down. */
@@ -49,7 +48,7 @@ async function applyOnPostgres(db: Db, position: Position, json: string): Promis
   })
 }
 
-type LeaseName = AccountName & { readonly nodeId: string; readonly number: number }
+type LeaseName = AccountId & { readonly nodeId: string; readonly number: number }
 
 /** What a request for a lease was given, where it has been answered before. */
 async function grantedTo(db: Db, { nodeId, kind, ownerId, number }: LeaseName): Promise<number | undefined> {
@@ -150,7 +149,7 @@ export function createBooks(db: Db, engine: Engine) {
       })
     },
 
-    async findAccount({ kind, ownerId }: AccountName) {
+    async findAccount({ kind, ownerId }: AccountId) {
       const row = await db
         .selectFrom('accounts')
         .select('unlimited')
@@ -161,14 +160,14 @@ export function createBooks(db: Db, engine: Engine) {
     },
 
     /** As much of `want` as the account has free: what is spent and leased never exceeds what was credited. */
-    lease(nodeId: string, account: AccountName, want: number, number: number): Promise<number> {
+    lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number> {
       const name = { ...account, nodeId, number }
       return engine === 'postgres' ? leaseAtOnce(db, name, want) : leaseInSteps(db, name, want)
     },
 
     async giveBack(
       nodeId: string,
-      { kind, ownerId }: AccountName,
+      { kind, ownerId }: AccountId,
       amount: number,
       number: number,
     ): Promise<void> {
@@ -234,9 +233,7 @@ export function createBooks(db: Db, engine: Engine) {
       const position = { nodeId, ...place }
       const json = `[${settled.join(',')}]`
       if (engine === 'postgres') return applyOnPostgres(db, position, json)
-      // In SQLite's own thread: a statement's way there and back would cost more than the statement.
-      const parameters = [JSON.stringify(position), json, chainKeyOf(db).bytes.toString('base64')]
-      await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, parameters))
+      await applyOnSqlite(db, { position, settled: json, key: chainKeyOf(db).bytes.toString('base64') })
     },
   }
 }

@@ -39,7 +39,7 @@ function watched(client: PoolClient): PostgresPoolClient {
       return await client.query(statement, parameters as unknown[])
     } catch (error) {
       if (!(error instanceof Error) || !isOfConnection(error)) throw error
-      trouble = new UnreachableError(told(error), { isInDoubt: isCommit(statement) })
+      trouble = new UnreachableError(told(error), { isOutcomeUnknown: isCommit(statement) })
       throw trouble
     }
   }

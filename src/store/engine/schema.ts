@@ -1,4 +1,5 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
+import type { AccountKind } from '../../domain/account.ts'
 import type { VideoPhase, VideoStatus } from '../../domain/video.ts'
 
 /** One schema, two engines. */
@@ -68,7 +69,6 @@ type AccountsTable = {
   held: number
   request_count: number
 }
-export type AccountKind = 'user' | 'token'
 
 /** The ledger. Entries are only ever added; each is a link of its writer's chain. */
 type EntriesTable = {
