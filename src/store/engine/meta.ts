@@ -8,7 +8,7 @@ export async function readMeta(db: Db, key: MetaKey): Promise<string | undefined
   return row?.value
 }
 
-/** False when somebody else was first: several processes may start at once. */
+/** False if another process was first: several may start at once. */
 export async function claimMeta(db: Db, key: MetaKey, value: string): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('meta')
