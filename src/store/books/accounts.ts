@@ -14,7 +14,7 @@ const MAX_NANOS = nanosOf(MAX_UNITS)
 /** The most that an account is credited over its lifetime, so that every sum stays below 2^53. */
 const MAX_LIFETIME_NANOS = 9_000_000_000_000_000
 
-export type Posting = {
+type Posting = {
   readonly kind: Extract<EntryKind, 'grant' | 'limit'>
   readonly userId: number
   readonly tokenId?: number

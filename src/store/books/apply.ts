@@ -13,7 +13,7 @@ type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']
 
 /** The SQL for the rows of a change: as a table to join, and as the source of an INSERT. */
-export type InsertedTable = { readonly table: string; readonly inserted: string }
+type InsertedTable = { readonly table: string; readonly inserted: string }
 
 /**
  * One change of many rows. SQLite's thread runs it row by row, or inserts several rows at once; PostgreSQL gets all rows as

@@ -15,7 +15,7 @@ export { chainOf }
 
 const REQUESTS_AT_ONCE = 500
 
-export type SettledBatch = Omit<Position, 'nodeId'> & {
+type SettledBatch = Omit<Position, 'nodeId'> & {
   /** Settled requests, each as JSON; they are parsed only where they are applied. */
   readonly settled: readonly string[]
 }

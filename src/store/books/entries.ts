@@ -3,7 +3,7 @@ import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
 import type { EntryRow, LogRow, SuspenseRow } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 
-export type EntryFilter = { readonly userId: number; readonly tokenId?: number | undefined }
+type EntryFilter = { readonly userId: number; readonly tokenId?: number | undefined }
 
 /** Entries of a user, from every chain, newest first. */
 export function listEntries(

@@ -1,7 +1,7 @@
 import type { Db } from './store.ts'
 
 /** Facts about the store as a whole. */
-export type MetaKey = 'digest_key' | 'chain_key'
+type MetaKey = 'digest_key' | 'chain_key'
 
 export async function readMeta(db: Db, key: MetaKey): Promise<string | undefined> {
   const row = await db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst()

@@ -133,7 +133,7 @@ const SOURCES: readonly Source[] = [
 /** An unsealed `channels.header_override`; a channel without headers is never sealed. */
 const PLAIN_HEADERS = '{%'
 
-export type PlainHeaders = { readonly id: number; readonly header_override: string }
+type PlainHeaders = { readonly id: number; readonly header_override: string }
 
 /** Headers that were written before headers were sealed. */
 export const listPlainHeaders = (db: Db, limit: number): Promise<PlainHeaders[]> =>

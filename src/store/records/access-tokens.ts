@@ -14,7 +14,7 @@ export async function listAccessTokens(
   return pageOf(query.selectAll().orderBy('id', 'desc'), boundedCount(db, query.select('id')), paging)
 }
 
-export type NewAccessToken = Omit<AccessTokenRow, 'id' | 'last_used_time'>
+type NewAccessToken = Omit<AccessTokenRow, 'id' | 'last_used_time'>
 
 export async function insertAccessToken(trx: Trx, token: NewAccessToken): Promise<number> {
   const { id } = await trx

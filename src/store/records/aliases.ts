@@ -62,7 +62,7 @@ export async function lockAliases(trx: Trx): Promise<void> {
     .execute()
 }
 
-export type NewAlias = Omit<AliasRow, 'id' | 'search'>
+type NewAlias = Omit<AliasRow, 'id' | 'search'>
 
 export async function insertAlias(trx: Trx, alias: NewAlias): Promise<number> {
   const { id } = await trx

@@ -69,7 +69,7 @@ export const appendSystemAudit = (
     states,
   )
 
-export type AuditFilter = {
+type AuditFilter = {
   actorId?: number | undefined
   action?: string | undefined
   target?: string | undefined

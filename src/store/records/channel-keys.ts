@@ -29,7 +29,7 @@ export async function listKeys(db: Db, channelIds: readonly number[]): Promise<M
 export const listSealedKeys = (db: Db, channelId: number): Promise<ChannelKeyRow[]> =>
   db.selectFrom('channel_keys').selectAll().where('channel_id', '=', channelId).orderBy('position').execute()
 
-export type NewKey = Omit<ChannelKeyRow, 'id' | 'sealed'>
+type NewKey = Omit<ChannelKeyRow, 'id' | 'sealed'>
 
 /** Keys are sealed to the ids of their rows, so the rows are inserted first. */
 export async function insertKeys(

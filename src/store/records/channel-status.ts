@@ -2,7 +2,7 @@ import { type Db, transact } from '../engine/store.ts'
 import { appendSystemAudit } from './audit.ts'
 
 /** A decision of the gateway about a channel or one of its keys. */
-export type GatewayDecision = {
+type GatewayDecision = {
   readonly channelId: number
   /** Undefined: the whole channel. */
   readonly keyPosition?: number | undefined

@@ -11,7 +11,7 @@ import { appendSystemAudit } from './audit.ts'
 export type PriceVersion = PriceRow & { readonly author_name: string | null }
 
 /** The price that the relay charges, with its version. */
-export type PriceInForce = { readonly id: number; readonly version: number; readonly price: Price }
+type PriceInForce = { readonly id: number; readonly version: number; readonly price: Price }
 
 const withAuthor = (db: Db) =>
   db
@@ -90,7 +90,7 @@ export async function pricesInForce(db: Db, now: number): Promise<Map<string, Pr
 }
 
 /** A version that is not yet in force. */
-export type UpcomingPrice = PriceInForce & { readonly model: string; readonly effectiveTime: number }
+type UpcomingPrice = PriceInForce & { readonly model: string; readonly effectiveTime: number }
 
 /** Versions that come into force after `now` and up to `until`, in that order. */
 export async function upcomingPrices(db: Db, now: number, until: number): Promise<UpcomingPrice[]> {

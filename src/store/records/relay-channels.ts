@@ -4,7 +4,7 @@ import type { Db } from '../engine/store.ts'
 
 const CHUNK = 500
 
-export type ChannelWithKeys = { readonly channel: ChannelRow; readonly keys: readonly ChannelKeyRow[] }
+type ChannelWithKeys = { readonly channel: ChannelRow; readonly keys: readonly ChannelKeyRow[] }
 
 /** Channels with their sealed keys: all of them, or those of these ids that still exist. */
 export async function listRelayChannels(db: Db, ids?: readonly number[]): Promise<ChannelWithKeys[]> {

@@ -5,7 +5,7 @@ import type { Db } from '../engine/store.ts'
 const CHUNK = 500
 
 /** A model that an enabled channel sends to its provider under another name. */
-export type MappedModel = { readonly channelId: number; readonly model: string; readonly sentAs: string }
+type MappedModel = { readonly channelId: number; readonly model: string; readonly sentAs: string }
 
 /** The mapped models of enabled channels, in the order in which channels are tried. */
 export async function listMapped(db: Db): Promise<MappedModel[]> {

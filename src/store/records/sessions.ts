@@ -12,7 +12,7 @@ export const findSession = (db: Db, digest: string): Promise<SessionRow | undefi
     .where('ended_time', 'is', null)
     .executeTakeFirst()
 
-export type NewSession = Omit<SessionRow, 'id' | 'last_seen_time' | 'ended_time'>
+type NewSession = Omit<SessionRow, 'id' | 'last_seen_time' | 'ended_time'>
 
 export async function insertSession(trx: Trx, session: NewSession): Promise<number> {
   await trx

@@ -34,7 +34,7 @@ export const findTokens = (db: Db, userId: number, ids: readonly number[]): Prom
 export const findTokenByDigest = (db: Db, digest: string): Promise<TokenWithAccount | undefined> =>
   withAccount(db).where('tokens.key_digest', '=', digest).executeTakeFirst()
 
-export type TokenFilter = {
+type TokenFilter = {
   readonly keyword?: string | undefined
   readonly digest?: string | undefined
   /** The visible start and end of a key. */

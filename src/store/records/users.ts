@@ -38,7 +38,7 @@ export const findUserByName = (db: Db, username: string): Promise<UserRow | unde
     .where('deleted_time', 'is', null)
     .executeTakeFirst()
 
-export type UserFilter = {
+type UserFilter = {
   readonly keyword?: string | undefined
   readonly group?: string | undefined
   readonly role?: number | undefined

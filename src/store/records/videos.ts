@@ -47,7 +47,7 @@ export const findVideo = (db: Db, id: string): Promise<VideoRow | undefined> =>
     .where('deleted_time', 'is', null)
     .executeTakeFirst()
 
-export type VideoTarget = Pick<
+type VideoTarget = Pick<
   VideoRow,
   'channel_id' | 'channel_type' | 'sent_model' | 'access_sealed' | 'kind' | 'estimate' | 'price' | 'seconds'
 > & { readonly parameters: string }
@@ -104,7 +104,7 @@ export const dropUnsent = async (db: Db, nodeId: string): Promise<void> =>
 
 export type DueVideo = Pick<VideoRow, 'id' | 'channel_id'>
 
-export type DueVideosQuery = {
+type DueVideosQuery = {
   readonly by: string
   readonly nowMs: number
   readonly limit: number
@@ -139,7 +139,7 @@ export const dueVideos = (
     .limit(limit)
     .execute()
 
-export type VideoLease = { readonly by: string; readonly nowMs: number; readonly untilMs: number }
+type VideoLease = { readonly by: string; readonly nowMs: number; readonly untilMs: number }
 
 /** Leases a job for a poll. Until the lease ends, no other node polls the job. */
 export const leaseVideo = (
@@ -275,7 +275,7 @@ export const suspenseOfRequest = (trx: Trx, requestId: string) =>
     .where('closed_time', 'is', null)
     .execute()
 
-export type OwnPage = {
+type OwnPage = {
   readonly after: string | undefined
   readonly limit: number
   readonly isAscending: boolean
@@ -385,7 +385,7 @@ export const findVideoWithNames = (db: Db, id: string): Promise<VideoWithNames |
     .select(['users.username', 'channels.name as channel_name', 'channels.type as channel_type'])
     .executeTakeFirst()
 
-export type VideoRefund = { readonly time: number; readonly by: string; readonly reason: string }
+type VideoRefund = { readonly time: number; readonly by: string; readonly reason: string }
 
 /** Marks a failed and paid job as refunded; undefined if it is no such job, or was refunded before. */
 export const markRefunded = (

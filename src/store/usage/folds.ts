@@ -90,7 +90,7 @@ async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start:
   })
 }
 
-export type FoldingDeps = {
+type FoldingDeps = {
   readonly db: Db
   readonly engine: Engine
   now(): number

@@ -13,8 +13,8 @@ const FACETS = {
 } as const satisfies Record<RollupGroup, { filter: keyof LogFilter; column: string }>
 
 export type Facet = RollupGroup | 'status' | 'error'
-export type FacetValue = { readonly key: string | number; readonly count: number }
-export type FacetValues = {
+type FacetValue = { readonly key: string | number; readonly count: number }
+type FacetValues = {
   readonly values: readonly FacetValue[]
   /** False if only the newest matches were counted. */
   readonly isExact: boolean

@@ -8,7 +8,7 @@ import { tokensNamed } from './token-names.ts'
 export type LogStore = { readonly db: Db; readonly engine: Engine }
 
 /** The columns of filters by list: any of several values, or none of them. A filter for one value has its own field. */
-export const LIST_COLUMNS = {
+const LIST_COLUMNS = {
   model: 'model_name',
   channel: 'channel_id',
   token: 'token_id',

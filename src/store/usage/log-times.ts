@@ -75,9 +75,9 @@ export async function timesOf(store: LogStore, requested: LogFilter): Promise<Ti
 }
 
 /** `from` is inclusive, `to` is exclusive. */
-export type TimeSpan = { readonly from: number; readonly to: number }
+type TimeSpan = { readonly from: number; readonly to: number }
 export type Point = { readonly firstMs: Percentiles | undefined; readonly totalMs: Percentiles | undefined }
-export type TimesOver = {
+type TimesOver = {
   readonly points: readonly Point[]
   /** The most requests, the newest ones, that were read of each span. */
   readonly most: number

@@ -86,7 +86,7 @@ export async function listLogs(
   return { items, total }
 }
 
-export type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogCursor | undefined }
+type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogCursor | undefined }
 
 /**
  * The next rows after a cursor, newest first; equally fast at any depth. With conditions that no index answers, a step may

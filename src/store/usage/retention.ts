@@ -6,7 +6,7 @@ import { SESSION_KEEP_S } from '../records/sessions.ts'
 import { readSettings } from '../records/settings.ts'
 import { LOG_TYPE } from './logs.ts'
 
-export type RetentionDeps = {
+type RetentionDeps = {
   readonly db: Db
   readonly engine: Engine
   /** After this time a session has ended even without a sign-out. */
@@ -17,7 +17,7 @@ export type RetentionDeps = {
   onFailure(error: Error): void
 }
 
-export type Removed = { readonly usage: number; readonly sessions: number; readonly answers: number }
+type Removed = { readonly usage: number; readonly sessions: number; readonly answers: number }
 
 const DAY_S = 24 * 3600
 /** A batch is one short transaction, which occupies SQLite's writer for some milliseconds. */

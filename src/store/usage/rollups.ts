@@ -228,7 +228,7 @@ export const sumUnits = async (db: Db, filter: RollupFilter): Promise<UnitSums> 
     ])
     .executeTakeFirstOrThrow()
 
-export type GroupSums = Sums & { readonly key: string | number }
+type GroupSums = Sums & { readonly key: string | number }
 
 /** The sums of each member of a group, by default the most expensive first. */
 export async function groupRollups(

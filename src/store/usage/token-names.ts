@@ -27,7 +27,7 @@ export async function tokenOwners(db: Db, ids: readonly number[]): Promise<numbe
   return owners.size === new Set(ids).size && ids.length > 0 ? [...new Set(owners.values())] : undefined
 }
 
-export type NamedTokens = {
+type NamedTokens = {
   readonly ids: readonly number[]
   /** None of them ever had another name, so all their rows have this name. */
   readonly isOnlyName: boolean
