@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Refusal } from './refusal.ts'
+import { ProviderError } from './refusal.ts'
 
 export const BODY_LIMIT = 128 * 1024 * 1024
 
@@ -43,7 +43,8 @@ export function readBody(
     request.on('data', take)
     request.on('end', () => {
       // What is too large is read to its end all the same, unkept: a client still writing would miss the refusal.
-      if (size > BODY_LIMIT) reject(new Refusal('too_large', `A body may have ${BODY_LIMIT} bytes at most.`))
+      if (size > BODY_LIMIT)
+        reject(new ProviderError('too_large', `A body may have ${BODY_LIMIT} bytes at most.`))
       else resolve({ kind: 'read', bytes: Buffer.concat(chunks, size) })
     })
     request.on('close', () => resolve({ kind: 'left' }))

@@ -1,6 +1,6 @@
-export type JsonObject = { readonly [name: string]: unknown }
+export type WireObject = { readonly [name: string]: unknown }
 
-export function isObject(value: unknown): value is JsonObject {
+export function isObject(value: unknown): value is WireObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

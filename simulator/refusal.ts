@@ -16,7 +16,7 @@ const REFUSALS = {
 
 export type RefusalKind = keyof typeof REFUSALS
 
-export class Refusal extends Error {
+export class ProviderError extends Error {
   readonly kind: RefusalKind
   /** The member of the request that is at fault, if it is one. */
   readonly field: string | null

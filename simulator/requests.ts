@@ -61,10 +61,17 @@ export function createRequestLog() {
 }
 
 function describe({ method, path, key, headers, model, fault }: Visit) {
-  const shown = Object.entries(headers).map(([name, value]) => {
+  const maskedHeaders = Object.entries(headers).map(([name, value]) => {
     return [name, SECRET_HEADERS.has(name) ? mask(String(value)) : value]
   })
-  return { method, path, key_hint: hintOf(key ?? ''), model, fault, headers: Object.fromEntries(shown) }
+  return {
+    method,
+    path,
+    key_hint: hintOf(key ?? ''),
+    model,
+    fault,
+    headers: Object.fromEntries(maskedHeaders),
+  }
 }
 
 /** The scheme, if there is one, and the last four characters. */

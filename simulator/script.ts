@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders } from 'node:http'
-import type { Bill, Frame, Reply } from './formats/format.ts'
+import type { Bill, Reply, StreamFrame } from './formats/format.ts'
 
 /**
  * How an answer stops: as HTTP ends one (`end`), with the connection closed although more was promised (`cut`),
@@ -21,7 +21,7 @@ export type Script = {
   /** Absent when not even a status is sent. */
   readonly head: Head | undefined
   /** Taken one by one as the client reads. */
-  readonly frames: Iterable<Frame>
+  readonly frames: Iterable<StreamFrame>
   readonly ending: Ending
   /** Whether the frames are the answer to its end; anything else is counted as unfinished. */
   readonly isFinished: boolean

@@ -1,4 +1,4 @@
-import type { Frame } from '../formats/format.ts'
+import type { StreamFrame } from '../formats/format.ts'
 import type { Spoil } from './fault.ts'
 import {
   BIG,
@@ -63,11 +63,11 @@ export const errorInStream: Spoil = (script, { format }) => {
   return { ...script, frames, isFinished: false }
 }
 
-function* chain(...parts: readonly Iterable<Frame>[]): Generator<Frame> {
+function* chain(...parts: readonly Iterable<StreamFrame>[]): Generator<StreamFrame> {
   for (const part of parts) yield* part
 }
 
-function* unblanked(frames: Iterable<Frame>): Generator<Frame> {
+function* unblanked(frames: Iterable<StreamFrame>): Generator<StreamFrame> {
   for (const { data, tokens } of frames) {
     yield { data: Buffer.from(data).toString('utf8').replaceAll('\n\n', '\n'), tokens }
   }

@@ -1,4 +1,4 @@
-import type { Frame } from '../formats/format.ts'
+import type { StreamFrame } from '../formats/format.ts'
 import type { Script } from '../script.ts'
 import type { Spoil } from './fault.ts'
 import { firstHalf, frameOf, instead, take, tokensOf, withHeaders } from './frames.ts'
@@ -68,14 +68,14 @@ function partOf(script: Script, tokens: number): Script {
   return { ...script, frames, isFinished: false }
 }
 
-function* opening(frames: Iterable<Frame>): Generator<Frame> {
+function* opening(frames: Iterable<StreamFrame>): Generator<StreamFrame> {
   for (const frame of frames) {
     if (frame.tokens > 0) return
     yield frame
   }
 }
 
-function* bytesOf(frames: Iterable<Frame>): Generator<Frame> {
+function* bytesOf(frames: Iterable<StreamFrame>): Generator<StreamFrame> {
   for (const { data, tokens } of frames) {
     const bytes = Buffer.from(data)
     for (let at = 0; at < bytes.length; at += 1) {

@@ -39,9 +39,9 @@ export const bigError: Spoil = (script, { format }) => {
     yield* filler()
     yield frameOf(after)
   }
-  const told = instead(script, { status: 500, type: JSON_TYPE, body: '' })
-  const head = withHeaders(told.head, { 'content-length': before.length + BIG + after.length })
-  return { ...told, head, frames: frames() }
+  const errorScript = instead(script, { status: 500, type: JSON_TYPE, body: '' })
+  const head = withHeaders(errorScript.head, { 'content-length': before.length + BIG + after.length })
+  return { ...errorScript, head, frames: frames() }
 }
 
 /** Fails in so many of a hundred requests. */
@@ -52,18 +52,22 @@ export const flaky: Spoil = (script, scene) => {
 }
 
 export const redirect: Spoil = (script, { headers, url }) => {
-  const given = headers['x-sim-redirect-to']
-  const location = typeof given === 'string' ? given : `http://${headers.host}${url}`
-  const told = instead(script, { status: 302, type: 'text/plain', body: `Found elsewhere: ${location}\n` })
-  return { ...told, head: withHeaders(told.head, { location }) }
+  const target = headers['x-sim-redirect-to']
+  const location = typeof target === 'string' ? target : `http://${headers.host}${url}`
+  const redirectScript = instead(script, {
+    status: 302,
+    type: 'text/plain',
+    body: `Found elsewhere: ${location}\n`,
+  })
+  return { ...redirectScript, head: withHeaders(redirectScript.head, { location }) }
 }
 
 function failure(script: Script, { format, numbers: [code = 500] }: Scene, retryAfter?: string): Script {
   const body = format.encodeFailure({ status: code, message: `The simulator was told to fail with ${code}.` })
-  const told = instead(script, { status: code, type: JSON_TYPE, body })
+  const errorScript = instead(script, { status: code, type: JSON_TYPE, body })
   const headers = {
     ...format.failureHeaders?.(code),
     ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
   }
-  return { ...told, head: withHeaders(told.head, headers) }
+  return { ...errorScript, head: withHeaders(errorScript.head, headers) }
 }

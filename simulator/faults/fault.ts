@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Format } from '../formats/format.ts'
+import type { Protocol } from '../formats/format.ts'
 import type { Script } from '../script.ts'
 
 /** What a fault may look at: the request, and how often this fault has had its turn. */
 export type Scene = {
-  readonly format: Format
+  readonly format: Protocol
   readonly key: string | undefined
   readonly headers: IncomingHttpHeaders
   /** The path asked for, as it came. */

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import type { Frame } from '../formats/format.ts'
+import type { StreamFrame } from '../formats/format.ts'
 import type { Script } from '../script.ts'
 import type { Spoil } from './fault.ts'
 import { bodyOf, frameOf, instead, withBody, withHeaders } from './frames.ts'
@@ -30,12 +30,12 @@ export const gzipFalse: Spoil = script => ({
 /** Ten megabytes that become ten gigabytes. */
 export const gzipBomb: Spoil = script => {
   const member = gzipSync(Buffer.alloc(BOMB_MEMBER), { level: 9 })
-  function* frames(): Generator<Frame> {
-    for (let sent = 0; sent < BOMB_MEMBERS; sent += 1) yield frameOf(member)
+  function* frames(): Generator<StreamFrame> {
+    for (let count = 0; count < BOMB_MEMBERS; count += 1) yield frameOf(member)
   }
-  const told = instead(script, { status: 200, type: 'application/json', body: '' })
+  const bombScript = instead(script, { status: 200, type: 'application/json', body: '' })
   const size = { 'content-encoding': 'gzip', 'content-length': member.length * BOMB_MEMBERS }
-  return { ...told, head: withHeaders(told.head, size), frames: frames() }
+  return { ...bombScript, head: withHeaders(bombScript.head, size), frames: frames() }
 }
 
 /** More bytes than announced: they stay in the connection, where the next answer should be. */
@@ -120,21 +120,21 @@ type RawHead = {
 function raw(script: Script, { version = 'HTTP/1.1', before = '', omit = [], lines = [] }: RawHead): Script {
   const { head } = script
   if (head === undefined || 'raw' in head) return script
-  const kept = Object.entries(head.headers).filter(([name]) => !omit.includes(name))
+  const remaining = Object.entries(head.headers).filter(([name]) => !omit.includes(name))
   const all = [
     `${version} ${head.status} ${head.status === 200 ? 'OK' : 'Error'}`,
-    ...kept.map(([name, value]) => `${name}: ${value}`),
+    ...remaining.map(([name, value]) => `${name}: ${value}`),
     ...lines,
     'connection: close',
   ]
   return { ...script, head: { raw: `${before}${all.join('\r\n')}\r\n\r\n` } }
 }
 
-function* zip(frames: Iterable<Frame>): Generator<Frame> {
+function* zip(frames: Iterable<StreamFrame>): Generator<StreamFrame> {
   for (const { data, tokens } of frames) yield { data: gzipSync(data), tokens }
 }
 
-function* chunked(frames: Iterable<Frame>, trailer: readonly string[]): Generator<Frame> {
+function* chunked(frames: Iterable<StreamFrame>, trailer: readonly string[]): Generator<StreamFrame> {
   for (const { data, tokens } of frames) {
     const bytes = Buffer.from(data)
     if (bytes.length === 0) continue

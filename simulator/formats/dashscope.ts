@@ -83,7 +83,7 @@ function synthesize({ id, body, headers }: Inquiry): Reply {
     ),
     tokens,
   })
-  const begun = event({ finish_reason: 'null', type: 'sentence-begin', audio: { data: '' } })
+  const opening = event({ finish_reason: 'null', type: 'sentence-begin', audio: { data: '' } })
   const pieces = sound
     .pieces(SECONDS)
     .map(piece =>
@@ -94,7 +94,7 @@ function synthesize({ id, body, headers }: Inquiry): Reply {
     )
   const last = event({ finish_reason: 'stop', audio: { data: '', url: `https://sounds.example/${id}` } })
   const bill = { id, model, promptTokens: 0, units: { characters: usage.characters } }
-  return { kind: 'stream', contentType: EVENT_STREAM, frames: [begun, ...pieces, last], bill }
+  return { kind: 'stream', contentType: EVENT_STREAM, frames: [opening, ...pieces, last], bill }
 }
 
 /** One address makes pictures and speech, by the model. */

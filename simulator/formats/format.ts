@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Jobs } from '../jobs.ts'
-import type { Refusal } from '../refusal.ts'
+import type { ProviderError } from '../refusal.ts'
 
 /** A request as a format sees it: no sockets, no clock. */
 export type Inquiry = {
@@ -32,7 +32,7 @@ export type Bill = {
 }
 
 /** A piece of a stream that leaves at once, and how many tokens of the answer it carries. */
-export type Frame = { readonly data: string | Uint8Array; readonly tokens: number }
+export type StreamFrame = { readonly data: string | Uint8Array; readonly tokens: number }
 
 /** What to send back. How fast, to whom and whether they still listen is not the format's business. */
 export type Reply =
@@ -59,11 +59,11 @@ export type Reply =
       /** Of a file whose length is told beforehand. */
       readonly length?: number
       /** Taken one by one as the client reads, so that nothing is generated for a client that has left. */
-      readonly frames: Iterable<Frame>
+      readonly frames: Iterable<StreamFrame>
       readonly bill: Bill
     }
 
-export type Route = {
+export type ProtocolRoute = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: RegExp
   readonly answer: (inquiry: Inquiry) => Reply
@@ -84,11 +84,11 @@ export type Framing = {
 }
 
 /** A provider's protocol: where it carries the key, which paths it has, how it words a refusal and a failure. */
-export type Format = {
+export type Protocol = {
   readonly name: string
   readonly keyOf: (headers: IncomingHttpHeaders) => string | undefined
-  readonly routes: readonly Route[]
-  readonly encodeRefusal: (refusal: Refusal) => string
+  readonly routes: readonly ProtocolRoute[]
+  readonly encodeRefusal: (refusal: ProviderError) => string
   readonly encodeFailure: (failure: Failure) => string
   /** Headers of a refusal or a failure beside the body's. */
   readonly failureHeaders?: (status: number) => Readonly<Record<string, string>>

@@ -1,10 +1,10 @@
 import { isObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../refusal.ts'
 import { SOUNDS } from '../sound.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { PICTURE } from './openai-images.ts'
-import { heard, lengthOf, timedWords } from './openai-transcription.ts'
+import { lengthOf, timedWords, transcriptOf } from './openai-transcription.ts'
 import { inHeader, vendor } from './vendor.ts'
 
 const SECONDS = 2
@@ -35,8 +35,8 @@ function listen({ id, params: [model = ''] }: Inquiry, request: unknown): Reply 
   const isScribe = model.includes('transcribe')
   const hasWords = partsIn(request).some(part => isObject(part) && part.text !== undefined)
   if (isScribe === hasWords)
-    throw new Refusal('bad_value', 'an instruction is what this is about', 'contents')
-  const text = heard(recording.type, recording.bytes)
+    throw new ProviderError('bad_value', 'an instruction is what this is about', 'contents')
+  const text = transcriptOf(recording.type, recording.bytes)
   const config = JSON.stringify(isObject(request) ? (request.generationConfig ?? {}) : {})
   const words = timedWords(text).map(({ word, start, end }) => ({
     word,
@@ -81,10 +81,11 @@ function generate(inquiry: Inquiry): Reply {
   const isSound = modalities.includes('AUDIO')
   for (const part of partsIn(request)) {
     const inline = isObject(part) && isObject(part.inlineData) ? part.inlineData : undefined
-    if (inline && inline.data !== PICTURE) throw new Refusal('bad_value', 'this is no picture', 'contents')
+    if (inline && inline.data !== PICTURE)
+      throw new ProviderError('bad_value', 'this is no picture', 'contents')
   }
   if (isSound && !JSON.stringify(config.speechConfig ?? '').includes('voiceName'))
-    throw new Refusal('missing_field', 'a voice is wanted', 'speechConfig')
+    throw new ProviderError('missing_field', 'a voice is wanted', 'speechConfig')
   const promptTokens = countTokens(prompt)
   const tokenCount = isSound ? AUDIO_TOKENS : IMAGE_TOKENS
   const inlineData = isSound

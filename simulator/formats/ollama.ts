@@ -1,9 +1,9 @@
-import { type Ask, answer, type Choice, countOpening } from '../answer.ts'
-import { isObject, type JsonObject } from '../json.ts'
+import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
+import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { steer } from '../steering.ts'
 import { splitTokens } from '../tokens.ts'
-import type { Format, Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { thoughtFor } from './thought.ts'
@@ -13,7 +13,7 @@ const USUAL_CONTEXT = 4_096
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-function askOf(request: JsonObject, model: string, headers: Inquiry['headers']): Ask {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
   const { options, format, messages } = request
   const wishes = isObject(options) ? options : {}
   const isSchema = isObject(format)
@@ -34,8 +34,8 @@ function askOf(request: JsonObject, model: string, headers: Inquiry['headers']):
 function messageOf(message: unknown): unknown {
   if (!isObject(message)) return message
   const calls = listOf(message.tool_calls).map(call => {
-    const told = isObject(call) && isObject(call.function) ? call.function : {}
-    return { function: { name: told.name, arguments: JSON.stringify(told.arguments) } }
+    const functionCall = isObject(call) && isObject(call.function) ? call.function : {}
+    return { function: { name: functionCall.name, arguments: JSON.stringify(functionCall.arguments) } }
   })
   const images = listOf(message.images).map(() => ({ type: 'image_url' }))
   return { role: message.role, content: [message.content ?? '', ...images], tool_calls: calls }
@@ -70,7 +70,7 @@ function chat({ time, headers, body, id }: Inquiry): Reply {
 }
 
 /** Calls come whole; one that was cut has lost its arguments. */
-function callsOf({ calls }: Choice) {
+function callsOf({ calls }: AnswerChoice) {
   if (calls.length === 0) return {}
   return {
     tool_calls: calls.map(({ tool, tokens }) => ({
@@ -87,10 +87,10 @@ function objectIn(json: string): unknown {
   }
 }
 
-type Said = { readonly choice: Choice; readonly thought: readonly string[] }
+type Said = { readonly choice: AnswerChoice; readonly thought: readonly string[] }
 
-function* stream({ choice, thought }: Said, common: JsonObject, last: JsonObject): Generator<Frame> {
-  const line = (message: JsonObject, rest: JsonObject = { done: false }) =>
+function* stream({ choice, thought }: Said, common: WireObject, last: WireObject): Generator<StreamFrame> {
+  const line = (message: WireObject, rest: WireObject = { done: false }) =>
     `${JSON.stringify({ ...common, message: { role: 'assistant', ...message }, ...rest })}\n`
   for (const thinking of thought) yield { data: line({ content: '', thinking }), tokens: 1 }
   for (const content of choice.text) yield { data: line({ content }), tokens: 1 }
@@ -118,7 +118,7 @@ export const ollama = {
   encodeFailure: ({ message }) => JSON.stringify({ error: message }),
   errorEvent: body => `${body}\n`,
   framing: {
-    read: data => JSON.parse(String(data)) as JsonObject,
+    read: data => JSON.parse(String(data)) as WireObject,
     write: json => `${JSON.stringify(json)}\n`,
   },
-} satisfies Format
+} satisfies Protocol

@@ -1,4 +1,4 @@
-import type { Frame } from './format.ts'
+import type { StreamFrame } from './format.ts'
 
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
@@ -24,7 +24,7 @@ export function* takeTurns<Said>(speakers: readonly Generator<Said>[]): Generato
 export function wrapChunks(common: object, usage: object | undefined) {
   const head = `data: ${JSON.stringify(common).slice(0, -1)},"choices":[`
   const tail = usage === undefined ? ']}\n\n' : '],"usage":null}\n\n'
-  function* close(): Generator<Frame> {
+  function* close(): Generator<StreamFrame> {
     if (usage !== undefined) yield { data: `${head}],"usage":${JSON.stringify(usage)}}\n\n`, tokens: 0 }
     yield { data: 'data: [DONE]\n\n', tokens: 0 }
   }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { findModel, MODELS, type Model } from '../models.ts'
-import { Refusal, type RefusalKind } from '../refusal.ts'
-import type { Failure, Format, Inquiry, Reply } from './format.ts'
+import { ProviderError, type RefusalKind } from '../refusal.ts'
+import type { Failure, Inquiry, Protocol, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletions } from './openai-completions.ts'
 import { answerEmbeddings } from './openai-embeddings.ts'
@@ -43,7 +43,7 @@ export const openai = {
   ],
   encodeRefusal,
   encodeFailure,
-} satisfies Format
+} satisfies Protocol
 
 function bearerOf(headers: IncomingHttpHeaders): string | undefined {
   return /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
@@ -56,7 +56,7 @@ function listModels(): Reply {
 function showModel({ params: [id = ''] }: Inquiry): Reply {
   const model = findModel(decode(id))
   if (model === undefined) {
-    throw new Refusal(
+    throw new ProviderError(
       'unknown_model',
       `There is no model \`${decode(id)}\`, or it is not open to you.`,
       'model',
@@ -93,7 +93,7 @@ const CODES = {
   broken: null,
 } as const satisfies Record<RefusalKind, string | null>
 
-function encodeRefusal({ kind, status, message, field }: Refusal): string {
+function encodeRefusal({ kind, status, message, field }: ProviderError): string {
   const type = status >= 500 ? 'server_error' : 'invalid_request_error'
   return JSON.stringify({ error: { message, type, param: field, code: CODES[kind] } })
 }

@@ -1,5 +1,5 @@
-import { isObject, type JsonObject } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { isObject, type WireObject } from '../json.ts'
+import { ProviderError } from '../refusal.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
@@ -18,7 +18,7 @@ function scoreOf(query: string, document: string): number {
 
 export type Ranking = {
   readonly model: string
-  readonly request: JsonObject
+  readonly request: WireObject
   readonly texts: readonly string[]
   /** In the order of the documents, not of the scores. */
   readonly scores: readonly number[]
@@ -55,7 +55,7 @@ export function answerCohereRerank({ id, body }: Inquiry): Reply {
   const { model, request, texts, scores } = rank(body)
   const { documents, top_n: topN } = request
   if (!Array.isArray(documents) || !documents.every(each => typeof each === 'string'))
-    throw new Refusal('wrong_type', "'documents' must be texts.", 'documents')
+    throw new ProviderError('wrong_type', "'documents' must be texts.", 'documents')
   const results = scores
     .map((relevance_score, index) => ({ index, relevance_score }))
     .sort((a, b) => b.relevance_score - a.relevance_score)

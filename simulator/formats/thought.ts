@@ -1,8 +1,8 @@
 import type { Ask } from '../answer.ts'
 
 /** What a model that was asked to think thinks, in every format that tells thoughts. */
-export const thoughtFor = ({ said }: Ask): string =>
-  `The ${said.by} said something of ${said.text.length} letters. I had better answer.`
+export const thoughtFor = ({ lastMessage }: Ask): string =>
+  `The ${lastMessage.by} said something of ${lastMessage.text.length} letters. I had better answer.`
 
 /** Nobody else could have made it: a vendor refuses thoughts that come back with another one. */
 export const proofOf = (thought: string): string =>
@@ -12,6 +12,6 @@ export const proofOf = (thought: string): string =>
 export function cacheShares(promptTokens: number) {
   const isCached = promptTokens >= 32
   const cached = isCached ? Math.floor(promptTokens / 4) : 0
-  const written = isCached ? Math.floor(promptTokens / 8) : 0
-  return { cached, written, rest: promptTokens - cached - written }
+  const cacheWrites = isCached ? Math.floor(promptTokens / 8) : 0
+  return { cached, cacheWrites, rest: promptTokens - cached - cacheWrites }
 }

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Format, Route } from './format.ts'
+import type { Protocol, ProtocolRoute } from './format.ts'
 
 /** A vendor with a protocol of its own, at a path of its own before its vendor's paths. */
 export const vendor = (
   name: string,
   keyOf: (headers: IncomingHttpHeaders) => string | undefined,
-  routes: readonly Route[],
-): Format => ({
+  routes: readonly ProtocolRoute[],
+): Protocol => ({
   name,
   keyOf,
   routes,

@@ -75,9 +75,9 @@ function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, num
   let records = 0
   file.exec('BEGIN')
   for (const { node, dir } of nodeDirectories(dataDir)) {
-    const found = position.get(node) as Position | undefined
-    const applied = found?.applied_lsn ?? 0
-    const after = Math.min(applied, (found?.oldest_open_lsn ?? 1) - 1)
+    const row = position.get(node) as Position | undefined
+    const applied = row?.applied_lsn ?? 0
+    const after = Math.min(applied, (row?.oldest_open_lsn ?? 1) - 1)
     const end = Math.max(applied, ends.get(node) ?? 0)
     addNode.run(node, after + 1)
     // A gap is copied as it is: the start that follows a restore judges it by the same rules as any other.
@@ -99,9 +99,9 @@ async function makeBackup({ dataDir, store, path, version, time }: BackupJob): P
   const file = openFile(path)
   try {
     file.exec(BACKUP_SCHEMA)
-    const tell = file.prepare('INSERT INTO backup_info (key, value) VALUES (?, ?)')
+    const insertInfo = file.prepare('INSERT INTO backup_info (key, value) VALUES (?, ?)')
     for (const [key, value] of Object.entries({ format: FORMAT, version, time, engine: store.engine }))
-      tell.run(key, String(value))
+      insertInfo.run(key, String(value))
     return copyJournals(file, dataDir, ends)
   } finally {
     file.close()

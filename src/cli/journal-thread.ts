@@ -90,8 +90,8 @@ function check(node: string, dir: string, applied: number): JournalReport {
   }
   const fatal = gaps.find(({ to }) => to > applied)
   if (fatal) return report(false, `BROKEN: ${describeGap(fatal)}`)
-  const kept = `${records} records in ${segments.length} files, as they were written`
-  return report(true, [kept, ...gaps.map(gap => `${describeGap(gap)}, and in the books`)].join('; '))
+  const summary = `${records} records in ${segments.length} files, as they were written`
+  return report(true, [summary, ...gaps.map(gap => `${describeGap(gap)}, and in the books`)].join('; '))
 }
 
 await work(({ dataDir, applied }: JournalJob) =>

@@ -35,11 +35,11 @@ export async function verifyRows({ db, key, states, refresh }: Deps) {
   const faults: string[] = []
   for (const name of suspects) {
     const [, digest] = await readState(db, key, name)
-    const known = states.get(name) ?? ''
+    const expected = states.get(name) ?? ''
     faults.push(
       digest === ''
         ? `rows: ${name} was removed, and no audit record says so`
-        : known === ''
+        : expected === ''
           ? `rows: ${name} is there, and no audit record says so`
           : `rows: ${name} is not as its last audit record left it`,
     )

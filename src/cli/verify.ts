@@ -59,11 +59,11 @@ function createFindings() {
       if (!isGood) faults.push(text)
     },
     /** Faults of one kind, or the line to report where there are none. */
-    add(found: readonly string[], otherwise?: string): void {
-      for (const fault of found) faults.push(fault)
-      if (found.length === 0 && otherwise !== undefined) lines.push(otherwise)
-      lines.push(...found.slice(0, MOST_LISTED))
-      if (found.length > MOST_LISTED) lines.push(`and ${found.length - MOST_LISTED} more like these`)
+    add(newFaults: readonly string[], otherwise?: string): void {
+      for (const fault of newFaults) faults.push(fault)
+      if (newFaults.length === 0 && otherwise !== undefined) lines.push(otherwise)
+      lines.push(...newFaults.slice(0, MOST_LISTED))
+      if (newFaults.length > MOST_LISTED) lines.push(`and ${newFaults.length - MOST_LISTED} more like these`)
     },
   }
 }

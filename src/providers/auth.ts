@@ -16,12 +16,12 @@ export const keyHeader = (name: string): Auth => unlessEmpty(key => ({ [name]: k
 
 /** The headers of every call with this key, but for those an exchange of the key yields. */
 export function headersOf(provider: Provider, key: string, values: Values): Readonly<Record<string, string>> {
-  const told = (provider.fields ?? []).flatMap(({ name, header }) => {
+  const fieldHeaders = (provider.fields ?? []).flatMap(({ name, header }) => {
     const value = values[name]
     return header === undefined || value === undefined ? [] : [[header, value] as const]
   })
   const carried = provider.exchange?.takes(key) === true ? {} : provider.auth?.(key)
-  return { ...provider.headers, ...Object.fromEntries(told), ...carried }
+  return { ...provider.headers, ...Object.fromEntries(fieldHeaders), ...carried }
 }
 
 /** How requests with this key are signed; undefined where the key itself travels. */

@@ -40,12 +40,12 @@ export function fieldValues(
   key: string,
   setting: Readonly<Record<string, unknown>>,
 ): Values {
-  const told = (provider.fields ?? []).flatMap(({ name, fallback }) => {
+  const fieldEntries = (provider.fields ?? []).flatMap(({ name, fallback }) => {
     const value = setting[name]
     const text = typeof value === 'string' && value.trim() !== '' ? value.trim() : fallback
     return text === undefined ? [] : [[name, text] as const]
   })
-  const fields = Object.fromEntries(told)
+  const fields = Object.fromEntries(fieldEntries)
   return { ...fields, ...provider.placeholders?.(key, fields) }
 }
 

@@ -88,8 +88,8 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 /** `1.5s` */
 const secondsOf = (offset: unknown) => Number(/^(\d+(?:\.\d+)?)s$/.exec(String(offset ?? ''))?.[1] ?? 0)
 
-const wordsIn = (spoken: unknown): Word[] =>
-  listOf(memberOf(spoken, 'words')).flatMap(each => {
+const wordsIn = (transcription: unknown): Word[] =>
+  listOf(memberOf(transcription, 'words')).flatMap(each => {
     const word = memberOf(each, 'word')
     const [start, end] = [memberOf(each, 'startOffset'), memberOf(each, 'endOffset')].map(secondsOf)
     return typeof word === 'string' ? [{ word, start: start ?? 0, end: end ?? 0 }] : []
@@ -103,15 +103,15 @@ function decode(answer: unknown): Transcript {
   const parts = listOf(memberOf(memberOf(candidate, 'content'), 'parts')).filter(
     part => memberOf(part, 'thought') !== true,
   )
-  const spoken = parts.map(part => memberOf(part, 'audioTranscription'))
-  const texts = parts.map((part, at) => memberOf(spoken[at], 'text') ?? memberOf(part, 'text'))
-  const words = spoken.flatMap(wordsIn)
-  const isTold = spoken.some(each => each !== undefined)
+  const transcriptions = parts.map(part => memberOf(part, 'audioTranscription'))
+  const texts = parts.map((part, at) => memberOf(transcriptions[at], 'text') ?? memberOf(part, 'text'))
+  const words = transcriptions.flatMap(wordsIn)
+  const hasTranscriptions = transcriptions.some(each => each !== undefined)
   return {
     // A turn of a speaker comes without the space before it.
     text: texts
       .filter(text => typeof text === 'string' && text !== '')
-      .join(isTold ? ' ' : '')
+      .join(hasTranscriptions ? ' ' : '')
       .trim(),
     words: words.length > 0 ? words : undefined,
     usage: googleUsage([answer]),

@@ -16,18 +16,18 @@ const COMMON: Readonly<Record<Operation, readonly string[]>> = {
 }
 
 /** The formats in which a vendor is asked for an operation, preferred first; a path alone is not enough. */
-export function spokenFor(provider: Provider, operation: Operation): FormatName[] {
+export function supportedFormats(provider: Provider, operation: Operation): FormatName[] {
   const dialects = provider.dialects?.[operation as keyof DialectOf]
-  const isSpoken = (format: FormatName) =>
+  const isSupported = (format: FormatName) =>
     COMMON[operation].includes(format) || dialects?.[format] !== undefined
-  return (Object.keys(provider[operation] ?? {}) as FormatName[]).filter(isSpoken)
+  return (Object.keys(provider[operation] ?? {}) as FormatName[]).filter(isSupported)
 }
 
-/** What a vendor's channels can be asked for here, in the order of the specification. */
+/** What a vendor's channels offer here, in the order of docs/reference/relay-api.md: Relay routes. */
 export const offersOf = (provider: Provider): Operation[] =>
-  OPERATIONS.filter(operation => spokenFor(provider, operation).length > 0)
+  OPERATIONS.filter(operation => supportedFormats(provider, operation).length > 0)
 
 /** Every format that is spoken with a vendor in any operation, each once. */
 export const formatsOf = (provider: Provider): FormatName[] => [
-  ...new Set(offersOf(provider).flatMap(operation => spokenFor(provider, operation))),
+  ...new Set(offersOf(provider).flatMap(operation => supportedFormats(provider, operation))),
 ]

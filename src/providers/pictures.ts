@@ -28,6 +28,6 @@ export function readPictures(answer: unknown): ImageAnswer {
 
 /** Tokens as Google tells them; what comes out is sound, pictures or text, by the kinds it lists. */
 export function googleUsage(answers: readonly unknown[]): Usage | undefined {
-  const told = answers.map(usageIn).filter(usage => usage !== undefined)
-  return told.length === 0 ? undefined : { ...sumUsage(told), calls: 1 }
+  const usages = answers.map(usageIn).filter(usage => usage !== undefined)
+  return usages.length === 0 ? undefined : { ...sumUsage(usages), calls: 1 }
 }

@@ -7,7 +7,7 @@ import type { SpeechDialect, Voices } from '../media/speech.ts'
 import type { TranscriptFormat, TranscriptionDialect } from '../media/transcript.ts'
 import type { VideoDialect } from '../media/video.ts'
 
-/** What a channel of this vendor can be asked to do, in the words of the specification. */
+/** The operations of the relay (docs/reference/relay-api.md: Relay routes). */
 export const OPERATIONS = [
   'chat',
   'completions',
@@ -165,7 +165,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices
-  /** The forms in which a model writes transcripts; absent: all five of the specification. */
+  /** The forms in which a model writes transcripts; absent: all five. */
   readonly transcripts?: (model: string) => readonly TranscriptFormat[]
   /** Whether a model gives pictures themselves in any case, and refuses a `response_format`. */
   readonly picturesInside?: (model: string) => boolean
@@ -181,15 +181,15 @@ export function operationsOf(provider: Provider): Operation[] {
 /** The formats in which this model can be asked for this operation, preferred first; none: it cannot. */
 export function formatsFor(provider: Provider, operation: Operation, model: string): FormatName[] {
   const offered = formatsIn(provider[operation])
-  const spoken = provider.speaks?.(model)
-  return spoken === undefined ? offered : offered.filter(format => spoken.includes(format))
+  const supported = provider.speaks?.(model)
+  return supported === undefined ? offered : offered.filter(format => supported.includes(format))
 }
 
 /** The same vendor, asked for chats in these formats only: many hosts that are compatible with one speak fewer. */
 export function speakingOnly(provider: Provider, formats: unknown): Provider {
   if (!Array.isArray(formats) || formats.length === 0) return provider
-  const spoken = Object.entries(provider.chat ?? {}).filter(([format]) => formats.includes(format))
-  return { ...provider, chat: Object.fromEntries(spoken) }
+  const chatPaths = Object.entries(provider.chat ?? {}).filter(([format]) => formats.includes(format))
+  return { ...provider, chat: Object.fromEntries(chatPaths) }
 }
 
 /** The path for a whole or a streamed answer. */

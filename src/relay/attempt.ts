@@ -7,7 +7,7 @@ import { type PlanStep, planCursor, retryAfterS, SKIP_REASONS } from '../routing
 import type { Admission, Release, Ticket } from '../routing/rates.ts'
 import { sentModel as modelOn } from '../routing/table.ts'
 import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
-import { unfitOn } from './callers/admit.ts'
+import { strictRefusal } from './callers/admit.ts'
 import {
   type ChannelAddress,
   createAddressBook,
@@ -16,7 +16,7 @@ import {
   signing,
 } from './catalog/catalog.ts'
 import { forwardedHeaders } from './catalog/header-override.ts'
-import type { AnswerReading } from './operations/operation.ts'
+import type { AnswerReading, ChannelRequest } from './operations/operation.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import {
   type AttemptFailure,
@@ -41,8 +41,8 @@ type Begun = {
   readonly health: Attempt
   readonly ticket: Ticket
   readonly exchange: UpstreamExchange
-  /** What the channel could not take of the request. */
-  readonly warnings: readonly string[]
+  /** The request as the channel was sent it. */
+  readonly outgoing: ChannelRequest
   /** The request as the channel's overrides made it, where there are any. */
   readonly changed: Ready['changed']
 }
@@ -61,11 +61,17 @@ export type AnsweredAttempt =
       readonly early: EarlyHeaders
     })
   /** The client left while nothing had been answered. */
-  | { readonly kind: 'left'; readonly channel: RelayChannel; readonly trace: Trace }
+  | {
+      readonly kind: 'left'
+      readonly channel: RelayChannel
+      readonly outgoing: ChannelRequest | undefined
+      readonly trace: Trace
+    }
   /** Nobody answered: what the client is told, and whether a provider's own words are passed on. */
   | {
       readonly kind: 'failed'
       readonly channel: RelayChannel
+      readonly outgoing: ChannelRequest | undefined
       readonly refusal: Refusal
       readonly answer: WholeResponse | undefined
       /** What that answer says, where its format is known. */
@@ -112,7 +118,7 @@ const refusalOf =
     if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
       return SKIP_REASONS.disabled
     const sent = modelOn(channel, route.model)
-    if (!formatOn(channel, spec, sent) || unfitOn(work, channel, sent, priced)) return 'not_offered'
+    if (!formatOn(channel, spec, sent) || work.unfit?.(channel, sent)) return 'not_offered'
     return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
   }
 
@@ -130,12 +136,13 @@ const planOf = (errand: RelayRequest) =>
 /** Walks the plan until a channel answers; everything before the first byte may be tried again elsewhere. */
 export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt> {
   const { deps, hold, response } = errand
-  const { steps, passedOver, turnedAway } = planOf(errand)
+  const { steps, passedOver, turnedAway, passOver } = planOf(errand)
   const trace: Trace = { failures: [], passedOver, attempts: [] }
   const early = openEarlyHeaders(errand, deps.catalog.settings().early_headers_ms)
   let exchange: UpstreamExchange | undefined
   let hasLeft = response.destroyed
   let last: RelayChannel | undefined
+  let outgoing: ChannelRequest | undefined
   let begun: Awaited<ReturnType<typeof begin>>
   const onClose = () => {
     hasLeft = true
@@ -151,7 +158,14 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
       begun = beginning instanceof Promise ? await beginning : beginning
       if (!begun) continue
       last = channel
-      const ready = begun.dress()
+      const requesting = begun.request()
+      const request = requesting instanceof Promise ? await requesting : requesting
+      if (errand.work.isStrict && strictRefusal(request)) {
+        passOver(channel, 'not_offered')
+        void begun.end({ kind: 'client' })
+        continue
+      }
+      const ready = begun.encode(request)
       if ('isRetryable' in ready) {
         trace.attempts.push({ channel: channel.id, status: ready.status || ready.message, ms: 0 })
         begun.end(ready.health)
@@ -159,20 +173,21 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
         if (!ready.isRetryable) break
         continue
       }
+      outgoing = ready.outgoing
       await cover(errand, channel, ready)
-      await hold.attempt(channel.id, errand.priced.estimate(channel))
+      const estimate = errand.priced.estimate(channel, outgoing)
+      await hold.attempt(channel.id, estimate)
       if (hasLeft) {
         void begun.end({ kind: 'client' })
         break
       }
       const sentMs = deps.nowMs()
-      const sent = begun.send(ready)
-      exchange = sent.exchange
+      exchange = begun.send(ready)
       const outcome = await outcomeOf(exchange)
       const note = (status: number | string) =>
         trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
       if (hasLeft && outcome.kind === 'failure') {
-        // Where no connection was had yet, the provider has done nothing (contract 4, who pays).
+        // Without a connection the provider has done no work (docs/reference/money.md: Who pays).
         note(outcome.wasSent ? 'left' : 'not sent')
         begun.end({ kind: 'client' })
         break
@@ -186,14 +201,14 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
           health: begun.health,
           ticket: begun.ticket,
           exchange,
-          warnings: sent.warnings,
+          outgoing,
           changed: ready.changed,
           streamed: outcome,
           trace,
           early,
         }
       }
-      const judging = judge(errand, step, outcome)
+      const judging = judge(errand, step, outgoing, outcome)
       const judged = judging instanceof Promise ? await judging : judging
       if ('reading' in judged) {
         note(judged.answer.status)
@@ -204,7 +219,7 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
           health: begun.health,
           ticket: begun.ticket,
           exchange,
-          warnings: sent.warnings,
+          outgoing,
           changed: ready.changed,
           answer: judged.answer,
           reading: judged.reading,
@@ -214,7 +229,7 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
       note(judged.status === 0 ? judged.message : judged.status)
       const release = begun.end(judged.health)
       if (release) await release
-      trace.failures.push(judged)
+      trace.failures.push({ ...judged, estimate })
       if (!judged.isRetryable && !spoken.hasOther(judged, errand, step.sentModel)) break
     }
   } catch (error) {
@@ -230,21 +245,23 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
     early.close()
     throw noChannel(errand, trace)
   }
-  return hasLeft ? { kind: 'left', channel: last, trace } : allFailed(last, trace, early)
+  return hasLeft
+    ? { kind: 'left', channel: last, outgoing, trace }
+    : { ...allFailed(last, trace, early), outgoing }
 }
 
 /** Every channel was passed over: whoever asks again should wait for the first that comes back. */
 const noChannel = ({ route }: RelayRequest, { passedOver }: Trace) =>
-  new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+  new Refusal('no_channel_available', `no channel can take the model "${route.requestedModel}" now`, {
     retryAfterS: retryAfterS(passedOver) ?? 5,
   })
 
 /** A provider's own words are passed on where they are for the client: asked elsewhere it would hear the same. */
-function allFailed(channel: RelayChannel, trace: Trace, early: EarlyHeaders): AnsweredAttempt {
+function allFailed(channel: RelayChannel, trace: Trace, early: EarlyHeaders) {
   const final = trace.failures.at(-1)
   const isPassed = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
   return {
-    kind: 'failed',
+    kind: 'failed' as const,
     channel,
     refusal: refusalFor(trace.failures),
     answer: isPassed ? final.answer : undefined,
@@ -291,22 +308,23 @@ function begin(errand: RelayRequest, step: PlanStep<RelayChannel>, onFull: (agai
     return {
       health,
       ticket,
-      dress: () =>
+      request: () => work.requestFor(channel, sentModel, errand.priced),
+      encode: (request: ChannelRequest) =>
         encodeOutgoing(
           { channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers },
           { spec, desk: deps.desk },
           headersOf(errand, channel, address),
-          work.dress(channel, sentModel, errand.priced),
+          request,
         ),
-      send: ({ headers, dressed }: Ready) =>
-        send(deps.upstream, dressed, {
+      send: ({ headers, outgoing }: Ready) =>
+        send(deps.upstream, outgoing, {
           url: address.url,
           headers,
           timeouts: channel.timeouts,
           isStream: work.isStream,
           ...signing(address, deps),
           ...(work.isWholeTaken && { isWholeTaken: true }),
-          ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
+          ...(work.passes && { passes: work.passes }),
           ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
         }),
       end(outcome: Parameters<Attempt['end']>[0]): Release {
@@ -340,6 +358,7 @@ type Judged = { readonly answer: WholeResponse; readonly reading: AnswerReading 
 function judge(
   { deps, spec, work, share }: RelayRequest,
   { channel, sentModel: sent }: PlanStep<RelayChannel>,
+  outgoing: ChannelRequest,
   outcome: Exclude<UpstreamOutcome, StreamedResponse>,
 ): Judged | Promise<Judged> {
   if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
@@ -363,6 +382,6 @@ function judge(
   if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
   const judged = (reading: AnswerReading): Judged =>
     reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
-  const reading = work.readWhole(outcome.body, channel, { answer: outcome, sent })
+  const reading = outgoing.readWhole(outcome)
   return reading instanceof Promise ? reading.then(judged) : judged(reading)
 }

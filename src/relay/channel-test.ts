@@ -4,7 +4,7 @@ import { consumeStream } from './answer/consume-stream.ts'
 import { upstreamError } from './answer/upstream-error.ts'
 import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing } from './catalog/catalog.ts'
 import { createIdsAndClock } from './ids-and-clock.ts'
-import type { ReadContext, Work } from './operations/operation.ts'
+import type { ChannelRequest, ReadContext } from './operations/operation.ts'
 import { questionOf } from './test-questions.ts'
 import { errorIn } from './upstream/failure.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
@@ -37,7 +37,8 @@ const FALLBACK_MODEL = 'gpt-4o-mini'
 
 type Judging = {
   readonly channel: RelayChannel
-  readonly sent: string
+  readonly outgoing: ChannelRequest
+  readonly isStream: boolean
   readonly format: string
   readonly startedMs: number
 }
@@ -68,23 +69,26 @@ export function createChannelTest({
     ambience: createIdsAndClock(nowMs),
   }
 
-  async function judge(outcome: UpstreamOutcome, work: Work, { channel, sent, startedMs, format }: Judging) {
+  async function judge(
+    outcome: UpstreamOutcome,
+    { channel, outgoing, isStream, startedMs, format }: Judging,
+  ) {
     if (outcome.kind === 'failure')
       return { status: null, error: `${outcome.reason}: ${outcome.message}`, firstTokenMs: null }
     if (outcome.kind === 'stream') {
       const firstTokenMs = nowMs() - startedMs
-      const error = await consumeStream(outcome.flow, work.meter(channel))
+      const error = await consumeStream(outcome.flow, outgoing.meter())
       return { status: outcome.status, error: error ?? null, firstTokenMs }
     }
-    const { status, body } = outcome
+    const { status } = outcome
     if (status < 200 || status >= 300)
       return {
         status,
         error: upstreamError(outcome, channel, errorIn(outcome, format)).message,
         firstTokenMs: null,
       }
-    if (work.isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
-    const { fault } = await work.readWhole(body, channel, { answer: outcome, sent })
+    if (isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
+    const { fault } = await outgoing.readWhole(outcome)
     return { status, error: fault ?? null, firstTokenMs: null }
   }
 
@@ -129,19 +133,25 @@ export function createChannelTest({
       { channel, key: used, asked: model, sent, client: {} },
       { spec, desk },
       headers,
-      work.dress(channel, sent),
+      await work.requestFor(channel, sent),
     )
     if ('isRetryable' in ready) return failed(ready.message)
     const startedMs = nowMs()
-    const { exchange } = send(upstream, ready.dressed, {
+    const exchange = send(upstream, ready.outgoing, {
       url: address.url,
       headers: ready.headers,
       timeouts: channel.timeouts,
       isStream: work.isStream,
       ...signing(address, { nowMs, keys }),
-      ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
+      ...(work.passes && { passes: work.passes }),
     })
-    const found = await judge(await exchange.outcome, work, { channel, sent, format, startedMs })
+    const found = await judge(await exchange.outcome, {
+      channel,
+      outgoing: ready.outgoing,
+      isStream: work.isStream,
+      format,
+      startedMs,
+    })
     exchange.abort()
     const error = found.error === null ? null : channel.secrets.scrub(found.error)
     return { ...named, ...found, error, isGood: error === null, latencyMs: nowMs() - startedMs }

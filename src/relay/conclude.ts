@@ -29,7 +29,7 @@ import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/
 import type { AnsweredAttempt } from './attempt.ts'
 import { rateHeaders } from './callers/admit.ts'
 import type { CatalogPrice, RelayChannel } from './catalog/catalog.ts'
-import type { StreamMeter } from './operations/operation.ts'
+import type { ChannelRequest, StreamMeter } from './operations/operation.ts'
 import { excessSuspense, limitedByDelivery, limitsOf, plausibleUsage } from './price/plausible-usage.ts'
 import type { RequestPrice } from './price/price.ts'
 import {
@@ -53,6 +53,8 @@ export type Settling = {
   readonly reported?: Usage | undefined
   /** Calls of the provider's own tools that the answer shows, where `usage` may be silent about them. */
   readonly toolCalls?: ToolCalls | undefined
+  /** The request as the channel was sent it, where there is one. */
+  readonly outgoing?: Pick<ChannelRequest, 'services' | 'tools'> | undefined
   /** What a picture turned out to be. */
   readonly made?: When
   readonly source: Source
@@ -68,14 +70,14 @@ export type Settling = {
   readonly video?: VideoNote
 }
 
-/** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
+/** Attempts that were cut or timed out may have been billed by their providers (docs/reference/money.md: Suspense). */
 function doubtsOf({ priced }: RelayRequest, { failures }: Trace): readonly UnresolvedCharge[] {
   if (failures.length === 0) return NO_DOUBTS
   return failures
     .filter(({ isInDoubt }) => isInDoubt)
-    .map(({ channel, message }) => ({
+    .map(({ channel, message, estimate = priced.estimate(channel) }) => ({
       channelId: channel.id,
-      amount: priced.estimate(channel),
+      amount: estimate,
       reason: message,
     }))
     .filter(({ amount }) => amount > 0)
@@ -85,9 +87,15 @@ export const errorCodeOf = (refusal: Refusal, passed: UpstreamError | undefined)
   passed ? `upstream_${passed.status}` : refusal.code
 
 /** The usage that is charged: with the calls of tools that the answer shows, and those that no answer reports. */
-function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source }: Settling): Usage {
+function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source, outgoing }: Settling): Usage {
   const shown = withToolCalls(usage, toolCalls)
-  return source === 'zero' ? shown : withToolCalls(shown, priced.unreported(channel))
+  return source === 'zero' ? shown : withToolCalls(shown, priced.unreported(channel, outgoing?.tools))
+}
+
+/** What the price depends on beside usage: as the request was sent, and as a picture turned out. */
+const servedIn = ({ work }: RelayRequest, { outgoing, made }: Settling): When | undefined => {
+  const services = outgoing?.services ?? work.asked
+  return made ? { ...services, ...made } : services
 }
 
 /** Writes the one end of a request into the books. Once it resolves, the last byte may go out. */
@@ -98,8 +106,9 @@ export async function settle(
   const { hold, priced, work, deps, startedMs, admitted } = errand
   const { channel, trace, error } = settling
   const usage = usedIn(errand, settling)
-  const cost = priced.costOf(channel, usage, settling.made)
-  const price = priced.billedBy(channel, usage, settling.made)
+  const served = servedIn(errand, settling)
+  const cost = priced.costOf(channel, usage, served)
+  const price = priced.billedBy(channel, usage, served)
   const counts = allCounts(usage)
   const log: UsageLog = {
     tokenName: admitted.caller.tokenName,
@@ -117,7 +126,7 @@ export async function settle(
   const { reported } = settling
   const excess = reported
     ? excessSuspense(channel.id, cost, () =>
-        priced.costOf(channel, usedIn(errand, { ...settling, usage: reported }), settling.made),
+        priced.costOf(channel, usedIn(errand, { ...settling, usage: reported }), served),
       )
     : NO_DOUBTS
   const further = settling.doubts ?? NO_DOUBTS
@@ -130,10 +139,12 @@ export async function settle(
 
 /** What is worth knowing of a request beyond its columns; what there was none of is left out. */
 function otherOf(
-  { route, work, priced }: RelayRequest,
-  { channel, source, countedBy, firstByteMs, usage, reported, made, trace, video, errorCode }: Settling,
+  errand: RelayRequest,
+  settling: Settling,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
+  const { route, work, priced } = errand
+  const { channel, source, countedBy, firstByteMs, usage, reported, trace, video, errorCode } = settling
   const other: Record<string, unknown> = { source }
   if (countedBy !== undefined) other.counted_by = countedBy
   if (firstByteMs !== undefined) other.frt = firstByteMs
@@ -143,7 +154,7 @@ function otherOf(
     other.price = price?.version
     other.priced_as = price?.model
     // What the price is chosen or multiplied by beside tokens, so that the lines of the cost can be told later.
-    if (price?.price.variants) other.priced_for = priced.pricedFor(channel, made)
+    if (price?.price.variants) other.priced_for = priced.pricedFor(channel, servedIn(errand, settling))
     if (price?.price.rates.per_call !== undefined && usage.calls > 0) other.calls = usage.calls
   }
   if (route.model !== work.model) other.upstream_model_name = route.model
@@ -210,7 +221,8 @@ export const idOf = (headers: Readonly<Record<string, unknown>>, { secrets }: Re
 /** What every good answer carries besides its own. */
 export function answerHeaders(
   { requestId, admitted, spec }: RelayRequest,
-  { step: { channel }, warnings }: Pick<Of<'stream'>, 'step' | 'warnings'>,
+  { channel }: Of<'stream'>['step'],
+  warnings: readonly string[] = [],
 ): Record<string, string> {
   const headers = Object.assign(commonHeaders(requestId, spec.voice), rateHeaders(admitted.remaining()))
   if (admitted.caller.role >= ROLE.admin) headers['x-sluice-channel'] = String(channel.id)
@@ -237,8 +249,11 @@ export async function conclude(
 }
 
 /** What a request used, where its provider does not say. */
-const countFor = ({ deps, work, priced }: RelayRequest, channel: RelayChannel, output: CountedOutput) =>
-  countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens))
+const countFor = (
+  { deps, work, priced }: RelayRequest,
+  channel: RelayChannel,
+  output: CountedOutput & { readonly measured?: Usage | undefined },
+) => countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens, output.measured))
 
 type Of<Kind extends AnsweredAttempt['kind']> = Extract<AnsweredAttempt, { kind: Kind }>
 
@@ -250,11 +265,15 @@ function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, toke
 }
 
 async function concludeWhole(errand: RelayRequest, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
-  const { response, work, deps } = errand
-  const { step, answer, reading, trace } = answered
+  const { response, deps } = errand
+  const { step, answer, reading, trace, outgoing } = answered
   const counted =
     reading.usage === undefined
-      ? await countFor(errand, step.channel, { bytes: reading.outputBytes, sample: reading.sample })
+      ? await countFor(errand, step.channel, {
+          bytes: reading.outputBytes,
+          sample: reading.sample,
+          measured: reading.measured,
+        })
       : { usage: reading.usage, by: undefined }
   const limits = limitsOf(errand, step.channel, answered.changed)
   const { vendorCost } = reading
@@ -267,13 +286,12 @@ async function concludeWhole(errand: RelayRequest, answered: Of<'whole'>, ticket
   const release = endTickets(answered, ticket, allTokens(usage))
   const writing = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
   const written = writing instanceof Promise ? await writing : writing
-  const restored = written?.body ?? work.undress?.(answer.body) ?? answer.body
-  const received = restored instanceof Promise ? await restored : restored
-  const body = step.channel.secrets.maskAnswer(received, step.key.value)
+  const body = step.channel.secrets.maskAnswer(written?.body ?? answer.body, step.key.value)
   const contentType = written?.contentType ?? JSON_TYPE
   await errand.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(errand, {
     channel: step.channel,
+    outgoing,
     usage,
     reported: possible === counted.usage ? undefined : counted.usage,
     toolCalls: reading.toolCalls,
@@ -288,7 +306,7 @@ async function concludeWhole(errand: RelayRequest, answered: Of<'whole'>, ticket
   if (response.destroyed) return
   // The head of a stream may be out already, where an answer in one piece is taken for one.
   if (!response.headersSent) {
-    const headers = answerHeaders(errand, answered)
+    const headers = answerHeaders(errand, step, outgoing.warnings)
     headers['content-type'] = contentType
     headers['content-length'] = String(body.length)
     headers['x-sluice-cost'] = usdText(paid)
@@ -330,14 +348,14 @@ function closeStalled(response: ServerResponse): void {
 }
 
 async function concludeStream(errand: RelayRequest, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
-  const { response, work, deps, hold, priced, startedMs } = errand
+  const { response, deps, hold, priced, startedMs } = errand
   const { voice = COMMON_ERROR_FORMAT } = errand.spec
-  const { step, streamed, trace, early, exchange } = answered
+  const { step, streamed, trace, early, exchange, outgoing } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
   const isSilent = isFile(errand, answered)
   const length = isSilent ? Number(streamed.headers['content-length']) : Number.NaN
-  const plain = work.meter(channel, Number.isSafeInteger(length) ? length : undefined)
+  const plain = outgoing.meter(Number.isSafeInteger(length) ? length : undefined)
   const clean = maskingMeter(plain, channel.secrets.headerNeedles())
   const kept = errand.keep && recordingMeter(clean)
   const meter = kept ?? clean
@@ -356,9 +374,9 @@ async function concludeStream(errand: RelayRequest, answered: Of<'stream'>, tick
     abort: exchange.abort,
     nowMs: deps.nowMs,
     onProgress() {
-      const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens))
+      const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens, meter.measured?.()))
       const shown = withToolCalls(plausibleUsage(used, limits), meter.reading.toolCalls)
-      const soFar = priced.costOf(channel, shown)
+      const soFar = priced.costOf(channel, shown, outgoing.services)
       hold.progress(soFar)
       // The hold is an upper bound of what was asked for; a provider that goes on beyond it needs more.
       if (soFar > hold.held() && !isExtending) {
@@ -390,7 +408,7 @@ async function concludeStream(errand: RelayRequest, answered: Of<'stream'>, tick
   const bytes = textBytes + reasoningBytes
   const { usage: reported, by } =
     (await reportedUsage(deps.counter, meter)) ??
-    (await countFor(errand, channel, { bytes, sample: meter.sample }))
+    (await countFor(errand, channel, { bytes, sample: meter.sample, measured: meter.measured?.() }))
   const usage = plausibleUsage(reported, limitedByDelivery(limits, reported, step.sentModel, bytes))
   const fault = streamFault(delivery, meter)
   const tokens = allTokens(usage)
@@ -405,6 +423,7 @@ async function concludeStream(errand: RelayRequest, answered: Of<'stream'>, tick
     })
   await settle(errand, {
     channel,
+    outgoing,
     usage,
     reported: usage === reported ? undefined : reported,
     toolCalls: meter.reading.toolCalls,
@@ -437,14 +456,14 @@ async function concludeStream(errand: RelayRequest, answered: Of<'stream'>, tick
 }
 
 /** Whether the answer is a file that passes byte by byte, rather than a stream of events. */
-const isFile = ({ work }: RelayRequest, { step, streamed }: Of<'stream'>): boolean =>
-  work.passes?.(String(streamed.headers['content-type'] ?? ''), step.channel) ?? false
+const isFile = ({ work }: RelayRequest, { streamed }: Of<'stream'>): boolean =>
+  work.passes?.(String(streamed.headers['content-type'] ?? '')) ?? false
 
 /** Packed although nobody asked for that: then the client must know. */
 const FILE_HEADERS = ['content-encoding', 'content-length', 'content-range', 'accept-ranges'] as const
 
 function headOf(errand: RelayRequest, answered: Of<'stream'>): Record<string, string> {
-  const common = answerHeaders(errand, answered)
+  const common = answerHeaders(errand, answered.step, answered.outgoing.warnings)
   if (!isFile(errand, answered)) return { ...streamHeaders(errand.requestId, errand.spec.voice), ...common }
   const given = answered.streamed.headers
   const told = FILE_HEADERS.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name]]] : []))
@@ -469,10 +488,10 @@ function healthOf({ ending }: Delivery, fault: Refusal | undefined): AttemptOutc
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
 }
 
-/** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
+/** Nothing was delivered, but the provider has worked on the input (docs/reference/money.md: Who pays). */
 async function concludeLeft(
   errand: RelayRequest,
-  { channel, trace }: Of<'left'>,
+  { channel, outgoing, trace }: Of<'left'>,
   ticket: Ticket,
 ): Promise<void> {
   ticket.leave()
@@ -481,19 +500,19 @@ async function concludeLeft(
   // Attempts that had failed before the client left cost it nothing.
   const isOwed = last.status === 'left'
   if (!isOwed) {
-    await settle(errand, { channel, usage: EMPTY, source: 'zero', trace })
+    await settle(errand, { channel, outgoing, usage: EMPTY, source: 'zero', trace })
     return
   }
   const { usage, by } = await countFor(errand, channel, { bytes: 0 })
   // What is paid for counts under the limits too: whoever always leaves is no exception.
   ticket.end(allTokens(usage))
-  await settle(errand, { channel, usage, source: 'input_only', countedBy: by, trace })
+  await settle(errand, { channel, outgoing, usage, source: 'input_only', countedBy: by, trace })
 }
 
 async function concludeFailed(errand: RelayRequest, answered: Of<'failed'>, ticket: Ticket): Promise<void> {
   const { response, requestId, deps } = errand
   const { voice = COMMON_ERROR_FORMAT } = errand.spec
-  const { channel, refusal, answer, trace, early } = answered
+  const { channel, outgoing, refusal, answer, trace, early } = answered
   early.close()
   const passed = answer && upstreamError(answer, channel, answered.error)
   const error = passed?.message ?? refusal.message
@@ -502,7 +521,7 @@ async function concludeFailed(errand: RelayRequest, answered: Of<'failed'>, tick
   await errand.keep?.(isFinal ? keptError(passed) : undefined)
   const errorCode = errorCodeOf(refusal, passed)
   const release = ticket.end(0)
-  await settle(errand, { channel, usage: EMPTY, source: 'zero', trace, error, errorCode })
+  await settle(errand, { channel, outgoing, usage: EMPTY, source: 'zero', trace, error, errorCode })
   if (release) await release
   if (response.destroyed) return
   if (early.isOpen()) {

@@ -225,8 +225,19 @@ function* listPieces(list: readonly number[]): Generator<Piece> {
 
 /** Copies a few pieces at a time: copying a large body at once would hold up all other requests. */
 export async function joinInSlices(pieces: readonly Buffer[]): Promise<Buffer> {
-  const size = pieces.reduce((sum, { length }) => sum + length, 0)
-  const whole = Buffer.allocUnsafeSlow(size)
+  const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, { length }) => sum + length, 0))
+  await copyInSlices(pieces, whole)
+  return whole
+}
+
+/** The same bytes in memory that a thread can read too. */
+export async function shareInSlices(bytes: Buffer): Promise<Uint8Array<SharedArrayBuffer>> {
+  const shared = new SharedArrayBuffer(bytes.length)
+  await copyInSlices([bytes], Buffer.from(shared))
+  return new Uint8Array(shared)
+}
+
+async function copyInSlices(pieces: readonly Buffer[], whole: Buffer): Promise<void> {
   let end = 0
   let copied = 0
   for (const piece of pieces) {
@@ -240,7 +251,6 @@ export async function joinInSlices(pieces: readonly Buffer[]): Promise<Buffer> {
       await setImmediate()
     }
   }
-  return whole
 }
 
 /** Copying into memory that was not touched before takes far longer than copying alone: some 5 ms a MiB. */

@@ -243,7 +243,7 @@ describe('a key', () => {
     const w = failing([REFUSED])
     const replaced = channel(1, { keys: [{ index: 0, value: 'new', status: 1 }] })
     assert.equal(w.keyOf(replaced).state, 'ready')
-    w.health.keep(() => replaced)
+    w.health.prune(() => replaced)
     assert.equal(w.health.size(), 0)
   })
 
@@ -252,7 +252,7 @@ describe('a key', () => {
     const w = world()
     w.attempt(several, REFUSED, 1)
     const moved = channel(1, { keys: [{ index: 0, value: 'key-1', status: 1 }] })
-    w.health.keep(() => moved)
+    w.health.prune(() => moved)
     assert.equal(w.keyOf(moved, 0).state, 'resting')
   })
 })
@@ -336,8 +336,8 @@ describe('disabling by the gateway', () => {
   it('begins anew for a key that was switched on again', () => {
     const w = world()
     refuseAtTrials(w, one, 3)
-    w.health.keep(() => channel(1, { status: 3 }))
-    w.health.keep(() => one)
+    w.health.prune(() => channel(1, { status: 3 }))
+    w.health.prune(() => one)
     assert.equal(w.keyOf(one).state, 'ready')
     w.attempt(one, REFUSED)
     assert.equal(w.keyOf(one).againInMs, 30_000)
@@ -365,7 +365,7 @@ describe('what health remembers', () => {
       [2, channel(2, { keys: keyed(3, 1) })],
       [3, channel(3, { status: 2 })],
     ])
-    w.health.keep(id => left.get(id))
+    w.health.prune(id => left.get(id))
     // Of 1 everything, of 2 all but the disabled key, of 3 whose turn it is.
     assert.equal(w.health.size(), 3 + 2 + 1)
   })
@@ -374,7 +374,7 @@ describe('what health remembers', () => {
     const keyless = channel(1, { keys: [] })
     const w = world()
     w.attempt(keyless, REFUSED)
-    w.health.keep(() => keyless)
+    w.health.prune(() => keyless)
     assert.equal(w.keyOf(keyless).state, 'resting')
   })
 

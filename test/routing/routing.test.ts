@@ -53,7 +53,7 @@ const ids = (channels: readonly RoutedChannel[] | undefined) => channels?.map(ea
 const tierIds = (route: RoutedModel<RoutedChannel> | undefined) =>
   route?.tiers.map(tier => ids(tier.channels))
 
-describe('the table (spec 1)', () => {
+describe('the table (docs/reference/routing.md: Model names)', () => {
   it('matches a model to the channels that list it, by priority', () => {
     const table = createTable(
       [
@@ -71,7 +71,7 @@ describe('the table (spec 1)', () => {
       [9, 5, -1],
     )
     assert.deepEqual(tierIds(route), [[2], [1, 3], [4]])
-    assert.deepEqual([route?.asked, route?.model, route?.names], ['m', 'm', ['m']])
+    assert.deepEqual([route?.requestedModel, route?.model, route?.names], ['m', 'm', ['m']])
   })
 
   it('knows names in their exact case, and no others', () => {
@@ -128,11 +128,11 @@ describe('the table (spec 1)', () => {
   })
 })
 
-describe('an alias (spec 1, rule 4)', () => {
+describe('an alias (docs/reference/routing.md: Aliases)', () => {
   it('is served as its target, and tells the names whose price counts', () => {
     const table = createTable([channel(1)], [alias('a', 'b'), alias('b', 'm')])
     const route = table.resolve('a')
-    assert.deepEqual([route?.asked, route?.model, route?.names], ['a', 'm', ['a', 'b', 'm']])
+    assert.deepEqual([route?.requestedModel, route?.model, route?.names], ['a', 'm', ['a', 'b', 'm']])
     assert.deepEqual(tierIds(route), [[1]])
     assert.deepEqual(table.served(), ['a', 'b', 'm'])
   })

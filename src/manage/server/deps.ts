@@ -89,6 +89,12 @@ export type Deps = {
       readonly channel: Readiness
       readonly keys: readonly (Readiness & { readonly index: number })[]
     }[]
+    /** Enabled channels with override operations that are disabled, and why. */
+    disabledOverrides(): readonly {
+      readonly id: number
+      readonly name: string
+      readonly reasons: readonly string[]
+    }[]
   }
   /** The folders with the console's files, the one to be served first; none while they are being made. */
   consoleBuilds(): Promise<readonly string[]>

@@ -65,7 +65,7 @@ function decodeTranscription(answer: unknown): Transcript {
   const text = memberOf(best, 'transcript')
   if (typeof text !== 'string') throw new AnswerError('the answer has no transcript')
   const words = memberOf(best, 'words')
-  const written = (Array.isArray(words) ? words : []).map(word => ({
+  const transcriptWords = (Array.isArray(words) ? words : []).map(word => ({
     text: memberOf(word, 'punctuated_word') ?? memberOf(word, 'word'),
     start: memberOf(word, 'start'),
     end: memberOf(word, 'end'),
@@ -74,7 +74,7 @@ function decodeTranscription(answer: unknown): Transcript {
   const language = memberOf(channel, 'detected_language')
   return {
     text,
-    words: wordsOf(written, 'text'),
+    words: wordsOf(transcriptWords, 'text'),
     ...(typeof language === 'string' && { language }),
     ...(typeof duration === 'number' && {
       duration,

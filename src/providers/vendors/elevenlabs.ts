@@ -76,11 +76,11 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0],
 function decodeTranscription(answer: unknown) {
   const { text } = readCommonTranscript(answer)
   const words = memberOf(answer, 'words')
-  const spoken = Array.isArray(words) ? words.filter(word => memberOf(word, 'type') === 'word') : []
+  const spokenWords = Array.isArray(words) ? words.filter(word => memberOf(word, 'type') === 'word') : []
   const language = memberOf(answer, 'language_code')
   return {
     text,
-    words: wordsOf(spoken, 'text'),
+    words: wordsOf(spokenWords, 'text'),
     ...(typeof language === 'string' && { language }),
   }
 }

@@ -84,16 +84,16 @@ function encodeEmbedding(ask: EmbeddingAsk, model: string) {
 /** What each text came to stands beside its vector. */
 function decodeEmbedding(answer: unknown, ask: EmbeddingAsk): ReturnType<EmbeddingDialect['decode']> {
   const answers = Array.isArray(answer) ? answer : [answer]
-  const made = answers
+  const embeddings = answers
     .flatMap(each => memberOf(each, 'predictions'))
     .map(prediction => memberOf(prediction, 'embeddings'))
-  const tokens = made.map(each => memberOf(memberOf(each, 'statistics'), 'token_count'))
-  const isTold = tokens.every(count => Number.isSafeInteger(count) && Number(count) >= 0)
+  const tokens = embeddings.map(each => memberOf(memberOf(each, 'statistics'), 'token_count'))
+  const hasCounts = tokens.every(count => Number.isSafeInteger(count) && Number(count) >= 0)
   return {
     vectors: vectorsIn(
-      made.map(each => memberOf(each, 'values')),
+      embeddings.map(each => memberOf(each, 'values')),
       ask,
     ),
-    ...(isTold && { tokens: tokens.reduce<number>((sum, count) => sum + Number(count), 0) }),
+    ...(hasCounts && { tokens: tokens.reduce<number>((sum, count) => sum + Number(count), 0) }),
   }
 }

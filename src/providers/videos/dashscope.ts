@@ -48,10 +48,13 @@ export const dashscopeVideos: VideoDialect = {
   accepted: idAt('output.task_id'),
   poll: ({ id }) => ({ method: 'GET', path: `/api/v1/tasks/${encodeURIComponent(id)}` }),
   state(answer) {
-    const told = textAt(answer, 'output.task_status')
-    const status = statusOf(STATES, told)
+    const taskStatus = textAt(answer, 'output.task_status')
+    const status = statusOf(STATES, taskStatus)
     if (status === 'failed')
-      return failedFor(textAt(answer, 'output.code') ?? told?.toLowerCase(), textAt(answer, 'output.message'))
+      return failedFor(
+        textAt(answer, 'output.code') ?? taskStatus?.toLowerCase(),
+        textAt(answer, 'output.message'),
+      )
     if (status !== 'completed') return { status }
     const url = textAt(answer, 'output.video_url')
     return completedWith({

@@ -84,9 +84,9 @@ export const jimengVideos: VideoDialect = {
     // Whoever looks too often, or in a bad moment, has not lost the film.
     if (BUSY.has(code) || BROKEN.has(code)) return { status: 'processing' }
     if (code !== GOOD) return failedFor(String(code), messageOf(answer))
-    const told = textAt(answer, 'data.status')
-    const status = statusOf(STATES, told)
-    if (status === 'failed') return failedFor(told, messageOf(answer))
+    const taskStatus = textAt(answer, 'data.status')
+    const status = statusOf(STATES, taskStatus)
+    if (status === 'failed') return failedFor(taskStatus, messageOf(answer))
     if (status !== 'completed') return { status }
     const url = textAt(answer, 'data.video_url')
     return completedWith({ results: url === undefined ? [] : [{ url }] })

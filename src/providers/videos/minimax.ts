@@ -140,7 +140,7 @@ export const minimaxVideos: VideoDialect = {
   /** A third call tells where the file is; the address is new each time. */
   async source(_job, { url, ref = '' }, ask) {
     if (url !== undefined) return { url }
-    const found = await ask({ method: 'GET', path: '/v1/files/retrieve', query: { file_id: ref } })
-    return { url: textAt(found, 'file.download_url') ?? '' }
+    const file = await ask({ method: 'GET', path: '/v1/files/retrieve', query: { file_id: ref } })
+    return { url: textAt(file, 'file.download_url') ?? '' }
   },
 }

@@ -29,12 +29,12 @@ const STATES: Readonly<Record<string, VideoState['status']>> = {
 const SKEW_S = 60
 
 const textIn = (value: unknown, name: string) => {
-  const found = memberOf(value, name)
-  return typeof found === 'string' && found !== '' ? found : undefined
+  const member = memberOf(value, name)
+  return typeof member === 'string' && member !== '' ? member : undefined
 }
 const numberIn = (value: unknown, name: string) => {
-  const found = memberOf(value, name)
-  return typeof found === 'number' && Number.isFinite(found) ? found : undefined
+  const member = memberOf(value, name)
+  return typeof member === 'number' && Number.isFinite(member) ? member : undefined
 }
 
 const scalars = (fields: Readonly<Record<string, unknown>>): FormPart[] =>
@@ -46,14 +46,14 @@ const scalars = (fields: Readonly<Record<string, unknown>>): FormPart[] =>
 
 async function partsOf(ask: VideoAsk, model: string, extra: Readonly<Record<string, unknown>>) {
   const { model: _model, ...metadata } = ask.metadata
-  const named = {
+  const namedFields = {
     prompt: ask.prompt,
     seconds: ask.seconds === undefined ? undefined : String(ask.seconds),
     size: sizeText(ask),
     ...extra,
     ...metadata,
   }
-  const parts: FormPart[] = [{ name: 'model', value: model }, ...scalars(named)]
+  const parts: FormPart[] = [{ name: 'model', value: model }, ...scalars(namedFields)]
   for (const still of ask.stills)
     parts.push(
       still.kind === 'file'
@@ -64,8 +64,8 @@ async function partsOf(ask: VideoAsk, model: string, extra: Readonly<Record<stri
 }
 
 function stateOf(answer: unknown): VideoState {
-  const told = textIn(answer, 'status') ?? ''
-  const status = STATES[told.toLowerCase()] ?? 'processing'
+  const vendorStatus = textIn(answer, 'status') ?? ''
+  const status = STATES[vendorStatus.toLowerCase()] ?? 'processing'
   const error = memberOf(answer, 'error')
   const percent = numberIn(answer, 'progress')
   return {

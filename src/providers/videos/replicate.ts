@@ -36,9 +36,9 @@ export const replicateVideos: VideoDialect = {
   accepted: idAt('id'),
   poll: ({ id }) => ({ method: 'GET', path: `/v1/predictions/${encodeURIComponent(id)}` }),
   state(answer) {
-    const told = textAt(answer, 'status')
-    const status = statusOf(STATES, told)
-    if (status === 'failed') return failedFor(told, textAt(answer, 'error'))
+    const vendorStatus = textAt(answer, 'status')
+    const status = statusOf(STATES, vendorStatus)
+    if (status === 'failed') return failedFor(vendorStatus, textAt(answer, 'error'))
     if (status !== 'completed') return { status }
     const results = [at(answer, 'output') ?? []]
       .flat()

@@ -64,10 +64,13 @@ export const runwayVideos: VideoDialect = {
   accepted: idAt('id'),
   poll: look,
   state(answer) {
-    const told = textAt(answer, 'status')
-    const status = statusOf(STATES, told)
+    const vendorStatus = textAt(answer, 'status')
+    const status = statusOf(STATES, vendorStatus)
     if (status === 'failed')
-      return failedFor(textAt(answer, 'failureCode') ?? told?.toLowerCase(), textAt(answer, 'failure'))
+      return failedFor(
+        textAt(answer, 'failureCode') ?? vendorStatus?.toLowerCase(),
+        textAt(answer, 'failure'),
+      )
     if (status !== 'completed') return { status, progress: numberAt(answer, 'progress') }
     return completedWith({ results: urlsIn(answer).map((_url, index) => ({ ref: String(index) })) })
   },

@@ -39,7 +39,7 @@ const textsIn = (value: unknown): readonly string[] =>
 function flagged({ prompt = '', metadata }: VideoAsk) {
   const [, flag] =
     textsIn([prompt, metadata]).reduce<RegExpExecArray | null>(
-      (found, text) => found ?? FLAG.exec(text),
+      (match, text) => match ?? FLAG.exec(text),
       null,
     ) ?? []
   return flag === undefined
@@ -70,10 +70,10 @@ export const seedanceVideos: VideoDialect = {
   accepted: idAt('id'),
   poll: ({ id }) => ({ method: 'GET', path: `${root}/${encodeURIComponent(id)}` }),
   state(answer) {
-    const told = textAt(answer, 'status')
-    const status = statusOf(STATES, told)
+    const vendorStatus = textAt(answer, 'status')
+    const status = statusOf(STATES, vendorStatus)
     if (status === 'failed')
-      return failedFor(textAt(answer, 'error.code') ?? told, textAt(answer, 'error.message'))
+      return failedFor(textAt(answer, 'error.code') ?? vendorStatus, textAt(answer, 'error.message'))
     if (status !== 'completed') return { status }
     const url = textAt(answer, 'content.video_url')
     return completedWith({ results: url === undefined ? [] : [{ url }], seconds: textAt(answer, 'duration') })

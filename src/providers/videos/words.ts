@@ -4,22 +4,22 @@ import { memberOf } from '../member.ts'
 
 /** What lies at a path of names and places: `data.videos.0.url`. */
 export const at = (value: unknown, path: string): unknown =>
-  path.split('.').reduce((found: unknown, name) => memberOf(found, name), value)
+  path.split('.').reduce((node: unknown, name) => memberOf(node, name), value)
 
 export function textAt(value: unknown, path: string): string | undefined {
-  const found = at(value, path)
-  if (typeof found === 'number') return String(found)
-  return typeof found === 'string' && found !== '' ? found : undefined
+  const member = at(value, path)
+  if (typeof member === 'number') return String(member)
+  return typeof member === 'string' && member !== '' ? member : undefined
 }
 
 export function numberAt(value: unknown, path: string): number | undefined {
-  const found = at(value, path)
-  return typeof found === 'number' && Number.isFinite(found) ? found : undefined
+  const member = at(value, path)
+  return typeof member === 'number' && Number.isFinite(member) ? member : undefined
 }
 
 export const listAt = (value: unknown, path: string): readonly unknown[] => {
-  const found = at(value, path)
-  return Array.isArray(found) ? found : []
+  const member = at(value, path)
+  return Array.isArray(member) ? member : []
 }
 
 export const urlsAt = (value: unknown, path: string, name: string) =>
@@ -40,8 +40,9 @@ export const idAt =
 export type States = Readonly<Record<string, VideoState['status']>>
 
 /** A word that nobody knows counts as processing, until the deadline of all jobs. */
-export const statusOf = (states: States, told: string | undefined): VideoState['status'] =>
-  (told !== undefined && Object.hasOwn(states, told) ? states[told] : undefined) ?? 'processing'
+export const statusOf = (states: States, vendorStatus: string | undefined): VideoState['status'] =>
+  (vendorStatus !== undefined && Object.hasOwn(states, vendorStatus) ? states[vendorStatus] : undefined) ??
+  'processing'
 
 export const failedFor = (code: string | undefined, message: string | undefined): VideoState => ({
   status: 'failed',

@@ -37,12 +37,13 @@ export const xaiVideos: VideoDialect = {
   accepted: idAt('request_id'),
   poll: ({ id }) => ({ method: 'GET', path: `/v1/videos/${encodeURIComponent(id)}` }),
   state(answer) {
-    const told = textAt(answer, 'status')
+    const vendorStatus = textAt(answer, 'status')
     const url = textAt(answer, 'video.url')
     // The last answer may leave its state unsaid.
-    const status = told === undefined && url !== undefined ? 'completed' : statusOf(STATES, told)
+    const status =
+      vendorStatus === undefined && url !== undefined ? 'completed' : statusOf(STATES, vendorStatus)
     if (status === 'failed')
-      return failedFor(textAt(answer, 'error.code') ?? told, textAt(answer, 'error.message'))
+      return failedFor(textAt(answer, 'error.code') ?? vendorStatus, textAt(answer, 'error.message'))
     const progress = numberAt(answer, 'progress')
     if (status !== 'completed')
       return { status, progress: progress !== undefined && progress > 1 ? progress / 100 : progress }

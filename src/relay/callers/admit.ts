@@ -4,7 +4,7 @@ import { isAddressIn } from '../../http/address.ts'
 import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../routing/rates.ts'
 import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
-import type { Work, WorkLimits } from '../operations/operation.ts'
+import type { ChannelRequest, Work, WorkLimits } from '../operations/operation.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 import type { Caller } from './callers.ts'
 
@@ -35,7 +35,7 @@ function keyInQuery({ method, url = '' }: IncomingMessage): string {
   return isTaken ? (queryOf(url).get('key') ?? '') : ''
 }
 
-/** Only where `Authorization` is absent are the places read that SDKs of other formats use (contract 3). */
+/** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
 const sentCredential = (request: IncomingMessage): string => {
   const { headers } = request
   const { authorization } = headers
@@ -128,17 +128,20 @@ function mustMayUse(
     throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
 }
 
-/** Why a channel cannot be asked this: also where it would have to leave something out, and the client is strict. */
-export function unfitOn(
-  work: Work,
-  channel: RelayChannel,
-  sent: string,
-  limits?: WorkLimits,
-): Refusal | undefined {
-  const fault = work.unfit?.(channel, sent)
-  if (fault || !work.isStrict) return fault
-  const dressed = work.dress(channel, sent, limits)
-  const { warnings = [], removed = [] } = Buffer.isBuffer(dressed) ? {} : dressed
+/** A request that no channel of its model can take is the client's to change, so it is refused with the reason. */
+function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work): void {
+  if (!work.unfit) return
+  const channels = tiers.flatMap(tier => tier.channels)
+  const faults = channels.map(channel => work.unfit?.(channel, sentModel(channel, model)))
+  const [first] = faults
+  if (first && faults.every(fault => fault !== undefined)) throw first
+}
+
+/** Why a strict client does not want this request sent: a part of it would be left out. */
+export function strictRefusal({
+  warnings = [],
+  removed = [],
+}: Pick<ChannelRequest, 'warnings' | 'removed'>): Refusal | undefined {
   const [warning] = warnings
   if (warning === undefined) return undefined
   const message = `${warning}, and x-sluice-strict does not allow that`
@@ -146,13 +149,20 @@ export function unfitOn(
   return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
 }
 
-/** A request that no channel of its model can take is the client's to change, so it is told why. */
-export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work, limits?: WorkLimits): void {
-  if (!work.unfit && !work.isStrict) return
-  const channels = tiers.flatMap(tier => tier.channels)
-  const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model), limits))
-  const [first] = faults
-  if (first && faults.every(fault => fault !== undefined)) throw first
+/** The same for a strict request, of which no channel may leave anything out. */
+export async function mustFitStrictly(
+  { tiers, model }: RoutedModel<RelayChannel>,
+  work: Work,
+  limits?: WorkLimits,
+): Promise<void> {
+  let first: Refusal | undefined
+  for (const channel of tiers.flatMap(tier => tier.channels)) {
+    const sent = sentModel(channel, model)
+    const refusal = work.unfit?.(channel, sent) ?? strictRefusal(await work.requestFor(channel, sent, limits))
+    if (refusal === undefined) return
+    first ??= refusal
+  }
+  if (first) throw first
 }
 
 /** `x-ratelimit-…` where a limit is set. */

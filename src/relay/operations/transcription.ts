@@ -18,9 +18,10 @@ import { readMediaUsage } from '../../metering/media-usage.ts'
 import { TEXT_TYPE } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
+import type { WholeResponse } from '../upstream/upstream.ts'
 import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { Answering, AnswerReading, OperationSpec, Work } from './operation.ts'
+import type { AnswerReading, OperationSpec, Work } from './operation.ts'
 import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536
@@ -102,7 +103,7 @@ const timed = (usage: Usage, seconds: number): Usage =>
     ? usage
     : { ...usage, seconds: wholeSeconds(seconds) }
 
-/** What a verbose answer must have (spec 2.8) and this one has not. */
+/** Required fields that a verbose response lacks (docs/reference/relay-api.md: Transcription). */
 const missingIn = (answer: JsonObject, transcript: Transcript, ask: TranscriptionAsk): JsonObject =>
   Object.fromEntries(
     Object.entries(verboseOf(transcript, ask)).filter(([name]) => (answer[name] ?? undefined) === undefined),
@@ -110,11 +111,11 @@ const missingIn = (answer: JsonObject, transcript: Transcript, ask: Transcriptio
 
 function read(
   ask: TranscriptionAsk,
-  body: Buffer,
+  { body, headers }: WholeResponse,
   channel: RelayChannel,
-  { answer, sent }: Answering,
+  sent: string,
 ): AnswerReading | Promise<AnswerReading> {
-  const type = String(answer.headers['content-type'] ?? '')
+  const type = String(headers['content-type'] ?? '')
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
   const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
@@ -143,7 +144,7 @@ function readTranscript(ask: TranscriptionAsk, body: Buffer, { document: parsed,
   const usage = told.usage && timed(told.usage, transcript.duration ?? usualSeconds(ask))
   const read = { usage, outputBytes }
   if (!isAsked || isText(ask.format)) return { ...read, answer: writeTranscript(transcript, ask) }
-  // The vendor's own answer stays as it is, with fields we do not know, unless the specification wants more.
+  // The vendor's response stays unchanged, unknown fields included, unless a required field is missing.
   const missing = ask.format === 'verbose_json' ? missingIn(parsed as JsonObject, transcript, ask) : {}
   const isWhole = Object.keys(missing).length === 0
   return isWhole
@@ -198,21 +199,25 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
           const fault = dialectOf(operation, 'openai', channel, sent)?.unfit?.(ask, sent)
           return fault && badParameter(fault.path, fault.message)
         },
-        dress(channel, sent, limits) {
-          const dialect = dialectOf(operation, 'openai', channel, sent)
-          if (!dialect) return common(ask, channel, sent)
+        requestFor(channel, sentModel, limits) {
+          const dialect = dialectOf(operation, 'openai', channel, sentModel)
           const most = outputTokens(limits?.maxOutput(channel))
-          return carry(dialect.encode(ask, sent, most), channel)
+          const encoded = dialect
+            ? carry(dialect.encode(ask, sentModel, most), channel)
+            : common(ask, channel, sentModel)
+          return {
+            ...encoded,
+            readWhole: answer => read(ask, answer, channel, sentModel),
+            meter: () =>
+              createEventMeter({
+                last: ['transcript.text.done'],
+                readUsage(value) {
+                  const usage = readMediaUsage(value)
+                  return usage && timed(usage, usualSeconds(ask))
+                },
+              }),
+          }
         },
-        readWhole: (body, channel, more) => read(ask, body, channel, more),
-        meter: () =>
-          createEventMeter({
-            last: ['transcript.text.done'],
-            readUsage(told) {
-              const usage = readMediaUsage(told)
-              return usage && timed(usage, usualSeconds(ask))
-            },
-          }),
       }
     },
   }) satisfies OperationSpec

@@ -1,6 +1,5 @@
 import { formatsFor, speakingOnly } from '../../providers/index.ts'
 import type { PlanStep } from '../../routing/plan.ts'
-import { unfitOn } from '../callers/admit.ts'
 import { formatOn, type RelayChannel } from '../catalog/catalog.ts'
 import type { RelayRequest } from '../request.ts'
 import type { AttemptFailure } from './failure.ts'
@@ -38,7 +37,7 @@ function without(channel: RelayChannel, { spec, work }: Asked, sent: string): Re
   const others = formatsFor(channel.provider, 'chat', sent).filter(other => other !== format)
   if (others.length === 0) return undefined
   const narrowed = { ...channel, provider: speakingOnly(channel.provider, others) }
-  return formatOn(narrowed, spec, sent) && !unfitOn(work, narrowed, sent) ? narrowed : undefined
+  return formatOn(narrowed, spec, sent) && !work.unfit?.(narrowed, sent) ? narrowed : undefined
 }
 
 const UNKNOWN_FIELD = new Set([400, 422])
@@ -78,7 +77,7 @@ export function createFormatFallback() {
   /** The channel as it was found to be. */
   function asFound(channel: RelayChannel, { spec, work }: Asked, sent: string, nowMs: number): RelayChannel {
     const found = known.get(channel)?.get(nameOf(channel, { spec, work }, sent))
-    return found && found.untilMs > nowMs && !unfitOn(work, found.channel, sent) ? found.channel : channel
+    return found && found.untilMs > nowMs && !work.unfit?.(found.channel, sent) ? found.channel : channel
   }
 
   function remember(channel: RelayChannel, asked: Asked, sent: string, found: Found): () => void {
