@@ -39,4 +39,4 @@ export function createAnchorIndex() {
   }
 }
 
-export type AnchorIndex = ReturnType<typeof createAnchorIndex>
+type AnchorIndex = ReturnType<typeof createAnchorIndex>
