@@ -16,12 +16,13 @@ import type { Member } from '../../wire/json-edit.ts'
 import { type ErrorFormat, errorFormatOf } from '../answer/error-format.ts'
 import { tokensOf } from '../price/usage-count.ts'
 import { readingDocument } from './carry.ts'
+import { decodeWhole, measured } from './chat-answer.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, ReadContext, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchAsked, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
 import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
-import { chatFormat, decodeWhole, measured, type NativeFormat, translating } from './translate.ts'
+import { chatFormat, type NativeFormat, translating } from './translate.ts'
 
 type Dialect = {
   readonly format: Inbound

@@ -21,7 +21,7 @@ import type { WholeResponse } from '../upstream/upstream.ts'
 import type { Translator } from './translator.ts'
 
 /** An answer as it goes to the client. */
-type ClientAnswer = { readonly body: Buffer; readonly contentType: string }
+export type ClientAnswer = { readonly body: Buffer; readonly contentType: string }
 
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
 export type AnswerReading = {
@@ -32,7 +32,7 @@ export type AnswerReading = {
   readonly vendorCost?: string | undefined
   readonly outputBytes: number
   /** The beginning of the output, where its tokens have to be counted. */
-  readonly sample?: TextSample | undefined
+  readonly sample?: Pick<TextSample, 'text'> | undefined
   readonly fault?: string
   /** Calls of the provider's own tools, where the answer has no usage that counts them. */
   readonly toolCalls?: ToolCalls
