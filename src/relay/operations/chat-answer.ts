@@ -7,7 +7,7 @@ import { inboundOf, outboundOf } from '../../chat/index.ts'
 import { withToolCalls } from '../../domain/usage.ts'
 import type { UsageOptions } from '../../metering/openai-usage.ts'
 import { answerFrom, readingDocument } from './carry.ts'
-import type { AnswerReading } from './operation.ts'
+import type { AnswerReading } from './channel-request.ts'
 
 /** How whole answers of a channel are translated. It is plain data, so that a thread can take it. */
 export type AnswerTranslation = {

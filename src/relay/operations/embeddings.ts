@@ -48,8 +48,9 @@ import {
   parsedAnswer,
   readingDocument,
 } from './carry.ts'
+import type { AnswerReading, ChannelRequest } from './channel-request.ts'
 import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
-import type { AnswerReading, ChannelRequest, OperationSpec, Work } from './operation.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, encodedBody, mustRead, refusalOfFault } from './request-reader.ts'
 
 const commonOr = formatWith('embeddings', 'openai')

@@ -1,7 +1,7 @@
 import { soundKind } from '../../media/audio/kind.ts'
 import { createSoundMeter, type SoundMeter } from '../../media/audio/sound-meter.ts'
 import { emptyReading } from '../../metering/stream-meter.ts'
-import type { StreamMeter } from './operation.ts'
+import type { StreamMeter } from './channel-request.ts'
 
 /** Of sound whose length we cannot tell. */
 const USUAL_BYTES_PER_SECOND = 16_000

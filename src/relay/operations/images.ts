@@ -41,7 +41,8 @@ import {
   readingDocument,
   readingLater,
 } from './carry.ts'
-import type { AnswerReading, ChannelBody, OperationSpec, Work } from './operation.ts'
+import type { AnswerReading, ChannelBody } from './channel-request.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
 const MAX_IMAGES = 16

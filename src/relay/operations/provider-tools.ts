@@ -12,7 +12,7 @@ import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import { topLevel } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter } from './carry.ts'
-import type { WorkLimits } from './operation.ts'
+import type { WorkLimits } from './channel-request.ts'
 import type { ReadBody, RequestBody } from './request-reader.ts'
 
 /** The tools that a request asks the provider to run; a limit of theirs that cannot be read is refused. */

@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/errors.ts'
 import type { RequestFault, RequestReading } from '../../requests/request-fields.ts'
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelBody } from './operation.ts'
+import type { ChannelBody } from './channel-request.ts'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 /** The body as the client wrote it. */

@@ -8,7 +8,8 @@ import {
 import type { Member } from '../../wire/json-edit.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelRequest, ReadContext, Work } from './operation.ts'
+import type { ChannelRequest } from './channel-request.ts'
+import type { ReadContext, Work } from './operation.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** A JSON request as it came. */

@@ -2,7 +2,7 @@ import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
 import { warningsHeader } from '../../domain/warning.ts'
-import type { ChannelBody } from './operation.ts'
+import type { ChannelBody } from './channel-request.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** How the formats ask for another service than the usual one. Hosts may understand each other's words, so all are looked for. */

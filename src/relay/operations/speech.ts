@@ -10,8 +10,9 @@ import { createSseScanner, dataText, type Frame, SseError } from '../../wire/sse
 import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
+import type { AnswerReading, ChannelBody, StreamMeter } from './channel-request.ts'
 import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { AnswerReading, ChannelBody, OperationSpec, StreamMeter, Work } from './operation.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */

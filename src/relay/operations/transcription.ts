@@ -20,8 +20,9 @@ import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
 import type { WholeResponse } from '../upstream/upstream.ts'
 import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
+import type { AnswerReading } from './channel-request.ts'
 import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { AnswerReading, OperationSpec, Work } from './operation.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536

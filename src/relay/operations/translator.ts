@@ -3,8 +3,8 @@ import { Refusal } from '../../domain/errors.ts'
 import { programFile } from '../../host/program-file.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
 import { shareInSlices } from '../../wire/json-slices.ts'
+import type { AnswerReading, ClientAnswer } from './channel-request.ts'
 import type { AnswerTranslation } from './chat-answer.ts'
-import type { AnswerReading, ClientAnswer } from './operation.ts'
 import type { TranslatedRequest, TranslationTarget } from './translate-request.ts'
 import type {
   AnswerReport,
