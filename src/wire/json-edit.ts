@@ -1,3 +1,14 @@
+import {
+  BACKSLASH,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  SPACE,
+} from './ascii.ts'
 import { JsonError } from './json.ts'
 
 /** A member of the outermost object, by places in its bytes. */
@@ -7,16 +18,6 @@ export type Member = {
   readonly valueStart: number
   readonly end: number
 }
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const COLON = 0x3a
-const SPACE = 0x20
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
 
 /** Above this a text is looked through by the machine's own search, which is slow to start but fast once it runs. */
 const SHORT_TEXT = 64

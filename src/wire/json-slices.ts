@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import { BACKSLASH, COMMA, LOWER_U, QUOTE } from './ascii.ts'
 import { parseBounded } from './json-bounds.ts'
 import { type Cut, createJsonScanner, type Scan, type ScanOptions } from './json-scan.ts'
 
@@ -8,11 +9,6 @@ export const SLICED_BYTES = 64 * 1024
 /** What is worked on before other requests get their turn: a few milliseconds. */
 const SLICE_BYTES = 128 * 1024
 const CUTS_AT_ONCE = 2_048
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const LOWER_U = 0x75
 
 /** The scanner takes a hundred times longer a byte before it is compiled, so its turn is measured by time. */
 const SCANNED_BYTES = 8 * 1024

@@ -1,3 +1,4 @@
+import { COLON, CR, LF, SPACE } from './ascii.ts'
 import type { Stage } from './stage.ts'
 
 /** A stream of events that we refuse to go on reading. */
@@ -32,10 +33,6 @@ export type SseLimits = { readonly maxLineBytes: number; readonly maxEventBytes:
 
 const LIMITS: SseLimits = { maxLineBytes: 2 ** 20, maxEventBytes: 4 * 2 ** 20 }
 
-const LF = 0x0a
-const CR = 0x0d
-const SPACE = 0x20
-const COLON = 0x3a
 const DATA = Buffer.from('data')
 const EVENT = Buffer.from('event')
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')

@@ -15,6 +15,7 @@ import {
 import { readCommonTranscript } from '../../media/transcript-answer.ts'
 import { readTranscriptionRequest } from '../../media/transcription-request.ts'
 import { readMediaUsage } from '../../metering/media-usage.ts'
+import { OPEN_OBJECT } from '../../wire/ascii.ts'
 import { TEXT_TYPE } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
@@ -81,8 +82,6 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   )
 }
 
-const OPEN_BRACE = 0x7b
-
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
 function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerReading> | undefined {
   const read = (text: Buffer): AnswerReading => ({
@@ -121,7 +120,7 @@ function read(
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
   const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
   // A host may write the client's form although it was asked for another; one that does not may still call JSON a text.
-  const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_BRACE)
+  const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_OBJECT)
   const plain = isPlain ? plainText(body, type) : undefined
   if (plain) return plain
   return readingDocument(body, document => readTranscript(ask, body, { document, dialect, isAsked }))
