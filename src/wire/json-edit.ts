@@ -49,17 +49,17 @@ export function topLevel(bytes: Buffer): readonly Member[] {
 
 /** The elements of the array that begins there, by places in its bytes; none where no array does. Expects what `topLevel` does. */
 export function elements(bytes: Buffer, start: number): readonly Pick<Member, 'start' | 'end'>[] {
-  const found: { start: number; end: number }[] = []
-  if (bytes[start] !== OPEN_ARRAY) return found
+  const places: { start: number; end: number }[] = []
+  if (bytes[start] !== OPEN_ARRAY) return places
   let i = skipSpace(bytes, start + 1)
   while (i < bytes.length && bytes[i] !== CLOSE_ARRAY) {
     const end = valueEnd(bytes, i)
     if (end === i) throw new JsonError('is not valid JSON')
-    found.push({ start: i, end })
+    places.push({ start: i, end })
     i = skipSpace(bytes, end)
     if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1)
   }
-  return found
+  return places
 }
 
 export const topLevelKeys = (bytes: Buffer): readonly string[] => topLevel(bytes).map(({ key }) => key)
@@ -73,14 +73,14 @@ export type ElementEdits = ReadonlyMap<number, Readonly<Record<string, unknown>>
 
 /** The array that begins there with some elements edited or removed, the others byte for byte; undefined: none is left. */
 export function editElements(bytes: Buffer, start: number, edits: ElementEdits): Buffer | undefined {
-  const kept = elements(bytes, start).flatMap((element, index) => {
+  const remaining = elements(bytes, start).flatMap((element, index) => {
     const edit = edits.get(index)
     const own = bytes.subarray(element.start, element.end)
     if (!edits.has(index)) return [own]
     return edit === undefined ? [] : [editTopLevel(own, edit)]
   })
-  if (kept.length === 0) return undefined
-  const pieces = kept.flatMap((piece, index) => [Buffer.from(index === 0 ? '[' : ','), piece])
+  if (remaining.length === 0) return undefined
+  const pieces = remaining.flatMap((piece, index) => [Buffer.from(index === 0 ? '[' : ','), piece])
   return Buffer.concat([...pieces, Buffer.from(']')])
 }
 
@@ -134,8 +134,8 @@ function addedMembers(edits: Readonly<Record<string, unknown>>, members: readonl
 
 /** The name that stands between two quotes. */
 export function keyOf(bytes: Buffer, start: number, end: number): string {
-  const written = bytes.toString('utf8', start, end)
-  return written.includes('\\') ? JSON.parse(written) : written.slice(1, -1)
+  const quotedText = bytes.toString('utf8', start, end)
+  return quotedText.includes('\\') ? JSON.parse(quotedText) : quotedText.slice(1, -1)
 }
 
 function valueEnd(bytes: Buffer, start: number): number {

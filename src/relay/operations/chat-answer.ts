@@ -33,14 +33,16 @@ export function translateAnswer(
   return readingDocument(body, document => {
     const whole = decodeWhole(upstream, document, decoding)
     if ('fault' in whole) return whole
-    const named = withOwnNames(whole.answer, names)
-    const written = (answer: ChatAnswer) =>
+    const answerToClient = withOwnNames(whole.answer, names)
+    const encodedAnswer = (answer: ChatAnswer) =>
       answerFrom(body, () => client.encodeAnswer(answer, { ambience, request: answered }))
     // Where the provider reports no usage, the client gets the counted one.
-    const isReported = named.usage !== undefined
+    const isReported = answerToClient.usage !== undefined
     return {
       ...measured(whole.answer),
-      answer: isReported ? written(named) : usage => writtenNow(written({ ...named, usage })),
+      answer: isReported
+        ? encodedAnswer(answerToClient)
+        : usage => writtenNow(encodedAnswer({ ...answerToClient, usage })),
     }
   })
 }

@@ -76,8 +76,8 @@ const overriding = new WeakMap<RelayChannel, readonly RequestedTool[]>()
 
 /** Tools that the channel's own override asks for with every request, beside its list of tools. */
 export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
-  const known = overriding.get(channel)
-  if (known !== undefined) return known
+  const existing = overriding.get(channel)
+  if (existing !== undefined) return existing
   const { tools: _, ...members } = channel.override.members
   const { list } = requestedTools(members)
   overriding.set(channel, list)

@@ -128,10 +128,10 @@ function withBuffer<Carrier extends ClientAnswer | TranslatedRequest>(carrier: C
 }
 
 function readingOf(
-  { sampleText, written, ...reading }: AnswerReport,
+  { sampleText, written: clientAnswer, ...reading }: AnswerReport,
   write: Exclude<AnswerReading['answer'], ClientAnswer | undefined>,
 ): AnswerReading {
   const sample = sampleText === undefined ? undefined : { text: () => sampleText }
   if (reading.fault !== undefined) return reading
-  return { ...reading, ...(sample && { sample }), answer: written ? withBuffer(written) : write }
+  return { ...reading, ...(sample && { sample }), answer: clientAnswer ? withBuffer(clientAnswer) : write }
 }
