@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { ChannelTestResult } from '../domain/channel-test.ts'
 import { UnreachableError } from '../domain/errors.ts'
 import { BUDGET_SHORTAGES, type Shortage } from '../domain/shortage.ts'
 import { hasDescriptors, type ProcessLimits } from '../host/machine.ts'
@@ -22,9 +23,9 @@ import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
-import { isAskedAlike, openCatalog, type RelayChannel } from '../relay/catalog/catalog.ts'
+import { createAddressBook, isAskedAlike, openCatalog, type RelayChannel } from '../relay/catalog/catalog.ts'
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
-import { createChannelTest, type TestOptions, type TestResult } from '../relay/channel-test.ts'
+import { createChannelTest, type TestOptions } from '../relay/channel-test.ts'
 import { createExplain } from '../relay/explain.ts'
 import { createRelay } from '../relay/handle.ts'
 import { createIdsAndClock } from '../relay/ids-and-clock.ts'
@@ -32,6 +33,7 @@ import { openForms } from '../relay/intake/form.ts'
 import { createIdempotentRequests } from '../relay/intake/repeat.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
 import type { RelayDeps } from '../relay/request.ts'
+import { createFormatMemory } from '../relay/upstream/format-fallback.ts'
 import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
 import { createUpstream } from '../relay/upstream/upstream.ts'
 import { createVendor } from '../relay/videos/vendor.ts'
@@ -260,7 +262,7 @@ export async function buildRelay({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })
   const testChannel = createChannelTest({ catalog, upstream, keys, nowMs: Date.now })
-  async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
+  async function test(id: number, options: TestOptions = {}): Promise<ChannelTestResult> {
     const result = await testChannel(id, options)
     await recordTest(db, id, { time: Math.floor(Date.now() / 1000), responseMs: result.latencyMs })
     const channel = catalog.table().channel(id)
@@ -289,6 +291,8 @@ export async function buildRelay({
     rates,
     upstream,
     keys,
+    addressOf: createAddressBook(),
+    formats: createFormatMemory(Date.now),
     counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,

@@ -53,6 +53,13 @@ export type PlanCursor<C> = {
 
 export type Plan<C> = { readonly steps: readonly PlanStep<C>[]; readonly passedOver: readonly SkipReason[] }
 
+/** The plan for a request that is not sent. */
+export type RouteExplanation<C> = Plan<C> & {
+  /** The model name that the channels list; undefined when no channel serves the requested model. */
+  readonly servedAs: string | undefined
+  readonly price: { readonly model: string; readonly version: string } | undefined
+}
+
 /** When so many of a tier were out, the others are looked at one by one: a thousand draws in vain cost far more. */
 const DRAWS_IN_VAIN = 16
 

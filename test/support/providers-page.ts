@@ -1,11 +1,5 @@
-import {
-  OPERATIONS,
-  type Operation,
-  offersOf,
-  type Provider,
-  providers,
-  spokenFor,
-} from '../../src/providers/index.ts'
+import { OPERATIONS, type Operation } from '../../src/domain/operation.ts'
+import { offersOf, type Provider, providers, spokenFor } from '../../src/providers/index.ts'
 
 const SCHEMES = {
   'aws-sigv4': 'signed by AWS Signature 4',

@@ -2,9 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { isAddressIn } from '../../http/address.ts'
 import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../routing/rates.ts'
-import { type RoutedModel, sentModel } from '../../routing/table.ts'
+import type { RoutedModel } from '../../routing/table.ts'
 import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
-import type { Work, WorkLimits } from '../operations/operation.ts'
+import { mustFit } from '../eligibility.ts'
+import type { Work } from '../operations/operation.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 import type { Caller } from './callers.ts'
 
@@ -126,33 +127,6 @@ function mustMayUse(
   const other = named.find(model => !allowed.has(model))
   if (other !== undefined)
     throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
-}
-
-/** Why a channel cannot be asked this: also where it would have to leave something out, and the client is strict. */
-export function unfitOn(
-  work: Work,
-  channel: RelayChannel,
-  sent: string,
-  limits?: WorkLimits,
-): Refusal | undefined {
-  const fault = work.unfit?.(channel, sent)
-  if (fault || !work.isStrict) return fault
-  const dressed = work.dress(channel, sent, limits)
-  const { warnings = [], removed = [] } = Buffer.isBuffer(dressed) ? {} : dressed
-  const [warning] = warnings
-  if (warning === undefined) return undefined
-  const message = `${warning}, and x-sluice-strict does not allow that`
-  const [path] = removed
-  return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
-}
-
-/** A request that no channel of its model can take is the client's to change, so it is told why. */
-export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work, limits?: WorkLimits): void {
-  if (!work.unfit && !work.isStrict) return
-  const channels = tiers.flatMap(tier => tier.channels)
-  const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model), limits))
-  const [first] = faults
-  if (first && faults.every(fault => fault !== undefined)) throw first
 }
 
 /** `x-ratelimit-…` where a limit is set. */

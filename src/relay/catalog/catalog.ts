@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Operation } from '../../domain/operation.ts'
 import type { Price } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
 import type { Override } from '../../override/override.ts'
@@ -9,7 +10,6 @@ import {
   fill,
   formatsFor,
   headersOf,
-  type Operation,
   type Provider,
   pathFor,
   type Signer,
@@ -204,6 +204,8 @@ export function createAddressBook() {
   }
 }
 
+export type AddressBook = ReturnType<typeof createAddressBook>
+
 function makeAddress(
   channel: RelayChannel,
   { operation, format, isStream, model, key, sibling, values }: Asking,
@@ -257,15 +259,19 @@ export function signing(
 const siblingPath = (path: string, sibling: string | undefined) =>
   sibling === undefined ? path : path.replace(/[^/?]+(?=\?|$)/, sibling)
 
-/** What of an operation decides where it is asked. */
-type Asked = {
+/** The part of an operation that decides in which format a channel is asked. */
+export type FormatChoice = {
   readonly operation: Operation
   readonly format: FormatName
   formatFor?(provider: Provider, model: string): FormatName | undefined
 }
 
 /** The format in which a channel is asked this; undefined when it cannot be asked at all. */
-export function formatOn({ provider }: RelayChannel, spec: Asked, model: string): FormatName | undefined {
+export function formatOn(
+  { provider }: RelayChannel,
+  spec: FormatChoice,
+  model: string,
+): FormatName | undefined {
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }

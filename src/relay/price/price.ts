@@ -92,20 +92,29 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
 const servicesOf = ({ asked = {} }: Work): When =>
   Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
 
-/** The asked name's price, else the alias target's, else that of the name a channel maps to. */
-export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, work: Work): RequestPrice {
+/** The price of the requested name, else of the alias target, else of the name that a channel maps it to. */
+export function channelPrices(catalog: Catalog, route: RoutedModel<RelayChannel>) {
   const isFreeAllowed = catalog.settings().allow_unpriced_models
   const shared = catalog.priceOf(route.names)
-  const known = new Map<number, CatalogPrice | undefined>()
-
-  function priceFor(channel: RelayChannel): CatalogPrice | undefined {
-    if (shared) return shared
-    if (!known.has(channel.id)) {
-      const sent = sentModel(channel, route.model)
-      known.set(channel.id, catalog.priceOf([sent]) ?? (isFreeAllowed ? FREE : undefined))
-    }
-    return known.get(channel.id)
+  const byChannel = new Map<number, CatalogPrice | undefined>()
+  return {
+    /** The price that every channel of the route has; undefined where it depends on the channel. */
+    shared,
+    isFreeAllowed,
+    priceFor(channel: RelayChannel): CatalogPrice | undefined {
+      if (shared) return shared
+      if (!byChannel.has(channel.id)) {
+        const sent = sentModel(channel, route.model)
+        byChannel.set(channel.id, catalog.priceOf([sent]) ?? (isFreeAllowed ? FREE : undefined))
+      }
+      return byChannel.get(channel.id)
+    },
   }
+}
+
+/** Prices a request for every channel of its route. */
+export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, work: Work): RequestPrice {
+  const { shared, isFreeAllowed, priceFor } = channelPrices(catalog, route)
 
   const searches = work.tools === undefined ? 0 : searchesIn(route)
   const prices = shared

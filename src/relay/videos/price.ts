@@ -23,7 +23,7 @@ const ratesOf = ({ price }: CatalogPrice) => [
 ]
 
 /** Whether a price says what a video costs: one by the token, which nobody counts here, would make it free. */
-const isOfVideos = (found: CatalogPrice) =>
+export const isOfVideos = (found: CatalogPrice) =>
   found.version === 'unpriced' || ratesOf(found).some(rates => UNITS.some(unit => rates[unit] !== undefined))
 
 const isByLength = (found: CatalogPrice) =>

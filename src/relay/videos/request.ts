@@ -11,7 +11,7 @@ import { digestOfBytes, digestOfForm, keyOf } from '../intake/repeat.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
 import { mustRead } from '../operations/request-reader.ts'
-import { videoDialect } from './vendor.ts'
+import { videoDialect, videoFormat } from './vendor.ts'
 
 /** A request for a video, and what tells it from another one with the same `Idempotency-Key`. */
 export type VideoWork = Work & { readonly ask: VideoAsk; digest(): Promise<string> }
@@ -118,6 +118,7 @@ function picturesOf(form: Form): readonly FormFile[] {
 export const videoSpec = {
   operation: 'videos' as const,
   format: 'openai' as const,
+  formatFor: videoFormat,
   names: 'vendor' as const,
   read: (parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext): VideoWork =>
     workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOfBytes(bytes)),
