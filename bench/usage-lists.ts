@@ -4,7 +4,7 @@ import type { Db } from '../src/store/engine/store.ts'
 import type { Api } from '../test/support/gateway.ts'
 import { DAYS } from './usage-store.ts'
 
-/** Any page of the console at ten million requests (console, D.4). */
+/** Any page of the console at ten million requests (docs/reference/console.md: Volume). */
 export const PAGE_GOAL_MS = 300
 const RUNS = 5
 const DAY_S = 86_400

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Engine } from '../src/store/engine/schema.ts'
 import type { Db } from '../src/store/engine/store.ts'
 
-/** A gateway that has been busy for a quarter of a year (console, D.1). */
+/** A gateway that has been busy for a quarter of a year (docs/reference/console.md: Volume). */
 export const SIZES = { users: 2_000, tokens: 10_000, channels: 2_000, models: 5_000 }
 export const DAYS = 90
 const DAY_S = 86_400

@@ -3,7 +3,7 @@ import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
 
-/** What each category is known by; some categories of the specification are missing, as with some providers. */
+/** What each category is known by; some of the common categories are missing, as with some providers. */
 const SIGNS: Readonly<Record<string, RegExp>> = {
   hate: /hate/,
   harassment: /idiot/,

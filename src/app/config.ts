@@ -115,7 +115,7 @@ function anchor(env: Env, dataDir: string): { readonly file: string } | 'log' {
   return { file: text ? resolve(text) : join(dataDir, 'anchors.log') }
 }
 
-/** Every setting of the contract's section 1, checked. Nothing else of the program reads the environment. */
+/** Reads every setting (docs/reference/process.md: Settings at start). No other code reads the environment. */
 export function readConfig(env: Env) {
   const dataText = env.SLUICE_DATA?.trim() || './data'
   const dataDir = isAbsolute(dataText) ? dataText : resolve(dataText)

@@ -22,8 +22,7 @@ export function syncPath(path: string): void {
   closeSync(file)
 }
 
-const exists = (file: string) =>
-  new CommandError(`${file} is there already; a backup never overwrites a file`)
+const exists = (file: string) => new CommandError(`${file} exists already; a backup never overwrites a file`)
 
 /** Gives the finished file its name; whoever took that name meanwhile keeps it. */
 function publish(part: string, file: string): void {
@@ -39,14 +38,14 @@ function publish(part: string, file: string): void {
 }
 
 const SECRET_STAYS =
-  'the master secret is not in it: keep SLUICE_SECRET, or the file SLUICE_DATA/secret, in another place'
+  'the backup does not contain the master secret: keep SLUICE_SECRET, or the file SLUICE_DATA/secret, in another place'
 
 /** Copies store and journals into one file while requests go on. */
 export function createBackup({ dataDir, storeOptions: store, version, now }: OperationDeps) {
   return async function backup({ file }: { file: string }): Promise<Report> {
     if (existsSync(file)) throw exists(file)
     if (!statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory())
-      throw new CommandError(`${dirname(file)} is no directory`)
+      throw new CommandError(`${dirname(file)} is not a directory`)
     const part = `${file}.${randomBytes(4).toString('hex')}.part`
     const time = now()
     try {
@@ -60,7 +59,7 @@ export function createBackup({ dataDir, storeOptions: store, version, now }: Ope
       return {
         ok: true,
         lines: [
-          `${basename(file)}: the books of ${as}, ${size} bytes, with ${done.records} journal records of ${done.nodes} nodes`,
+          `${basename(file)}: state of ${as}, ${size} bytes, with ${done.records} journal records of ${done.nodes} nodes`,
           SECRET_STAYS,
         ],
       }

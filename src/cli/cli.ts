@@ -55,11 +55,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: 'sluice start [--demo] [--port N] [--host H] [--data DIR]',
     options: { demo: { type: 'boolean' }, port: { type: 'string' }, host: { type: 'string' }, ...DATA },
     help: [
-      '--demo          try it out: a simulated provider, a channel and a token, in a directory of its own',
-      '--port N        where to listen (default: PORT, else 3000)',
-      '--host H        on which address (default: HOST, else 127.0.0.1)',
+      '--demo          try Sluice: a simulated provider, a channel and a token, in a temporary directory',
+      '--port N        the port to listen on (default: PORT, else 3000)',
+      '--host H        the address to listen on (default: HOST, else 127.0.0.1)',
       DATA_HELP,
-      'All settings are environment variables; docs/settings.md lists them.',
+      'All settings are environment variables; docs/operating/settings.md lists them.',
     ],
     positionals: 0,
     run: (deps, values) =>
@@ -71,12 +71,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       }),
   },
   'admin reset-password': {
-    summary: 'give a user a new password and end its sessions',
+    summary: 'set a new password for a user and end the user’s sessions',
     usage: 'sluice admin reset-password [USERNAME] [--password TEXT] [--revoke-access-tokens] [--data DIR]',
     options: { password: { type: 'string' }, 'revoke-access-tokens': { type: 'boolean' }, ...DATA },
     help: [
-      'USERNAME        whose (default: root)',
-      '--password TEXT the new one (default: a random one, printed)',
+      'USERNAME        the user (default: root)',
+      '--password TEXT the new password (default: a random one, printed)',
       '--revoke-access-tokens  revoke every system access token of the user as well',
       DATA_HELP,
     ],
@@ -95,12 +95,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   'admin access-token': {
-    summary: 'make a system access token for a user and print it',
+    summary: 'create a system access token for a user and print it',
     usage: 'sluice admin access-token [USERNAME] [--name TEXT] [--data DIR]',
     options: { name: { type: 'string' }, ...DATA },
     help: [
-      'USERNAME        whose (default: root)',
-      '--name TEXT     what to call it (default: command line)',
+      'USERNAME        the user (default: root)',
+      '--name TEXT     the name of the token (default: command line)',
       DATA_HELP,
     ],
     positionals: 1,
@@ -111,20 +111,20 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   'admin rotate-secret': {
-    summary: 'seal everything under the newest secret, while the server runs',
+    summary: 'encrypt all stored secrets under a new master secret, while the gateway runs',
     usage: 'sluice admin rotate-secret [--data DIR]',
     options: DATA,
     help: [
       DATA_HELP,
-      'Without SLUICE_SECRET a new secret is made in SLUICE_DATA/secret. With it, start the server with',
-      'SLUICE_SECRET=new,old first. It can be interrupted and run again.',
+      'Without SLUICE_SECRET, the command writes a new secret to SLUICE_DATA/secret. With SLUICE_SECRET,',
+      'start the gateway with SLUICE_SECRET=new,old first. An interrupted rotation can be run again.',
     ],
     positionals: 0,
     run: async (deps, values) =>
       tell(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
   },
   verify: {
-    summary: 'recompute chains and balances, and compare journals, anchors and rows with them',
+    summary: 'check the ledger: recompute chains and balances, compare journals, anchors and rows',
     usage: 'sluice verify [--audit] [--anchor FILE] [--accept-restore REASON] [--data DIR]',
     options: {
       audit: { type: 'boolean' },
@@ -133,12 +133,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       ...DATA,
     },
     help: [
-      '--audit         the audit log only',
-      '--anchor FILE   compare a copy of the anchors too: an anchor file, or a log with anchors in it',
+      '--audit         check the audit log only',
+      '--anchor FILE   also compare a copy of the anchors: an anchor file, or a log that contains anchors',
       '--accept-restore REASON',
-      '                after a restore: give up anchored records that it lost, with an audit record (docs/backup.md)',
+      '                after a restore: accept the loss of anchored records and write an audit record about it',
+      '                (docs/operating/verify.md)',
       DATA_HELP,
-      'Exit 0: everything holds. Exit 65: something does not, and it says what.',
+      'Exit 0: every check passed. Exit 65: a check failed; the output names it.',
     ],
     positionals: 0,
     run: async (deps, values) => {
@@ -154,13 +155,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   backup: {
-    summary: 'copy store and journals into one file, while the server runs or without one',
+    summary: 'copy database and journals into one file, while the gateway runs or is stopped',
     usage: 'sluice backup FILE [--data DIR]',
     options: DATA,
     help: [
-      'FILE            where to; it must not exist yet',
+      'FILE            the file to write; it must not exist yet',
       DATA_HELP,
-      'The master secret is not in it. Exit 0: the file is whole. Exit 1: there is none, and it says why.',
+      'The backup does not contain the master secret. Exit 0: the file is complete. Exit 1: no file was written.',
     ],
     positionals: 1,
     run: async (deps, values, [file]) => {
@@ -170,14 +171,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   restore: {
-    summary: 'put a backup into an empty data directory',
+    summary: 'restore a backup into an empty data directory',
     usage: 'sluice restore FILE [--data DIR]',
     options: DATA,
     help: [
-      'FILE            a file that sluice backup made',
+      'FILE            a file written by sluice backup',
       DATA_HELP,
-      'With DATABASE_URL set, the store goes into that database, which must be empty, whatever it came from.',
-      'Exit 0: it is there, and the next start ends what was under way. Exit 1: nothing was changed.',
+      'With DATABASE_URL set, the data goes into that database, which must be empty. A backup from SQLite can be',
+      'restored into PostgreSQL and the reverse. Exit 0: restored. Exit 1: nothing was changed.',
     ],
     positionals: 1,
     run: async (deps, values, [file]) =>
@@ -197,7 +198,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   help: {
-    summary: 'print this, or the help of a command',
+    summary: 'print this list, or the help of one command',
     usage: 'sluice help [COMMAND]',
     options: {},
     help: [],
@@ -232,11 +233,12 @@ const overview = () =>
     '',
     ...Object.entries(COMMANDS).map(([name, { summary }]) => `  sluice ${name.padEnd(22)} ${summary}`),
     '',
-    'Every command takes --help. Exit codes: 0 done, 1 failed, 64 wrong usage, 65 the books do not hold, 78 a wrong setting.',
+    'Every command takes --help. In a checkout, type ./sluice instead of sluice.',
+    'Exit codes: 0 success, 1 failure, 64 wrong usage, 65 damaged data or ledger, 78 invalid setting.',
   ].join('\n')
 
 function unknown(deps: CliDeps, words: string): number {
-  deps.printError(`sluice: there is no command "${words}"; sluice help lists them`)
+  deps.printError(`sluice: there is no command "${words}"; "sluice help" lists the commands`)
   return EXIT.usage
 }
 
@@ -286,7 +288,7 @@ function readWords({ command, rest }: Found): { values: Values; positionals: str
       allowPositionals: true,
     })
     const tooMany = positionals[command.positionals]
-    if (tooMany !== undefined && !values.help) return { fault: `"${tooMany}" is one word too many` }
+    if (tooMany !== undefined && !values.help) return { fault: `unexpected argument "${tooMany}"` }
     return { values: values as Values, positionals }
   } catch (error) {
     return { fault: (error as Error).message }

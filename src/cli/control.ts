@@ -50,7 +50,9 @@ async function answer(operations: Operations, url: string, body: AsyncIterable<B
     }
     const name = url.slice(1)
     if (!Object.hasOwn(operations, name))
-      throw new CommandError(`the server knows no command "${name}"; is it older?`)
+      throw new CommandError(
+        `the running gateway does not support the command "${name}"; it may be an older version`,
+      )
     const operation = operations[name as Name] as (input: unknown) => Promise<unknown>
     return { result: await operation(JSON.parse(Buffer.concat(chunks).toString('utf8'))) }
   } catch (error) {

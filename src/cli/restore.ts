@@ -24,7 +24,7 @@ type Info = { readonly version: string; readonly time: number; readonly engine: 
 /** What the file says of itself, once it is known to be whole. */
 function examine(path: string): Info {
   const said = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
-  if (!existsSync(path)) throw said('there is no such file')
+  if (!existsSync(path)) throw said('the file does not exist')
   const file = openFile(path, { readOnly: true })
   try {
     const info = new Map(
@@ -34,9 +34,9 @@ function examine(path: string): Info {
         .map(({ key, value }) => [String(key), String(value)]),
     )
     if (info.get('format') !== FORMAT)
-      throw said(`it was made by Sluice ${info.get('version')}, in a form that this version does not know`)
+      throw said(`it was written by Sluice ${info.get('version')} in a format that this version cannot read`)
     const faults = file.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
-    if (faults[0]?.integrity_check !== 'ok') throw said(`it is damaged (${faults[0]?.integrity_check})`)
+    if (faults[0]?.integrity_check !== 'ok') throw said(`the file is damaged (${faults[0]?.integrity_check})`)
     return {
       version: info.get('version') ?? '',
       engine: info.get('engine') ?? '',
@@ -44,7 +44,7 @@ function examine(path: string): Info {
     }
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw said(`it is no backup of Sluice, or damaged (${(error as Error).message})`)
+    throw said(`the file is not a backup of Sluice, or it is damaged (${(error as Error).message})`)
   } finally {
     file.close()
   }
@@ -56,7 +56,7 @@ function refuseUsed(dataDir: string): void {
     existsSync(join(dataDir, 'sluice.db')) || (existsSync(nodes) && readdirSync(nodes).length > 0)
   if (isUsed)
     throw new CommandError(
-      `there is a gateway in ${dataDir}; a backup is restored into an empty directory only (its secret may be there)`,
+      `${dataDir} already contains a gateway; restore into an empty directory (it may contain the secret file)`,
     )
 }
 
@@ -71,7 +71,7 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
   let records = 0
   for (const { node, first } of nodes) {
     if (!/^[\w-]{1,64}$/.test(node))
-      throw new CommandError(`the backup names a node "${node}", which no node is called`)
+      throw new CommandError(`the backup is damaged: "${node}" is not a valid node name`)
     const dir = join(nodesDir, node)
     mkdirSync(dir, { mode: 0o700 })
     const path = segmentPath(dir, first)
@@ -82,7 +82,7 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
       const { lsn, body, sum } = row as { lsn: number; body: string; sum: number }
       if (sum !== sumOf(lsn, body))
         throw new CommandError(
-          `the backup is damaged: journal record ${lsn} of node ${node} is not as it was`,
+          `the backup is damaged: journal record ${lsn} of node ${node} has a wrong checksum`,
         )
       insert.run(lsn, body, sum)
       records += 1
@@ -106,7 +106,7 @@ async function fillPostgres(file: File, url: string): Promise<void> {
   try {
     if ((await store.isInitialised()) && (await readMeta(store.db, 'digest_key')) !== undefined)
       throw new CommandError(
-        'there is a gateway in the database of DATABASE_URL; a backup is restored into an empty one',
+        'the database of DATABASE_URL already contains a gateway; restore into an empty database',
       )
     await store.migrate()
     await store.db.transaction().execute(trx => copyToPostgres(file, trx))
@@ -176,11 +176,11 @@ export async function restore({
     const to = databaseUrl === undefined ? dataDir : `${dataDir} and the database of DATABASE_URL`
     const isSecretHere = isSecretGiven || existsSync(join(dataDir, 'secret'))
     return [
-      `restored into ${to}: the books of ${new Date(done.time * 1000).toISOString()}, made by Sluice ${done.version} on ${done.engine}`,
+      `restored into ${to}: state of ${new Date(done.time * 1000).toISOString()}, backed up by Sluice ${done.version} on ${done.engine}`,
       `the next start applies ${done.records} journal records of ${done.nodes} nodes`,
       ...(isSecretHere
         ? []
-        : [`before that, set SLUICE_SECRET, or put the secret into ${join(dataDir, 'secret')}`]),
+        : [`before you start, set SLUICE_SECRET or copy the secret to ${join(dataDir, 'secret')}`]),
     ]
   }
 }

@@ -52,7 +52,7 @@ export function createRotation(
       }
     } else if (keyring.size() < 2) {
       throw new CommandError(
-        'SLUICE_SECRET holds one secret. Start the server with SLUICE_SECRET=new,old, then run this again',
+        'SLUICE_SECRET contains one secret only. Start the gateway with SLUICE_SECRET=new,old, then run this command again',
       )
     }
     const count = (await resealMost()) + (await resealRest())
@@ -64,8 +64,8 @@ export function createRotation(
       }
     }
     const next = isSecretKept
-      ? 'the old secret is gone from SLUICE_DATA/secret'
-      : 'the old secret is no longer needed: take it out of SLUICE_SECRET at the next start'
-    return { ok: true, lines: [`${count} sealed texts moved to the newest secret`, next] }
+      ? 'the old secret has been removed from SLUICE_DATA/secret'
+      : 'the old secret is no longer needed: remove it from SLUICE_SECRET before the next start'
+    return { ok: true, lines: [`${count} stored secrets re-encrypted under the new master secret`, next] }
   }
 }

@@ -1,7 +1,7 @@
 /** States an administrator can set. */
 export const ALIAS_STATUS = { enabled: 1, disabled: 2 } as const
 
-/** A request passes through at most this many aliases (contract 4, identity of things). */
+/** A request passes through at most this many aliases (docs/reference/routing.md: Aliases). */
 export const MAX_CHAIN = 5
 
 /**

@@ -24,7 +24,7 @@ export function keyFault(key: string): string | undefined {
 
 /**
  * Several keys in one text: a JSON array holds one in each place, a JSON object is one itself, as are objects line by
- * line; anything else has commas or line breaks between (contract 4, identity of things).
+ * line; anything else has commas or line breaks between (docs/reference/management-api.md: Channel keys).
  */
 export function readKeys(text: string): KeysRead {
   const parts = partsOf(text.trim())

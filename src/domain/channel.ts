@@ -1,4 +1,4 @@
-/** 1 and 2 are set by hand, 3 by the gateway (contract 2.2). */
+/** An administrator sets 1 and 2, the gateway sets 3 (docs/reference/routing.md: Channel status). */
 export const CHANNEL_STATUS = { enabled: 1, disabled: 2, disabledByGateway: 3 } as const
 
 export const CHANNEL_NAME_LENGTH = 100
@@ -6,7 +6,7 @@ export const CHANNEL_NAME_LENGTH = 100
 /** The headers of a channel that has none, as they are kept: nothing in it is nothing to seal. */
 export const NO_HEADERS = '{}'
 
-/** Time-outs an administrator may set in `setting.timeouts`, with their least and greatest (contract 4). */
+/** Timeouts of `setting.timeouts`, each with its minimum and maximum (docs/reference/routing.md: Timeouts). */
 export const TIMEOUTS = {
   connect_ms: [1, 600_000],
   first_byte_ms: [1, 3_600_000],

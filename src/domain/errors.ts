@@ -1,4 +1,4 @@
-/** One table for everything Sluice refuses on `/api` (contract, section 2): code to status. */
+/** The status of each error code of `/api` (docs/reference/errors.md: Management errors). */
 export const MANAGEMENT_STATUS = {
   invalid_request: 400,
   unauthorized: 401,
@@ -16,13 +16,12 @@ export const MANAGEMENT_STATUS = {
   rate_limited: 429,
   internal_error: 500,
   upstream_error: 502,
-  not_ready: 503,
   store_unavailable: 503,
   overloaded: 503,
   shutting_down: 503,
 } as const
 
-/** The same for `/v1` (contract, section 3): code to status and type. */
+/** The status and type of each error code of `/v1` (docs/reference/errors.md: Relay errors). */
 export const RELAY_STATUS = {
   invalid_api_key: { status: 401, type: 'invalid_request_error' },
   cross_site_refused: { status: 403, type: 'invalid_request_error' },

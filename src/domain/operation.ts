@@ -1,4 +1,4 @@
-/** What a client can ask a model to do, in the order in which documents list it. */
+/** The operations of the relay (docs/reference/relay-api.md: Relay routes), in the order in which documents list them. */
 export const OPERATIONS = [
   'chat',
   'completions',

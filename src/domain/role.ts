@@ -1,4 +1,4 @@
-/** Permission levels of the specification (5.4), by the numbers that clients of this family know. */
+/** Permission levels, by the numbers that existing clients know (docs/reference/management-api.md: Permission levels). */
 export const ROLE = { user: 1, admin: 10, root: 100 } as const
 export type RoleName = keyof typeof ROLE
 export type Role = (typeof ROLE)[RoleName]

@@ -12,7 +12,7 @@ const CONTROL_BUT_LINES = /[^\P{Cc}\t\n\r]/u
 export const hasControl = (text: string) => CONTROL.test(text)
 export const hasControlBeyondLines = (text: string) => CONTROL_BUT_LINES.test(text)
 
-/** Two names are the same name when they fold to the same text (contract 4, identity of things). */
+/** Two names are the same name when they fold to the same text (docs/reference/management-api.md: Identity). */
 export const fold = (text: string) => text.normalize('NFKC').toLowerCase().toUpperCase().toLowerCase()
 
 /** Masks a secret so that its owner recognises it: the first and last characters, and never more than a third. */

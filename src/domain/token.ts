@@ -1,4 +1,4 @@
-/** States a token's owner can set; expired and exhausted follow from the token itself (contract 4, money). */
+/** The owner sets enabled and disabled; expired and exhausted are derived (docs/reference/money.md: Token status). */
 export const TOKEN_STATUS = { enabled: 1, disabled: 2, expired: 3, exhausted: 4 } as const
 
 export type TokenFacts = {

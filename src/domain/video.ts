@@ -1,4 +1,4 @@
-/** The states of spec 3.1, in the order in which a job passes through them. */
+/** The states of a job in their order (docs/reference/videos.md: Video states). */
 export const VIDEO_STATES = ['queued', 'processing', 'completed', 'failed'] as const
 export type VideoStatus = (typeof VIDEO_STATES)[number]
 
@@ -16,7 +16,7 @@ export const hasEnded = (status: VideoStatus) => RANK[status] === RANK.completed
  */
 export type VideoPhase = 'submitting' | 'doubt' | 'running' | 'ended'
 
-/** Results whose provider names no end are kept in reach for a day (contract 4, video). */
+/** Lifetime of a result whose provider names no expiry (docs/reference/videos.md: Video job object). */
 export const RESULT_LIFE_S = 24 * 3600
 
 /** Progress is kept in thousandths: whole numbers are the same in both engines. */

@@ -6,12 +6,12 @@ const SECRET_LENGTH = 48
 const randomText = (length: number) =>
   Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
 
-/** The credential of applications on the relay API (spec 2.1): `sk-` and 48 letters or digits. */
+/** The credential of the relay API (docs/reference/relay-api.md: Relay credentials). */
 export const newApiKey = () => `sk-${randomText(SECRET_LENGTH)}`
 /** The credential of people and scripts on the management API. */
 export const newAccessToken = () => `sat-${randomText(SECRET_LENGTH)}`
 export const newSessionId = () => randomText(SECRET_LENGTH)
-/** The name of a video job (contract 4). */
+/** The id of a video job (docs/reference/videos.md: Video job object). */
 export const newVideoId = () => `video_${randomText(24)}`
 export const newPassword = () => randomText(20)
 

@@ -12,7 +12,7 @@ import { readStill, type Still } from './still.ts'
 import { extentOf, lookOf } from './video-extent.ts'
 import { modesIn } from './video-modes.ts'
 
-/** What a request for a video says (spec 4.6). */
+/** A video request (docs/reference/videos.md: Video request). */
 export type VideoAsk = {
   /** Empty: the gateway's default. */
   readonly model: string

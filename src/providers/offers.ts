@@ -24,7 +24,7 @@ export function spokenFor(provider: Provider, operation: Operation): FormatName[
   return (Object.keys(provider[operation] ?? {}) as FormatName[]).filter(isSpoken)
 }
 
-/** What a vendor's channels can be asked for here, in the order of the specification. */
+/** What a vendor's channels offer here, in the order of docs/reference/relay-api.md: Relay routes. */
 export const offersOf = (provider: Provider): Operation[] =>
   OPERATIONS.filter(operation => spokenFor(provider, operation).length > 0)
 

@@ -151,7 +151,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly dialects?: Dialects
   /** Absent: any name of a voice is passed on. */
   readonly voices?: Voices
-  /** The forms in which a model writes transcripts; absent: all five of the specification. */
+  /** The forms in which a model writes transcripts; absent: all five. */
   readonly transcripts?: (model: string) => readonly TranscriptFormat[]
   /** Whether a model gives pictures themselves in any case, and refuses a `response_format`. */
   readonly picturesInside?: (model: string) => boolean

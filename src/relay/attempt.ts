@@ -236,7 +236,7 @@ async function exchange(
   client.waitsFor(running)
   const outcome = await outcomeOf(running)
   if (client.hasLeft() && outcome.kind === 'failure') {
-    // Without a connection the provider has done nothing, so the client owes nothing.
+    // Without a connection the provider has done no work (docs/reference/money.md: Who pays).
     candidates.note(step, outcome.wasSent ? 'left' : 'not sent', sentMs)
     void turn.end({ kind: 'client' })
     return CLIENT_LEFT

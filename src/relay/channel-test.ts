@@ -19,6 +19,9 @@ export type TestOptions = {
   readonly keyIndex?: number | undefined
 }
 
+/** With the key that was tested. */
+export type KeyTestResult = ChannelTestResult & { readonly key: RoutedKey }
+
 const FALLBACK_MODEL = 'gpt-4o-mini'
 
 function keyToTest({ keys }: RelayChannel, index: number | undefined): RoutedKey {
@@ -75,7 +78,7 @@ export function createChannelTest({
   return async function testChannel(
     id: number,
     { model: requestedModel, isStream = false, key = undefined, keyIndex }: TestOptions,
-  ): Promise<ChannelTestResult & { readonly key: RoutedKey }> {
+  ): Promise<KeyTestResult> {
     const channel = catalog.table().channel(id)
     if (!channel) throw new Refusal('not_found', 'there is no such channel')
     const model = requestedModel ?? (channel.testModel || channel.models[0] || FALLBACK_MODEL)

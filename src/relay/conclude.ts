@@ -68,7 +68,7 @@ export type Settling = {
   readonly video?: VideoNote
 }
 
-/** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
+/** Attempts that were cut or timed out may have been billed by their providers (docs/reference/money.md: Suspense). */
 function doubtsOf({ priced }: RelayRequest, { failures }: Trace): readonly Doubt[] {
   if (failures.length === 0) return NO_DOUBTS
   return failures
@@ -469,7 +469,7 @@ function healthOf({ ending }: Delivery, fault: Refusal | undefined): AttemptOutc
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
 }
 
-/** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
+/** Nothing was delivered, but the provider has worked on the input (docs/reference/money.md: Who pays). */
 async function concludeLeft(
   errand: RelayRequest,
   { channel, trace }: Of<'left'>,

@@ -1,4 +1,4 @@
-/** Limits of a token, user or channel; null: none (contract 4, limits). */
+/** Limits of a token, user or channel; null: none (docs/reference/limits.md: Rate limits). */
 export type RateLimits = {
   readonly rpm: number | null
   readonly tpm: number | null

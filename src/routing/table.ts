@@ -52,7 +52,7 @@ export type RoutedModel<C> = Backing<C> & {
   readonly asked: string
   /** The name that the channels list: the last target of the aliases, or the asked name itself. */
   readonly model: string
-  /** Every name on the way, the asked one first: the first that has a price counts (contract 4, money). */
+  /** The requested name, then each alias target (docs/reference/money.md: Which price applies). */
   readonly names: readonly string[]
   /** Told by `/v1/models`: an enabled channel stands behind it. */
   readonly isListed: boolean

@@ -118,7 +118,7 @@ const said = (server: Server, message: string) =>
   until(message, () => (server.lines().some(({ msg }) => String(msg).startsWith(message)) ? true : undefined))
 
 for (const engine of ENGINES) {
-  describe(`the first start on ${engine} (contract 1)`, () => {
+  describe(`the first start on ${engine} (docs/reference/process.md: First start)`, () => {
     let ground: ServerOptions
     let first: Ended
     let token: string
@@ -261,7 +261,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   SLUICE_VIDEO_DEADLINE_S: ['0', '1d', '604801'],
 }
 
-describe('a wrong setting (contract 1 and 4)', { concurrency: 2 }, () => {
+describe('a wrong setting (docs/reference/process.md: Settings at start)', { concurrency: 2 }, () => {
   for (const [setting, values] of Object.entries(WRONG)) {
     it(`${setting} is told in one sentence that names it`, () => {
       for (const value of values) {

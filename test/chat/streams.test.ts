@@ -56,7 +56,7 @@ function written(format: Inbound, events: readonly ChatEvent[]) {
     })
 }
 
-/** Quirks of hosts (provider-protocols 4). */
+/** docs/reference/formats.md: Host differences. */
 describe('a stream of chat completions', () => {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     id: 'a',
@@ -442,7 +442,7 @@ describe('a stream of responses', () => {
   })
 })
 
-/** Quirks of the vendor's (provider-protocols 7). */
+/** docs/reference/formats.md: Gemini differences. */
 describe('a stream of generateContent', () => {
   const piece = (parts: readonly object[], rest: object = {}) => ({
     candidates: [{ content: { parts, role: 'model' }, index: 0, ...rest }],

@@ -21,7 +21,7 @@ function streamed(format: Outbound, bytes: Buffer, usage: UsageOptions = {}): Us
 const sse = (...chunks: readonly unknown[]) =>
   Buffer.from(chunks.map(chunk => `data: ${JSON.stringify(chunk)}\n\n`).join(''))
 
-/** The traps of provider-protocols 2.2, each with what the vendor's rules say. */
+/** How vendors report usage (docs/reference/formats.md: Usage fields). */
 describe('usage of chat completions', () => {
   const read = (usage: unknown, options: UsageOptions = {}) => openaiChat.readUsage({ usage }, options)
 

@@ -171,7 +171,7 @@ for (const engine of ENGINES) {
         const { code, stdout, stderr } = await run(['backup', file], { env: settingsOf(ground) })
         assert.equal(code, 0, stderr)
         assert.match(stdout, new RegExp(`journal records of ${workers} nodes`))
-        assert.match(stdout, /secret is not in it/)
+        assert.match(stdout, /does not contain the master secret/)
         assert.equal(statSync(file).mode & 0o777, 0o600)
         taken.push({ file, answered })
       }
@@ -249,14 +249,14 @@ for (const engine of ENGINES) {
       const whole = readFileSync(file)
       const twice = await run(['backup', file], { env })
       assert.equal(twice.code, 1)
-      assert.match(twice.stderr, /sluice\.backup is there already/)
+      assert.match(twice.stderr, /sluice\.backup exists already/)
       assert.deepEqual(readFileSync(file), whole)
-      assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is no directory/)
+      assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is not a directory/)
       assert.deepEqual(readdirSync(dir), ['sluice.backup'])
 
       const running = await run(['restore', file], { env })
       assert.equal(running.code, 1)
-      assert.match(running.stderr, /there is a gateway in /)
+      assert.match(running.stderr, /already contains a gateway/)
       await server.stop()
 
       const place = await newGround(engine)

@@ -249,7 +249,7 @@ const refusesToStart = (ground: ServerOptions, secret?: string) =>
   )
 
 for (const engine of ENGINES) {
-  describe(`a wrong master key on ${engine} (contract 1)`, () => {
+  describe(`a wrong master key on ${engine} (docs/reference/process.md: Master key)`, () => {
     after(dropDatabases)
     let ground: ServerOptions
     before(async () => {
@@ -425,7 +425,7 @@ for (const engine of ENGINES) {
         const server = isServed ? await startServer({ ...ground, env }) : undefined
         const { code, stdout, stderr } = await run(['admin', 'rotate-secret'], { env })
         assert.equal(code, 0, stderr)
-        assert.match(stdout, /^\d+ sealed texts moved to the newest secret\nthe old secret is /)
+        assert.match(stdout, /^\d+ stored secrets re-encrypted under the new master secret\nthe old secret /)
         if (server) {
           await assertOpen(server)
           assert.equal((await server.stop()).code, 0)
@@ -453,7 +453,7 @@ for (const engine of ENGINES) {
       )
       const { code, stderr } = await run(['admin', 'rotate-secret'], { env: envOf(ground, OLD) })
       assert.equal(code, 1)
-      assert.match(stderr, /^sluice: SLUICE_SECRET holds one secret[^\n]*\n$/)
+      assert.match(stderr, /^sluice: SLUICE_SECRET contains one secret only[^\n]*\n$/)
     })
 
     it('loses nothing of what is made while it runs, however often it runs', async () => {

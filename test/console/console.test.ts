@@ -32,7 +32,7 @@ function describeConsole(): void {
   })
   after(() => browser.close())
 
-  describe('the first run (design A.2)', () => {
+  describe('the first run (docs/reference/console.md: First run)', () => {
     let server: ConsoleServer
     before(async () => {
       server = await startConsole({ SLUICE_ROOT_PASSWORD: '' })

@@ -5,7 +5,7 @@ import { listEnabledAliases } from '../../src/store/records/aliases.ts'
 import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
 
 for (const engine of ENGINES) {
-  describe(`aliases on ${engine} (contract 2.3)`, () => {
+  describe(`aliases on ${engine} (docs/reference/routing.md: Aliases)`, () => {
     let gateway: Gateway
     let api: Gateway['api']
     before(async () => {

@@ -370,7 +370,7 @@ describe('headers', () => {
 })
 
 describe('operations and formats', () => {
-  it('are told in the order of the specification, each once', () => {
+  it('are listed in the order of the reference, each once', () => {
     const everything = provider(60)
     assert.deepEqual(operationsOf(everything), [...OPERATIONS])
     assert.deepEqual(formatsOf(everything), [

@@ -30,7 +30,7 @@ const costOf = (rates: Rates, counts: { readonly [name in RateName]?: number }):
   return usdText(nanosFromPicos(picos))
 }
 
-describe('the models of the specification (spec 4)', () => {
+describe('models with a shipped price (docs/reference/money.md: Shipped prices)', () => {
   const prices: Record<string, PriceFields> = {
     'tts-1': { per_character: 0.000015 },
     'tts-1-hd': { per_character: 0.00003 },

@@ -94,6 +94,7 @@ describe('a provider that fails', () => {
 
     for (const fault of [
       'status-404',
+      'status-405',
       'status-408',
       'status-409',
       'status-425',

@@ -53,7 +53,7 @@ const ids = (channels: readonly RoutedChannel[] | undefined) => channels?.map(ea
 const tierIds = (route: RoutedModel<RoutedChannel> | undefined) =>
   route?.tiers.map(tier => ids(tier.channels))
 
-describe('the table (spec 1)', () => {
+describe('the table (docs/reference/routing.md: Model names)', () => {
   it('matches a model to the channels that list it, by priority', () => {
     const table = createTable(
       [
@@ -128,7 +128,7 @@ describe('the table (spec 1)', () => {
   })
 })
 
-describe('an alias (spec 1, rule 4)', () => {
+describe('an alias (docs/reference/routing.md: Aliases)', () => {
   it('is served as its target, and tells the names whose price counts', () => {
     const table = createTable([channel(1)], [alias('a', 'b'), alias('b', 'm')])
     const route = table.resolve('a')

@@ -5,7 +5,6 @@ import OpenAI from 'openai'
 import { bedrock } from '../../src/chat/anthropic/bedrock/format.ts'
 import { withCalledTools } from '../../src/chat/anthropic/messages/encode-request.ts'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
-import { takesOneSampling, takesSchemas, thinksAdaptively } from '../../src/chat/anthropic/messages/model.ts'
 import { heldSchema } from '../../src/chat/anthropic/messages/schema.ts'
 import { cohere } from '../../src/chat/cohere/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
@@ -20,6 +19,7 @@ import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { responses } from '../../src/chat/openai/responses/format.ts'
 import type { JsonObject } from '../../src/domain/json-value.ts'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
+import { claudeGeneration } from '../../src/models/generation.ts'
 import type { FormatRecordings, SOURCES } from './format-recordings.ts'
 
 /** What a client's own SDK understood of an answer. */
@@ -448,9 +448,11 @@ function fitAnthropicRequest(given: ChatRequest): ChatRequest {
   const { tools, toolChoice, parallelTools, choices, reasoning, output, maxTokens: _, ...rest } = request
   const effort = reasoning?.effort
   const isBudgeted =
-    reasoning?.budget !== undefined || (effort !== 'none' && !thinksAdaptively(request.model))
+    reasoning?.budget !== undefined ||
+    (effort !== 'none' && claudeGeneration(request.model).thinking === 'budget')
   const { temperature, topP } = request
-  const isPair = temperature !== undefined && topP !== undefined && takesOneSampling(request.model)
+  const isPair =
+    temperature !== undefined && topP !== undefined && claudeGeneration(request.model).sampling !== 'both'
   return compact<ChatRequest>({
     ...rest,
     // Of two that exclude each other, a default is not worth saying.
@@ -479,8 +481,9 @@ const closed = (schema: JsonObject): JsonObject => heldSchema(schema, '', create
 function fitAnthropicTool(tool: Tool, model: string): Tool {
   if (tool.type !== 'function') return tool
   const { strict, parameters, ...rest } = tool
-  const isStrict = strict === true && takesSchemas(model)
-  const isSaid = isStrict || (strict === false && takesSchemas(model))
+  const { takesSchemas } = claudeGeneration(model)
+  const isStrict = strict === true && takesSchemas
+  const isSaid = isStrict || (strict === false && takesSchemas)
   const fitted = parameters && isStrict ? closed(parameters) : parameters
   return { ...rest, ...(fitted && { parameters: fitted }), ...(isSaid && { strict }) }
 }

@@ -56,7 +56,7 @@ const countOf = (replies: readonly { status: number; text: string }[]) =>
   )
 
 for (const engine of ENGINES) {
-  describe(`${WORKERS} workers on ${engine} (design 2)`, () => {
+  describe(`${WORKERS} workers on ${engine} (docs/reference/process.md: Workers)`, () => {
     let simulator: Simulator | undefined
     let server: Server
     let client: ReturnType<typeof openClient>

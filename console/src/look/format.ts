@@ -2,7 +2,10 @@ import { UNITS_PER_USD } from '../../../src/manage/contract/constants.ts'
 import { preferences } from './preferences.ts'
 import { zone } from './zone.ts'
 
-/** Every figure the console prints goes through here (design C.5). Nothing is computed that the ledger has not said. */
+/**
+ * Formats every figure of the console (docs/reference/console.md: Figures). The console computes nothing that the API does
+ * not state.
+ */
 
 const NONE = '–'
 const language = () => preferences().language

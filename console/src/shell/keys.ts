@@ -9,7 +9,7 @@ const CHORD_MS = 1_200
 
 type Layers = { readonly openPalette: () => void; readonly openSheet: () => void }
 
-/** Keys that hold on every page (design A.4). Single letters work outside fields only, and can be switched off. */
+/** Keys of every page (docs/reference/console.md: Keyboard). Single letters work outside fields only. */
 export function useGlobalKeys({ openPalette, openSheet }: Layers): void {
   const { role } = useSelf()
   const { singleKeys } = usePreferences()

@@ -203,7 +203,7 @@ export function createDemo(givenDataDir: string | undefined) {
           `  Console    ${address}/`,
           `  API        ${address}/docs`,
           `  User       root`,
-          `  Password   ${rootPassword ?? '(as it was; sluice admin reset-password gives a new one)'}`,
+          `  Password   ${rootPassword ?? '(unchanged; ./sluice admin reset-password sets a new one)'}`,
           `  Token      ${key}`,
           '',
           '  Ask it something:',

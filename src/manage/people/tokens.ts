@@ -44,7 +44,7 @@ function readAddresses(given: readonly string[] | string): string {
   return JSON.stringify([...new Set(addresses)])
 }
 
-/** The tokens of the caller (spec 2.1, 4.1). */
+/** The tokens of the caller (docs/reference/management-api.md: Tokens). */
 export function createTokenHandlers({
   db,
   now,

@@ -118,7 +118,7 @@ export async function deleteAccount(
   audit({ action: 'user.delete', target: `user:${user.id}`, before: presentUser(user) })
 }
 
-/** The users of the instance, for administrators (spec 4.3, contract 2.4). */
+/** The users of the instance, for administrators (docs/reference/management-api.md: Users). */
 export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handlers<typeof userContract> {
   const balance = createUserBalance(now)
 

@@ -19,7 +19,10 @@ function stillRuns(error: unknown): never {
   throw isUniqueViolation(error) ? conflict(STILL_RUNNING) : error
 }
 
-/** Writes happen in one transaction each, and at most once for an `Idempotency-Key` (contract 4, repeating). */
+/**
+ * A write is one transaction, done once for an `Idempotency-Key`
+ * (docs/reference/management-api.md: Idempotency on writes).
+ */
 export function createChange({
   db,
   now,

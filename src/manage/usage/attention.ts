@@ -27,7 +27,7 @@ const MAX_NEEDS = 50
 type Need = Answer<(typeof insightContract)['attention']>[number]
 const URGENCY = { error: 0, warning: 1, info: 2 } as const
 
-/** What needs somebody, most urgent first (console, E). */
+/** What needs attention, most urgent first (docs/reference/console.md: Attention). */
 export function createAttention({
   db,
   now,

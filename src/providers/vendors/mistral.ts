@@ -97,7 +97,7 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0],
   }
 }
 
-/** The vendor's names of what the specification has names for; the others stay beside them. */
+/** The vendor's names of the common categories; its others stay beside them. */
 const CATEGORIES: Readonly<Record<string, string>> = {
   hate_and_discrimination: 'hate',
   violence_and_threats: 'violence',

@@ -19,7 +19,7 @@ const fields = [
   },
 ]
 
-/** Voices beyond the six of the specification are not known to every model; the vendor says so itself. */
+/** Not every model has the voices beyond the six common ones; the vendor refuses those itself. */
 export const openaiVoices = {
   names: [
     'alloy',

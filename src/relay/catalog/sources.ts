@@ -28,7 +28,7 @@ const UPCOMING_S = 10
 
 const NO_LIMITS = limitsTold('{}')
 
-/** Contract 4, channel time-outs. */
+/** Defaults (docs/reference/routing.md: Timeouts). */
 const TIMEOUTS = { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 600_000 } as const
 
 function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {

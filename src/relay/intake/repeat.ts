@@ -62,7 +62,7 @@ type Deps = {
   now(): number
 }
 
-/** Requests that are done once for an `Idempotency-Key` (contract 4, repeating). */
+/** Requests that are done once for an `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
 export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Deps) {
   const seal = (repeat: Repeat, saved: Saved) => keyring.seal(JSON.stringify(saved), answerPlace(repeat))
 

@@ -9,7 +9,7 @@ import {
   totalOutput,
   type Usage,
 } from '../../domain/usage.ts'
-import { hasNoReasoning } from '../../providers/plain-models.ts'
+import { hasNoHiddenReasoning } from '../../models/generation.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Work } from '../operations/operation.ts'
 import type { RelayRequest } from '../request.ts'
@@ -68,7 +68,7 @@ export function limitedByDelivery(
   bytes: number,
 ): UsageLimits {
   const isText = usage.reasoning + usage.audioOutput + usage.imageOutput === 0
-  return isText && usage.output > bytes && hasNoReasoning(model)
+  return isText && usage.output > bytes && hasNoHiddenReasoning(model)
     ? { ...limits, output: Math.min(limits.output, plausible(bytes)) }
     : limits
 }

@@ -54,7 +54,7 @@ type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked' | '
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
 
-/** Where a price says nothing of the longest answer (contract 4, money). */
+/** For prices without `max_output_tokens` (docs/reference/money.md: Output bound). */
 const DEFAULT_MAX_OUTPUT = 8_192
 
 const maxOutputOf = (price: Price) => price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT

@@ -265,7 +265,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     const handsOver = () => (isStream || isPassing) && status >= 200 && status < 300
     let isHandedOver = false
 
-    /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
+    /** Until the first event, the request may be retried on another channel (docs/reference/relay-api.md: Streams). */
     function handOver(chunk: Buffer): void {
       const isFull = size > MAX_PRELUDE_BYTES
       if (!isPassing && !isFramed && !prelude.begins(chunk, isFull)) {

@@ -59,7 +59,7 @@ type FailedJob = {
 /** How a submission ended. */
 export type SubmittedJob = { readonly trace: Trace } & (AcceptedJob | UnansweredJob | FailedJob)
 
-/** Contract 4, video: only after these does a submission go to another channel; connect errors do too. */
+/** Only these and connection errors are retried (docs/reference/videos.md: Video submission). */
 const NEXT_CHANNEL = new Set([401, 402, 403, 404, 429])
 const AT_ONCE = 4
 

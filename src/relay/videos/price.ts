@@ -29,7 +29,7 @@ export const isOfVideos = (found: CatalogPrice) =>
 const isByLength = (found: CatalogPrice) =>
   ratesOf(found).some(rates => LENGTHS.some(unit => rates[unit] !== undefined))
 
-/** Prices of a job: `per_call` or `per_second`, times `n` (contract 4, video). */
+/** The price of a job (docs/reference/videos.md: Video price). */
 export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, work: VideoWork): VideoPrice {
   const { ask } = work
   const channels = route.tiers.flatMap(tier => tier.channels)

@@ -292,7 +292,7 @@ const LOG_COLUMNS = [
   text('other'),
 ]
 
-/** A failure that cost something is a row like every other that was paid; its failure is in `other` (contract 4, money). */
+/** A failure that cost something has the type of a paid request (docs/reference/money.md: Log rows). */
 const isFreeFailure = ({ isError }: UsageLog, cost: number) => isError && cost === 0
 
 const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: Settled): Value[] => [

@@ -8,7 +8,7 @@ const SILENCE_MS = 35_000
 const CONNECT_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 3_000
 
-/** Amounts and ids stay below 2^53 (contract 4), so PostgreSQL's bigint is read as a number. */
+/** Amounts and ids stay below 2^53 (docs/reference/money.md: Units), so a bigint is read as a number. */
 const INT8_OID = 20
 const NUMERIC_OID = 1700
 

@@ -1,6 +1,6 @@
 import type { Db, Trx } from '../engine/store.ts'
 
-/** Saved answers live for a day (contract 4, repeating). */
+/** How long a saved response is kept (docs/reference/management-api.md: Idempotency on writes). */
 export const ANSWER_KEEP_S = 24 * 3600
 
 export type Repeat = { readonly userId: number; readonly path: string; readonly key: string }

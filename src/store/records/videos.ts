@@ -5,7 +5,7 @@ import type { Database, Engine, NewVideo, VideoRow } from '../engine/schema.ts'
 import { type Db, isUniqueViolation, type Trx, transact } from '../engine/store.ts'
 import { isPattern, matches } from '../usage/log-filter.ts'
 
-/** How long an `Idempotency-Key` counts (contract 4, repeating). */
+/** How long an `Idempotency-Key` counts (docs/reference/relay-api.md: Idempotency on the relay). */
 const REPEAT_S = 24 * 3600
 
 /** False when another job of this user has the same `Idempotency-Key`. */

@@ -121,7 +121,7 @@ export async function totalsOf(store: LogStore, given: LogFilter): Promise<Total
   return { count: Math.min(sums.requests, MAX_EXACT), isMore, sums: isMore ? undefined : sums }
 }
 
-/** Units that the requests of a filter cost together: summed exactly and rounded up once (contract 4, money). */
+/** Units that matching requests cost: summed exactly, rounded up once (docs/reference/money.md: Rounding). */
 export async function unitsOf(store: LogStore, filter: LogFilter): Promise<number> {
   const { type: _always, ...asked } = await byTokens(store, filter)
   if (isInRollups(asked)) {
