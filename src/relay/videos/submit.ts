@@ -22,8 +22,9 @@ import { answerJson, commonHeaders } from '../answer/answer.ts'
 import { upstreamError } from '../answer/upstream-error.ts'
 import { type AdmittedCaller, admit, credentialOf } from '../callers/admit.ts'
 import { identify } from '../callers/identify.ts'
-import { answerHeaders, errorCodeOf, idOf, settle } from '../conclude.ts'
+import { answerHeaders } from '../conclude.ts'
 import { readRequest } from '../intake/read-request.ts'
+import { errorCodeOf, settle, upstreamIdOf } from '../settlement.ts'
 import { refusalFor } from '../upstream/failure.ts'
 import { type Aiming, type SubmittedJob, submitSomewhere, type VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
@@ -326,7 +327,7 @@ export function createSubmit(
       usage: priced.usageOn(channel, videos),
       source: 'provider',
       trace,
-      upstreamRequestId: idOf(answer.headers, channel),
+      upstreamRequestId: upstreamIdOf(answer.headers, channel),
       doubts:
         doubtful > 0
           ? [{ channelId: channel.id, amount, reason: 'a part of a video job was not answered' }]
