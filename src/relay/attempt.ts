@@ -8,8 +8,8 @@ import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
 import { type Candidates, openCandidates, type Turn } from './candidates.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
-import { createEligibility, unfitOn } from './eligibility.ts'
-import type { AnswerReading } from './operations/operation.ts'
+import { createEligibility, NOT_OFFERED, strictRefusal } from './eligibility.ts'
+import type { AnswerReading, ChannelRequest } from './operations/operation.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { type AttemptFailure, refusalFor } from './upstream/failure.ts'
 import { lacksFormat, nextAttempt } from './upstream/format-fallback.ts'
@@ -22,8 +22,8 @@ type Answered = {
   readonly health: Attempt
   readonly ticket: Ticket
   readonly exchange: UpstreamExchange
-  /** What the channel could not take of the request. */
-  readonly warnings: readonly string[]
+  /** The request as the channel was sent it. */
+  readonly outgoing: ChannelRequest
   /** The request as the overrides of the channel changed it; undefined where there are none. */
   readonly changed: Ready['changed']
   readonly trace: Trace
@@ -41,11 +41,10 @@ export type AnsweredAttempt =
       readonly early: EarlyHeaders
     })
   /** The client disconnected before any channel answered. */
-  | { readonly kind: 'left'; readonly channel: RelayChannel; readonly trace: Trace }
+  | (LastAttempt & { readonly kind: 'left'; readonly trace: Trace })
   /** No channel answered. */
-  | {
+  | (LastAttempt & {
       readonly kind: 'failed'
-      readonly channel: RelayChannel
       readonly refusal: Refusal
       /** The error response of the provider, where the client gets that one. */
       readonly answer: WholeResponse | undefined
@@ -53,7 +52,13 @@ export type AnsweredAttempt =
       readonly error: ChatError | undefined
       readonly trace: Trace
       readonly early: EarlyHeaders
-    }
+    })
+
+type LastAttempt = {
+  readonly channel: RelayChannel
+  /** The request as the channel was sent it; undefined where it was not sent. */
+  readonly outgoing?: ChannelRequest | undefined
+}
 
 /** One pass over the candidates of a request. */
 type Pass = {
@@ -61,8 +66,7 @@ type Pass = {
   readonly candidates: Candidates
   readonly early: EarlyHeaders
   readonly client: Client
-  /** The channel of the last attempt. */
-  lastChannel: RelayChannel | undefined
+  last: LastAttempt | undefined
 }
 
 const CLIENT_LEFT = Symbol('client left')
@@ -83,7 +87,7 @@ export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttemp
   const candidates = candidatesOf(request)
   const early = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
   const client = watchClient(response)
-  const pass: Pass = { request, candidates, early, client, lastChannel: undefined }
+  const pass: Pass = { request, candidates, early, client, last: undefined }
   try {
     for (const step of candidates.steps) {
       if (client.hasLeft()) break
@@ -102,12 +106,12 @@ export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttemp
     if (client.hasLeft()) early.close()
   }
   const { trace, noChannel } = candidates
-  const { lastChannel: channel } = pass
-  if (channel === undefined) {
+  const { last } = pass
+  if (last === undefined) {
     early.close()
     throw noChannel()
   }
-  return client.hasLeft() ? { kind: 'left', channel, trace } : allFailed(channel, trace, early)
+  return client.hasLeft() ? { ...last, kind: 'left', trace } : allFailed(last, trace, early)
 }
 
 function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candidates {
@@ -115,7 +119,7 @@ function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candid
     catalog: deps.catalog,
     route,
     spec,
-    isUnfit: (channel, sentModel) => unfitOn(work, channel, sentModel, priced) !== undefined,
+    isUnfit: (channel, sentModel) => work.unfit?.(channel, sentModel) !== undefined,
     priceFor: priced.priceFor,
   })
   return openCandidates(deps, { route, ineligible, countedInput: work.countedInput })
@@ -142,12 +146,12 @@ function watchClient(response: ServerResponse) {
 }
 
 /** The client gets the provider's error response where another channel would give the same one. */
-function allFailed(channel: RelayChannel, trace: Trace, early: EarlyHeaders): AnsweredAttempt {
+function allFailed(last: LastAttempt, trace: Trace, early: EarlyHeaders): AnsweredAttempt {
   const final = trace.failures.at(-1)
   const isForClient = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
   return {
+    ...last,
     kind: 'failed',
-    channel,
     refusal: refusalFor(trace.failures),
     answer: isForClient ? final.answer : undefined,
     error: final?.error,
@@ -200,17 +204,27 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
   const entering = candidates.takeTurn(step)
   const turn = entering instanceof Promise ? await entering : entering
   if (!turn) return undefined
-  pass.lastChannel = step.channel
   try {
-    const outgoing = call.encode()
-    if ('isRetryable' in outgoing) {
-      candidates.note(step, outgoing.status || outgoing.message)
-      await turn.end(outgoing.health)
-      return outgoing
+    const requesting = call.request()
+    const channelRequest = requesting instanceof Promise ? await requesting : requesting
+    if (request.work.isStrict && strictRefusal(channelRequest)) {
+      candidates.passOver(step.channel, NOT_OFFERED)
+      await turn.end({ kind: 'client' })
+      return undefined
     }
-    await cover(request, step.channel, outgoing)
-    await request.hold.attempt(step.channel.id, request.priced.estimate(step.channel))
-    return await exchange(pass, step, { call, turn, outgoing })
+    pass.last = { channel: step.channel }
+    const ready = call.encode(channelRequest)
+    if ('isRetryable' in ready) {
+      candidates.note(step, ready.status || ready.message)
+      await turn.end(ready.health)
+      return ready
+    }
+    pass.last = { channel: step.channel, outgoing: ready.outgoing }
+    await cover(request, step.channel, ready)
+    const estimate = request.priced.estimate(step.channel, ready.outgoing)
+    await request.hold.attempt(step.channel.id, estimate)
+    const result = await exchange(pass, step, { call, turn, ready })
+    return isFailure(result) ? { ...result, estimate } : result
   } catch (error) {
     // For example, the books could not note the attempt: the channel was not asked.
     await turn.end({ kind: 'client' })
@@ -218,12 +232,12 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
   }
 }
 
-type Started = { readonly call: ChannelCall; readonly turn: Turn; readonly outgoing: Ready }
+type Started = { readonly call: ChannelCall; readonly turn: Turn; readonly ready: Ready }
 
 async function exchange(
   { request, candidates, early, client }: Pass,
   step: PlanStep<RelayChannel>,
-  { call, turn, outgoing }: Started,
+  { call, turn, ready }: Started,
 ): Promise<AttemptResult> {
   const { trace } = candidates
   const { health, ticket } = turn
@@ -232,7 +246,8 @@ async function exchange(
     return CLIENT_LEFT
   }
   const sentMs = request.deps.nowMs()
-  const { exchange: running, warnings } = call.send(outgoing)
+  const { outgoing, changed } = ready
+  const running = call.send(ready)
   client.waitsFor(running)
   const outcome = await outcomeOf(running)
   if (client.hasLeft() && outcome.kind === 'failure') {
@@ -241,13 +256,13 @@ async function exchange(
     void turn.end({ kind: 'client' })
     return CLIENT_LEFT
   }
-  const answered = { step, health, ticket, exchange: running, warnings, changed: outgoing.changed, trace }
+  const answered = { step, health, ticket, exchange: running, outgoing, changed, trace }
   if (outcome.kind === 'stream') {
     candidates.note(step, outcome.status, sentMs)
     health.answered()
     return { ...answered, kind: 'stream', streamed: outcome, early }
   }
-  const judging = call.judge(outcome)
+  const judging = call.judge(outcome, outgoing)
   const judgement = judging instanceof Promise ? await judging : judging
   if ('reading' in judgement) {
     candidates.note(step, judgement.answer.status, sentMs)

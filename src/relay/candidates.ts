@@ -42,7 +42,7 @@ export function openCandidates(
   deps: PlanDeps & Pick<RelayDeps, 'nowMs'>,
   { countedInput, ...request }: CandidateRequest & { readonly countedInput: number },
 ) {
-  const { steps, passedOver, turnedAway } = planCursor(planOptions(deps, request))
+  const { steps, passedOver, turnedAway, passOver } = planCursor(planOptions(deps, request))
   const trace: Trace = { failures: [], passedOver, attempts: [] }
 
   /** Undefined where other requests have filled the channel since the plan chose it. */
@@ -76,6 +76,8 @@ export function openCandidates(
     steps,
     trace,
     takeTurn,
+    /** The channel of the last step cannot take the request after all, for this reason. */
+    passOver,
     /** Records an attempt, sent at `sentMs`; one that was never sent took no time. */
     note({ channel }: PlanStep<RelayChannel>, status: number | string, sentMs = deps.nowMs()): void {
       trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })

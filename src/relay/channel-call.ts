@@ -10,7 +10,14 @@ import {
   signing,
 } from './catalog/catalog.ts'
 import { forwardedHeaders } from './catalog/header-override.ts'
-import type { AnswerReading, OperationSpec, ReadContext, Work, WorkLimits } from './operations/operation.ts'
+import type {
+  AnswerReading,
+  ChannelRequest,
+  OperationSpec,
+  ReadContext,
+  Work,
+  WorkLimits,
+} from './operations/operation.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from './upstream/failure.ts'
 import { errorAtOnce } from './upstream/first-event.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
@@ -94,27 +101,30 @@ export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target,
     })
   if (!address) return undefined
   return {
+    /** The body for the channel, and how its answer is read; a large body that is translated takes a while. */
+    request: (): ChannelRequest | Promise<ChannelRequest> =>
+      work.requestFor(channel, sentModel, request.limits),
     /** The request as it leaves, or why the overrides of the channel prevent that. */
-    encode: (): Ready | AttemptFailure =>
+    encode: (channelRequest: ChannelRequest): Ready | AttemptFailure =>
       encodeOutgoing(
         { channel, key, asked: work.model, sent: sentModel, client },
         { spec, desk: deps.desk },
         headersOf(request, channel, address),
-        work.dress(channel, sentModel, request.limits),
+        channelRequest,
       ),
-    send: ({ headers, dressed }: Ready) =>
-      send(deps.upstream, dressed, {
+    send: ({ headers, outgoing }: Ready): UpstreamExchange =>
+      send(deps.upstream, outgoing, {
         url: address.url,
         headers,
         timeouts: channel.timeouts,
         isStream: work.isStream,
         ...signing(address, deps),
         ...(work.isWholeTaken && { isWholeTaken: true }),
-        ...(work.passes && { passes: type => work.passes?.(type, channel) ?? false }),
+        ...(work.passes && { passes: work.passes }),
         ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
       }),
-    judge: (outcome: Exclude<UpstreamOutcome, StreamedResponse>) =>
-      judge(outcome, { channel, sentModel }, { ...request, format, nowMs: deps.nowMs }),
+    judge: (outcome: Exclude<UpstreamOutcome, StreamedResponse>, outgoing: ChannelRequest) =>
+      judge(outcome, outgoing, { channel, work, share: request.share, format, nowMs: deps.nowMs }),
     /** After the provider has refused the credential for which a key was exchanged: the next request gets a new one. */
     forgetCredential(): void {
       if (address.traded) deps.keys.forget(address.traded.key)
@@ -132,11 +142,18 @@ export async function outcomeOf(exchange: UpstreamExchange): Promise<UpstreamOut
   return error ?? outcome
 }
 
+type Judging = Pick<CallRequest, 'work'> & {
+  readonly channel: RelayChannel
+  readonly share: Share | undefined
+  readonly format: string
+  nowMs(): number
+}
+
 /** A good answer, or what is wrong with it; synchronously where the answer is small. */
 function judge(
   outcome: Exclude<UpstreamOutcome, StreamedResponse>,
-  { channel, sentModel }: Pick<Target, 'channel' | 'sentModel'>,
-  { work, share, format, nowMs }: CallRequest & { format: string; nowMs(): number },
+  outgoing: ChannelRequest,
+  { channel, work, share, format, nowMs }: Judging,
 ): Judgement | Promise<Judgement> {
   if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
   if (outcome.status < 200 || outcome.status >= 300)
@@ -147,7 +164,7 @@ function judge(
     return invalidAnswer(channel, 'the provider answered without a stream of events')
   const judgement = (reading: AnswerReading): Judgement =>
     reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
-  const reading = work.readWhole(outcome.body, channel, { answer: outcome, sent: sentModel })
+  const reading = outgoing.readWhole(outcome)
   return reading instanceof Promise ? reading.then(judgement) : judgement(reading)
 }
 

@@ -5,9 +5,7 @@ import { consumeStream } from './answer/consume-stream.ts'
 import { upstreamError } from './answer/upstream-error.ts'
 import { type Catalog, createAddressBook, type RelayChannel } from './catalog/catalog.ts'
 import { type CallDeps, type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
-import { unfitOn } from './eligibility.ts'
 import { createIdsAndClock } from './ids-and-clock.ts'
-import type { Work } from './operations/operation.ts'
 import { questionOf } from './test-questions.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 
@@ -53,20 +51,20 @@ export function createChannelTest({
   }
   const deps: CallDeps = { upstream, keys, nowMs, desk, addressOf: createAddressBook() }
 
-  async function ask(call: ChannelCall, work: Work, channel: RelayChannel): Promise<Finding> {
-    const outgoing = call.encode()
-    if ('isRetryable' in outgoing) return { status: null, error: outgoing.message, firstTokenMs: null }
+  async function ask(call: ChannelCall): Promise<Finding> {
+    const ready = call.encode(await call.request())
+    if ('isRetryable' in ready) return { status: null, error: ready.message, firstTokenMs: null }
     const startedMs = nowMs()
-    const { exchange } = call.send(outgoing)
+    const exchange = call.send(ready)
     try {
       const outcome = await outcomeOf(exchange)
       if (outcome.kind === 'stream') {
         const firstTokenMs = nowMs() - startedMs
-        const error = await consumeStream(outcome.flow, work.meter(channel))
+        const error = await consumeStream(outcome.flow, ready.outgoing.meter())
         return { status: outcome.status, error: error ?? null, firstTokenMs }
       }
       const status = outcome.kind === 'whole' ? outcome.status : null
-      const judgement = await call.judge(outcome)
+      const judgement = await call.judge(outcome, ready.outgoing)
       return 'reading' in judgement
         ? { status, error: null, firstTokenMs: null }
         : findingOf(judgement, status)
@@ -89,11 +87,11 @@ export function createChannelTest({
     }
     const { spec, work } = await questionOf(model, step.sentModel, { isStream, desk })
     const named = { id, name: channel.name, model, key: step.key }
-    const unfit = unfitOn(work, channel, step.sentModel)
+    const unfit = work.unfit?.(channel, step.sentModel)
     const call = unfit ? undefined : prepareCall(deps, step, { spec, work, client: {} })
     const startedMs = nowMs()
     const finding = call
-      ? await ask(call, work, channel)
+      ? await ask(call)
       : { status: null, error: unfit?.message ?? 'the provider does not offer this', firstTokenMs: null }
     const error = finding.error === null ? null : channel.secrets.scrub(finding.error)
     return { ...named, ...finding, error, isGood: error === null, latencyMs: nowMs() - startedMs }

@@ -28,7 +28,8 @@ const errorFormatOf = ({ spec }: RelayRequest): ErrorFormat => spec.voice ?? COM
 /** Headers of every good answer beside those of its content. */
 export function answerHeaders(
   { requestId, admitted, spec }: RelayRequest,
-  { step: { channel }, warnings }: Pick<Of<'stream'>, 'step' | 'warnings'>,
+  { channel }: Of<'stream'>['step'],
+  warnings: readonly string[] = [],
 ): Record<string, string> {
   const headers = Object.assign(commonHeaders(requestId, spec.voice), rateHeaders(admitted.remaining()))
   if (admitted.caller.role >= ROLE.admin) headers['x-sluice-channel'] = String(channel.id)
@@ -55,8 +56,11 @@ export async function conclude(
 }
 
 /** The usage of a request whose provider did not report it. */
-const countFor = ({ deps, work, priced }: RelayRequest, channel: RelayChannel, output: CountedOutput) =>
-  countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens))
+const countFor = (
+  { deps, work, priced }: RelayRequest,
+  channel: RelayChannel,
+  output: CountedOutput & { readonly measured?: Usage | undefined },
+) => countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens, output.measured))
 
 type Of<Kind extends AnsweredAttempt['kind']> = Extract<AnsweredAttempt, { kind: Kind }>
 
@@ -68,11 +72,15 @@ function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, toke
 }
 
 async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
-  const { response, work, deps } = request
-  const { step, answer, reading, trace } = answered
+  const { response, deps } = request
+  const { step, answer, reading, trace, outgoing } = answered
   const counted =
     reading.usage === undefined
-      ? await countFor(request, step.channel, { bytes: reading.outputBytes, sample: reading.sample })
+      ? await countFor(request, step.channel, {
+          bytes: reading.outputBytes,
+          sample: reading.sample,
+          measured: reading.measured,
+        })
       : { usage: reading.usage, by: undefined }
   const limits = limitsOf(request, step.channel, answered.changed)
   const { vendorCost } = reading
@@ -85,13 +93,12 @@ async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticke
   const release = endTickets(answered, ticket, allTokens(usage))
   const encoding = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
   const encoded = encoding instanceof Promise ? await encoding : encoding
-  const restored = encoded?.body ?? work.undress?.(answer.body) ?? answer.body
-  const received = restored instanceof Promise ? await restored : restored
-  const body = step.channel.secrets.maskAnswer(received, step.key.value)
+  const body = step.channel.secrets.maskAnswer(encoded?.body ?? answer.body, step.key.value)
   const contentType = encoded?.contentType ?? JSON_TYPE
   await request.keep?.({ status: answer.status, contentType, body })
   const { paid } = await settle(request, {
     channel: step.channel,
+    outgoing,
     usage,
     reported: possible === counted.usage ? undefined : counted.usage,
     toolCalls: reading.toolCalls,
@@ -106,7 +113,7 @@ async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticke
   if (response.destroyed) return
   // The headers of a stream may be out already, where the provider answered a stream in one piece.
   if (!response.headersSent) {
-    const headers = answerHeaders(request, answered)
+    const headers = answerHeaders(request, answered.step, answered.outgoing.warnings)
     headers['content-type'] = contentType
     headers['content-length'] = String(body.length)
     headers['x-sluice-cost'] = usdText(paid)
@@ -117,7 +124,7 @@ async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticke
 
 async function concludeStream(request: RelayRequest, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
   const { response, deps, startedMs } = request
-  const { step, streamed, trace, early } = answered
+  const { step, streamed, trace, early, outgoing } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
   const { meter, recorder } = metersOf(request, answered)
@@ -132,7 +139,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
     memory: deps.memory,
     abort: answered.exchange.abort,
     nowMs: deps.nowMs,
-    onProgress: createStreamBudget(request, { channel, meter, limits }),
+    onProgress: createStreamBudget(request, { channel, outgoing, meter, limits }),
   })
   if (delivery.ending === 'left') {
     // The client's next request must not wait until the tokens of this one are counted.
@@ -152,6 +159,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
     })
   await settle(request, {
     channel,
+    outgoing,
     usage,
     reported: usage === reported ? undefined : reported,
     toolCalls: meter.reading.toolCalls,
@@ -169,9 +177,9 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
 
 /** The meter of a stream, with secrets masked, and recorded where the answer may be asked for again. */
 function metersOf(request: RelayRequest, answered: Of<'stream'>) {
-  const { step, streamed } = answered
+  const { step, streamed, outgoing } = answered
   const length = isFile(request, answered) ? Number(streamed.headers['content-length']) : Number.NaN
-  const plain = request.work.meter(step.channel, Number.isSafeInteger(length) ? length : undefined)
+  const plain = outgoing.meter(Number.isSafeInteger(length) ? length : undefined)
   const masked = maskingMeter(plain, step.channel.secrets.headerNeedles())
   const recorder = request.keep && recordingMeter(masked)
   return { meter: recorder ?? masked, recorder }
@@ -189,7 +197,7 @@ async function streamUsage(
   const bytes = textBytes + reasoningBytes
   const { usage: reported, by } =
     (await reportedUsage(request.deps.counter, meter)) ??
-    (await countFor(request, channel, { bytes, sample: meter.sample }))
+    (await countFor(request, channel, { bytes, sample: meter.sample, measured: meter.measured?.() }))
   const usage = plausibleUsage(reported, limitedByDelivery(limits, reported, sentModel, bytes))
   return { reported, usage, by }
 }
@@ -228,14 +236,14 @@ function endStream(
 }
 
 /** Whether the answer is a file that passes byte by byte, rather than a stream of events. */
-const isFile = ({ work }: RelayRequest, { step, streamed }: Of<'stream'>): boolean =>
-  work.passes?.(String(streamed.headers['content-type'] ?? ''), step.channel) ?? false
+const isFile = ({ work }: RelayRequest, { streamed }: Of<'stream'>): boolean =>
+  work.passes?.(String(streamed.headers['content-type'] ?? '')) ?? false
 
 /** A file may come compressed although the gateway did not ask for it: the client must know. */
 const FILE_HEADERS = ['content-encoding', 'content-length', 'content-range', 'accept-ranges'] as const
 
 function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string, string> {
-  const common = answerHeaders(request, answered)
+  const common = answerHeaders(request, answered.step, answered.outgoing.warnings)
   if (!isFile(request, answered))
     return { ...streamHeaders(request.requestId, request.spec.voice), ...common }
   const { headers } = answered.streamed
@@ -249,7 +257,7 @@ function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string
 /** Nothing was delivered, but the provider has worked on the input (docs/reference/money.md: Who pays). */
 async function concludeLeft(
   request: RelayRequest,
-  { channel, trace }: Of<'left'>,
+  { channel, outgoing, trace }: Of<'left'>,
   ticket: Ticket,
 ): Promise<void> {
   ticket.leave()
@@ -258,19 +266,19 @@ async function concludeLeft(
   // Attempts that failed before the client disconnected cost nothing.
   const isOwed = last.status === 'left'
   if (!isOwed) {
-    await settle(request, { channel, usage: EMPTY, source: 'zero', trace })
+    await settle(request, { channel, outgoing, usage: EMPTY, source: 'zero', trace })
     return
   }
   const { usage, by } = await countFor(request, channel, { bytes: 0 })
   // Tokens that are paid for count under the limits too.
   ticket.end(allTokens(usage))
-  await settle(request, { channel, usage, source: 'input_only', countedBy: by, trace })
+  await settle(request, { channel, outgoing, usage, source: 'input_only', countedBy: by, trace })
 }
 
 async function concludeFailed(request: RelayRequest, answered: Of<'failed'>, ticket: Ticket): Promise<void> {
   const { response, requestId, deps } = request
   const format = errorFormatOf(request)
-  const { channel, refusal, answer, trace, early } = answered
+  const { channel, outgoing, refusal, answer, trace, early } = answered
   early.close()
   const forwarded = answer && upstreamError(answer, channel, answered.error)
   const error = forwarded?.message ?? refusal.message
@@ -279,7 +287,7 @@ async function concludeFailed(request: RelayRequest, answered: Of<'failed'>, tic
   await request.keep?.(isFinal ? storedError(forwarded) : undefined)
   const errorCode = errorCodeOf(refusal, forwarded)
   const release = ticket.end(0)
-  await settle(request, { channel, usage: EMPTY, source: 'zero', trace, error, errorCode })
+  await settle(request, { channel, outgoing, usage: EMPTY, source: 'zero', trace, error, errorCode })
   if (release) await release
   if (response.destroyed) return
   if (early.isOpen()) {

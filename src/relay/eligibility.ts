@@ -3,10 +3,10 @@ import { Refusal } from '../domain/errors.ts'
 import { SKIP_REASONS } from '../routing/plan.ts'
 import { type RoutedModel, sentModel } from '../routing/table.ts'
 import { type Catalog, type FormatChoice, formatOn, type RelayChannel } from './catalog/catalog.ts'
-import type { Work, WorkLimits } from './operations/operation.ts'
+import type { ChannelRequest, Work, WorkLimits } from './operations/operation.ts'
 
 /** Reasons that depend on the request, beside those of the plan. */
-const NOT_OFFERED = 'not_offered'
+export const NOT_OFFERED = 'not_offered'
 const UNPRICED = 'unpriced'
 
 /** What a channel must have to take a request. The plan judges its health and its limits. */
@@ -34,17 +34,20 @@ export const createEligibility =
     return priceFor(channel) === undefined ? UNPRICED : undefined
   }
 
-/** Why a channel cannot take this content. A strict request does not fit a channel that would drop a field of it. */
-export function unfitOn(
-  work: Work,
-  channel: RelayChannel,
-  sent: string,
-  limits?: WorkLimits,
-): Refusal | undefined {
-  const fault = work.unfit?.(channel, sent)
-  if (fault || !work.isStrict) return fault
-  const dressed = work.dress(channel, sent, limits)
-  const { warnings = [], removed = [] } = Buffer.isBuffer(dressed) ? {} : dressed
+/** Refuses a request that fits no channel of its model: only the client can change that. */
+export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work): void {
+  if (!work.unfit) return
+  const channels = tiers.flatMap(tier => tier.channels)
+  const faults = channels.map(channel => work.unfit?.(channel, sentModel(channel, model)))
+  const [first] = faults
+  if (first && faults.every(fault => fault !== undefined)) throw first
+}
+
+/** Why a strict client does not want this request sent: a part of it would be left out. */
+export function strictRefusal({
+  warnings = [],
+  removed = [],
+}: Pick<ChannelRequest, 'warnings' | 'removed'>): Refusal | undefined {
   const [warning] = warnings
   if (warning === undefined) return undefined
   const message = `${warning}, and x-sluice-strict does not allow that`
@@ -52,11 +55,18 @@ export function unfitOn(
   return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
 }
 
-/** Refuses a request that fits no channel of its model: only the client can change that. */
-export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work, limits?: WorkLimits): void {
-  if (!work.unfit && !work.isStrict) return
-  const channels = tiers.flatMap(tier => tier.channels)
-  const faults = channels.map(channel => unfitOn(work, channel, sentModel(channel, model), limits))
-  const [first] = faults
-  if (first && faults.every(fault => fault !== undefined)) throw first
+/** Refuses a strict request of which every channel would leave something out. */
+export async function mustFitStrictly(
+  { tiers, model }: RoutedModel<RelayChannel>,
+  work: Work,
+  limits?: WorkLimits,
+): Promise<void> {
+  let first: Refusal | undefined
+  for (const channel of tiers.flatMap(tier => tier.channels)) {
+    const sent = sentModel(channel, model)
+    const refusal = work.unfit?.(channel, sent) ?? strictRefusal(await work.requestFor(channel, sent, limits))
+    if (refusal === undefined) return
+    first ??= refusal
+  }
+  if (first) throw first
 }

@@ -18,12 +18,12 @@ import { firstAnswer } from './attempt.ts'
 import { type AdmittedCaller, admit, credentialOf } from './callers/admit.ts'
 import { identify } from './callers/identify.ts'
 import { conclude } from './conclude.ts'
-import { mustFit } from './eligibility.ts'
+import { mustFitStrictly } from './eligibility.ts'
 import { mustNotBeCrossSite } from './intake/cross-site.ts'
 import { readRequest } from './intake/read-request.ts'
 import { keyOf } from './intake/repeat.ts'
 import { operationAt, VOICES } from './operations/index.ts'
-import type { OperationSpec, Work } from './operations/operation.ts'
+import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
 import { closerInput } from './price/usage-count.ts'
 import type { RelayDeps, RelayRequest } from './request.ts'
@@ -83,10 +83,10 @@ async function walkOn(begun: Begun): Promise<void> {
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request, credential)
   const route = admit(deps, admitted, work)
-  if (work.tell) return answerItself(begun, admitted, work.tell)
-  const priced = priceWork(deps.catalog, route, work)
-  // Only now is it known which services have a price.
-  if (work.isStrict) mustFit(route, work, priced)
+  const priced = work.tell ? undefined : priceWork(deps.catalog, route, work)
+  // Prices decide which services and tools a channel is sent.
+  if (work.isStrict) await mustFitStrictly(route, work, priced)
+  if (priced === undefined) return answerItself(begun, admitted)
   const claimed = work.digest && (await claimRepeat(begun, admitted))
   if (claimed && 'body' in claimed) return answerStored(response, claimed, requestId)
   try {
@@ -98,13 +98,12 @@ async function walkOn(begun: Begun): Promise<void> {
 
 /** What nobody has to be asked for costs nothing, but counts under the limits. */
 async function answerItself(
-  { deps, spec, response, requestId }: Begun,
+  { deps, spec, work, response, requestId }: Begun,
   admitted: AdmittedCaller,
-  tell: NonNullable<Work['tell']>,
 ): Promise<void> {
   const ticket = await admitted.enter(0)
   try {
-    const answer = await tell(deps.counter)
+    const answer = await work.tell?.(deps.counter)
     await ticket.end(0)
     if (!response.destroyed) answerJson(response, 200, commonHeaders(requestId, spec.voice), answer)
   } finally {

@@ -12,7 +12,7 @@ import type { UpstreamError } from './answer/upstream-error.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { excessSuspense } from './price/plausible-usage.ts'
 import type { RelayRequest, Trace } from './request.ts'
-import { type SettledUsage, usageDetails } from './usage-details.ts'
+import { type SettledUsage, servedIn, usageDetails } from './usage-details.ts'
 
 const NO_SUSPENSE: readonly Doubt[] = []
 
@@ -29,9 +29,9 @@ function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly
   if (failures.length === 0) return NO_SUSPENSE
   return failures
     .filter(({ isInDoubt }) => isInDoubt)
-    .map(({ channel, message }) => ({
+    .map(({ channel, message, estimate = priced.estimate(channel) }) => ({
       channelId: channel.id,
-      amount: priced.estimate(channel),
+      amount: estimate,
       reason: message,
     }))
     .filter(({ amount }) => amount > 0)
@@ -41,9 +41,9 @@ export const errorCodeOf = (refusal: Refusal, forwarded: UpstreamError | undefin
   forwarded ? `upstream_${forwarded.status}` : refusal.code
 
 /** The usage that is charged, with the tool calls that the answer shows and those that no answer reports. */
-function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source }: Settling): Usage {
+function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source, outgoing }: Settling): Usage {
   const reported = withToolCalls(usage, toolCalls)
-  return source === 'zero' ? reported : withToolCalls(reported, priced.unreported(channel))
+  return source === 'zero' ? reported : withToolCalls(reported, priced.unreported(channel, outgoing?.tools))
 }
 
 /** Settles a request in the books, once. The last byte of the answer may go out when this resolves. */
@@ -54,8 +54,9 @@ export async function settle(
   const { hold, priced, work, deps, startedMs, admitted } = request
   const { channel, trace, error } = settling
   const usage = usedIn(request, settling)
-  const cost = priced.costOf(channel, usage, settling.made)
-  const price = priced.billedBy(channel, usage, settling.made)
+  const served = servedIn(request, settling)
+  const cost = priced.costOf(channel, usage, served)
+  const price = priced.billedBy(channel, usage, served)
   const counts = allCounts(usage)
   const log: UsageLog = {
     tokenName: admitted.caller.tokenName,
@@ -73,7 +74,7 @@ export async function settle(
   const { reported } = settling
   const excess = reported
     ? excessSuspense(channel.id, cost, () =>
-        priced.costOf(channel, usedIn(request, { ...settling, usage: reported }), settling.made),
+        priced.costOf(channel, usedIn(request, { ...settling, usage: reported }), served),
       )
     : NO_SUSPENSE
   const own = settling.doubts ?? NO_SUSPENSE

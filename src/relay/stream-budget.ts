@@ -1,12 +1,13 @@
 import { withToolCalls } from '../domain/usage.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
-import type { StreamMeter } from './operations/operation.ts'
+import type { ChannelRequest, StreamMeter } from './operations/operation.ts'
 import { plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'
 import { usageSoFar } from './price/usage-count.ts'
 import type { RelayRequest } from './request.ts'
 
 type Budgeted = {
   readonly channel: RelayChannel
+  readonly outgoing: Pick<ChannelRequest, 'services'>
   readonly meter: StreamMeter
   readonly limits: UsageLimits
 }
@@ -17,7 +18,7 @@ type Budgeted = {
  */
 export function createStreamBudget(
   { hold, priced }: Pick<RelayRequest, 'hold' | 'priced'>,
-  { channel, meter, limits }: Budgeted,
+  { channel, outgoing, meter, limits }: Budgeted,
 ): () => boolean {
   let isExtending = false
   let isRefused = false
@@ -36,9 +37,9 @@ export function createStreamBudget(
   }
 
   return () => {
-    const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens))
+    const used = usageSoFar(meter.reading, tokens => priced.counted(channel, tokens, meter.measured?.()))
     const usage = withToolCalls(plausibleUsage(used, limits), meter.reading.toolCalls)
-    const costSoFar = priced.costOf(channel, usage)
+    const costSoFar = priced.costOf(channel, usage, outgoing.services)
     hold.progress(costSoFar)
     // The hold bounds the requested answer; a provider may go beyond that.
     if (costSoFar > hold.held() && !isExtending) void extend(costSoFar)

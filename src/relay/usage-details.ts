@@ -9,6 +9,7 @@ import {
   type Usage,
 } from '../domain/usage.ts'
 import type { CatalogPrice, RelayChannel } from './catalog/catalog.ts'
+import type { ChannelRequest } from './operations/operation.ts'
 import type { RequestPrice } from './price/price.ts'
 import type { CountedUsage } from './price/usage-count.ts'
 import type { RelayRequest, Trace } from './request.ts'
@@ -32,14 +33,27 @@ export type SettledUsage = {
   readonly errorCode?: string | undefined
   readonly firstByteMs?: number
   readonly video?: VideoNote
+  /** The request as the channel was sent it, where there is one. */
+  readonly outgoing?: Pick<ChannelRequest, 'services' | 'tools'> | undefined
+}
+
+/** What the price depends on beside usage: the services that were sent, and the picture that was delivered. */
+export function servedIn(
+  { work }: Pick<RelayRequest, 'work'>,
+  { outgoing, made }: Pick<SettledUsage, 'outgoing' | 'made'>,
+): When | undefined {
+  const services = outgoing?.services ?? work.asked
+  return made ? { ...services, ...made } : services
 }
 
 /** The JSON column of a usage row: details beside the row's own columns. Empty details are left out. */
 export function usageDetails(
-  { route, work, priced }: RelayRequest,
-  { channel, source, countedBy, firstByteMs, usage, reported, made, trace, video, errorCode }: SettledUsage,
+  request: RelayRequest,
+  settled: SettledUsage,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
+  const { route, work, priced } = request
+  const { channel, source, countedBy, firstByteMs, usage, reported, trace, video, errorCode } = settled
   const details: Record<string, unknown> = { source }
   if (countedBy !== undefined) details.counted_by = countedBy
   if (firstByteMs !== undefined) details.frt = firstByteMs
@@ -49,7 +63,7 @@ export function usageDetails(
     details.price = price?.version
     details.priced_as = price?.model
     // What the price depends on beside tokens, so that the lines of the cost can be computed later.
-    if (price?.price.variants) details.priced_for = priced.pricedFor(channel, made)
+    if (price?.price.variants) details.priced_for = priced.pricedFor(channel, servedIn(request, settled))
     if (price?.price.rates.per_call !== undefined && usage.calls > 0) details.calls = usage.calls
   }
   if (route.model !== work.model) details.upstream_model_name = route.model

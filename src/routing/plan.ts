@@ -49,6 +49,8 @@ export type PlanCursor<C> = {
   readonly passedOver: readonly SkipReason[]
   /** The step just taken led to a channel that somebody else had filled meanwhile: it was none. */
   turnedAway(channel: C, againInS: number): void
+  /** The step just taken turned out to be none, for this reason. */
+  passOver(channel: C, reason: string): void
 }
 
 export type Plan<C> = { readonly steps: readonly PlanStep<C>[]; readonly passedOver: readonly SkipReason[] }
@@ -76,6 +78,10 @@ export function planCursor<C extends RoutedChannel>(options: PlanOptions<C>): Pl
     turnedAway({ id }, againInS) {
       walked.taken -= 1
       passedOver.push({ channelId: id, reason: SKIP_REASONS.full, againInMs: againInS * 1_000 })
+    },
+    passOver({ id }, reason) {
+      walked.taken -= 1
+      passedOver.push({ channelId: id, reason })
     },
   }
 }

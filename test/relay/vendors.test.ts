@@ -535,7 +535,7 @@ it('several answers to one request are together no longer than one may be', asyn
   const ask = { url: new URL('http://a.example'), headers: {}, timeouts, isStream: false }
   const outcomeOf = (maxAnswerBytes: number) => {
     const body = [Buffer.from('1'), Buffer.from('2')]
-    return send(upstream, { body }, { ...ask, maxAnswerBytes }).exchange.outcome
+    return send(upstream, { body }, { ...ask, maxAnswerBytes }).outcome
   }
   assert.deepEqual(await outcomeOf(10), { ...answer, body: Buffer.from('[12345,12345]') })
   const { kind } = await outcomeOf(9)

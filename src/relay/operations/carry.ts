@@ -13,7 +13,7 @@ import { parseBounded } from '../../wire/json-bounds.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart, type FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { AnswerReading, EncodedWork } from './operation.ts'
+import type { AnswerReading, ChannelBody } from './operation.ts'
 
 type Spoken = keyof DialectOf
 
@@ -38,7 +38,7 @@ export function dialectOf<Name extends Spoken>(
 }
 
 /** A request in a vendor's words, as it goes over the wire; what the channel overrides is laid over it. */
-export function carry(encoded: Encoded, { override }: RelayChannel): EncodedWork {
+export function carry(encoded: Encoded, { override }: RelayChannel): ChannelBody {
   const more = {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),
@@ -122,18 +122,23 @@ export function readingDocument(
 
 const withoutMark = (body: Buffer): Buffer => (body.indexOf(MARK) === 0 ? body.subarray(MARK_BYTES) : body)
 
-export const JSON_TYPE = 'application/json; charset=utf-8'
+export const JSON_UTF8_TYPE = 'application/json; charset=utf-8'
 
 export const jsonAnswer = (value: unknown) => ({
   body: Buffer.from(JSON.stringify(value)),
-  contentType: JSON_TYPE,
+  contentType: JSON_UTF8_TYPE,
 })
 
 /** What is made of a provider's answer: of a large one it is written in slices, once it is wanted. */
 export const answerFrom = (source: Buffer, value: () => unknown) =>
   source.length <= SLICED_BYTES
     ? jsonAnswer(value())
-    : async () => ({ body: await writeInSlices(value()), contentType: JSON_TYPE })
+    : async () => ({ body: await writeInSlices(value()), contentType: JSON_UTF8_TYPE })
+
+/** The meter of operations whose answers are always whole. */
+export function neverStreams(): never {
+  throw new Error('this operation has no streamed answers')
+}
 
 export const badParameter = (path: string, message: string) =>
   new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })

@@ -18,10 +18,10 @@ import { tokensOf } from '../price/usage-count.ts'
 import { readingDocument } from './carry.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, ReadContext, Work } from './operation.ts'
-import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
+import { editsFor, editsOfBytes, searchAsked, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
 import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
-import { chatFormat, decodeWhole, measured, type Native, translating } from './translate.ts'
+import { chatFormat, decodeWhole, measured, type NativeFormat, translating } from './translate.ts'
 
 type Dialect = {
   readonly format: Inbound
@@ -50,7 +50,7 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
     const facts = mustRead(readFacts(parsed, address))
     const wishes = wishesIn(parsed)
     const tools = toolsIn(parsed)
-    const told = {
+    const source = {
       format,
       formatOf,
       bytes,
@@ -58,7 +58,7 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
       parsed,
       address,
       choices: facts.n,
-      goesOn: true,
+      hasAnswers: true,
       wishes,
       tools,
     }
@@ -67,12 +67,12 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
       // The address names it, and a mapped model has another name there.
       ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
     }
-    const native = own ? passing(own, facts, { ...told, ambience: desk.ambience, left }) : NOBODY
+    const native = own ? passing(own, facts, { ...source, ambience: desk.ambience, left }) : UNSPOKEN
     return {
       ...generation(facts, parsed, bytes),
       tools,
       ...asking(wishes, searchAsked(tools)),
-      ...translating(told, native, desk),
+      requestFor: translating(source, native, desk),
     }
   }
   return {
@@ -101,10 +101,10 @@ const passing = (
   own: Outbound,
   facts: ChatFacts,
   { address, ambience, left, parsed, wishes, tools: requested, ...written }: Passing,
-): Native => ({
-  dress(channel, sent, limits) {
-    const unnamed = omittedServices(wishes, channel, limits)
-    const tools = editsFor(parsed, requested, channel, limits)
+): NativeFormat => ({
+  encode(channel, sent, limits) {
+    const unnamed = omittedServices(wishes, limits?.granted(channel))
+    const tools = editsFor(parsed, requested, toolTermsOn(channel, limits))
     const edits = { ...unnamed?.edits, ...editsOfBytes(tools, written) }
     const special = { ...left, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
     // A model that stands in the address is no field of the body.
@@ -112,21 +112,23 @@ const passing = (
     const body = encodedBody(written, isTold ? facts.model : sent, sent, channel, special)
     return withWarnings(body, unnamed, toolWarnings(tools))
   },
-  readWhole: (body, channel) =>
-    readingDocument(body, document => {
-      const whole = decodeWhole(own, document, { ambience, usage: usageOptionsOf(channel) })
-      return 'fault' in whole ? whole : measured(whole.answer)
-    }),
-  meter: channel =>
-    createPassingMeter(
-      own.createStreamDecoder({ ambience, choices: facts.n, usage: usageOptionsOf(channel) }),
-    ),
+  readers: channel => ({
+    readWhole: ({ body }) =>
+      readingDocument(body, document => {
+        const whole = decodeWhole(own, document, { ambience, usage: usageOptionsOf(channel) })
+        return 'fault' in whole ? whole : measured(whole.answer)
+      }),
+    meter: () =>
+      createPassingMeter(
+        own.createStreamDecoder({ ambience, choices: facts.n, usage: usageOptionsOf(channel) }),
+      ),
+  }),
 })
 
-const nobody = (): never => {
+const unspoken = (): never => {
   throw new Error('no provider speaks this format')
 }
-const NOBODY: Native = { dress: nobody, readWhole: nobody, meter: nobody }
+const UNSPOKEN: NativeFormat = { encode: unspoken, readers: unspoken }
 
 /**
  * A thread is a conversation that the vendor holds for one of its own accounts. Here the next request may go anywhere, and

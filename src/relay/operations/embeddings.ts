@@ -33,6 +33,7 @@ import { NO_TOOLS } from '../../requests/provider-tools.ts'
 import type { RequestFault } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
+import { JSON_TYPE } from '../answer/content-type.ts'
 import { errorFormatOf } from '../answer/error-format.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { tokensOf } from '../price/usage-count.ts'
@@ -42,14 +43,14 @@ import {
   carry,
   dialectOf,
   formatWith,
-  JSON_TYPE,
+  JSON_UTF8_TYPE,
   jsonAnswer,
   parsedAnswer,
   readingDocument,
 } from './carry.ts'
 import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
-import type { OperationSpec, Work } from './operation.ts'
-import { encodedBody, mustRead, refusalOfFault } from './request-reader.ts'
+import type { AnswerReading, ChannelRequest, OperationSpec, Work } from './operation.ts'
+import { clientBody, encodedBody, mustRead, refusalOfFault } from './request-reader.ts'
 
 const commonOr = formatWith('embeddings', 'openai')
 const dialectFor = (channel: RelayChannel, sent: string) => dialectOf('embeddings', 'openai', channel, sent)
@@ -69,9 +70,10 @@ export const embeddings = {
   skims: true,
   read(parsed, bytes, _desk, members): Work {
     const facts = mustRead(readEmbeddingRequest(parsed))
+    const { encoding } = facts
     let whole: EmbeddingAsk | undefined
     /** Of a long body the parsed form lacks the long texts. */
-    const ask = () => {
+    const wholeAsk = () => {
       whole ??= embeddingAskOf(bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : parsed)
       if (whole === undefined) throw onlyTexts()
       return whole
@@ -87,31 +89,59 @@ export const embeddings = {
         unfit: (channel, sent) => (dialectFor(channel, sent) ? onlyTexts() : undefined),
       }),
       placeholders: channel => methodOn(channel, 'batchEmbedContents'),
-      dress(channel, sent) {
-        const dialect = dialectFor(channel, sent)
-        return dialect
-          ? carry(dialect.encode(ask(), sent), channel)
-          : encodedBody({ bytes, members }, facts.model, sent, channel)
-      },
-      undress: body => inEncoding(body, facts.encoding),
-      readWhole(body, channel, { sent }) {
-        const dialect = dialectFor(channel, sent)
+      requestFor(channel, sentModel) {
+        const dialect = dialectFor(channel, sentModel)
+        if (dialect) return askInDialect(dialect, wholeAsk(), { channel, sentModel, encoding })
         const common = { list: 'data', least: facts.inputs, usageOptions: usageOptionsOf(channel) } as const
-        if (!dialect) return readWhole(body, common)
-        return readingDocument(body, document => {
-          const answer = dialect.decode(document, ask())
-          return {
-            usage: embeddingUsage(answer),
-            outputBytes: 0,
-            answer: usage =>
-              writtenVectors(body, answer.vectors, { model: sent, encoding: facts.encoding, usage }),
-          }
-        })
+        return {
+          ...clientBody({ bytes, members }, facts.model, sentModel, channel),
+          readWhole({ body }) {
+            const reading = readWhole(body, common)
+            return reading instanceof Promise
+              ? reading.then(each => withEncoding(each, body, encoding))
+              : withEncoding(reading, body, encoding)
+          },
+          meter: () => createStreamMeter({ includeUsage: true }),
+        }
       },
-      meter: () => createStreamMeter({ includeUsage: true }),
     }
   },
 } satisfies OperationSpec
+
+type DialectTarget = {
+  readonly channel: RelayChannel
+  readonly sentModel: string
+  readonly encoding: Encoding
+}
+
+const askInDialect = (
+  dialect: EmbeddingDialect,
+  ask: EmbeddingAsk,
+  { channel, sentModel, encoding }: DialectTarget,
+): ChannelRequest => ({
+  ...carry(dialect.encode(ask, sentModel), channel),
+  readWhole: ({ body }) =>
+    readingDocument(body, document => {
+      const answer = dialect.decode(document, ask)
+      return {
+        usage: embeddingUsage(answer),
+        outputBytes: 0,
+        answer: usage => writtenVectors(body, answer.vectors, { model: sentModel, encoding, usage }),
+      }
+    }),
+  meter: () => createStreamMeter({ includeUsage: true }),
+})
+
+/** The reading of an answer that is sent on with its vectors in the encoding that the client asked for. */
+function withEncoding(reading: AnswerReading, received: Buffer, encoding: Encoding): AnswerReading {
+  if (reading.fault !== undefined) return reading
+  const written = (body: Buffer) => ({ body, contentType: JSON_TYPE })
+  const answer = () => {
+    const encoded = inEncoding(received, encoding)
+    return encoded instanceof Promise ? encoded.then(written) : written(encoded)
+  }
+  return { ...reading, answer }
+}
 
 /** The vectors of an answer in the encoding that the client asked for; a large answer is changed in slices. */
 function inEncoding(body: Buffer, encoding: Encoding): Buffer | Promise<Buffer> {
@@ -136,7 +166,7 @@ function writtenVectors(
   if (source.length <= SLICED_BYTES) return jsonAnswer(writeVectors(vectors, written))
   return writeVectorsInSlices(vectors, written)
     .then(writeInSlices)
-    .then(body => ({ body, contentType: JSON_TYPE }))
+    .then(body => ({ body, contentType: JSON_UTF8_TYPE }))
 }
 
 const onlyTexts = () =>
@@ -200,34 +230,42 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
           isNative(channel.provider, sent) ? undefined : refusalOfFault(decoded.fault),
       }),
       placeholders: channel => methodOn(channel, method),
-      dress(channel, sent) {
-        if (isNative(channel.provider, sent)) {
-          const body = sent === model ? bytes : Buffer.from(JSON.stringify(withModel(parsed, sent)))
-          return { body: encodedBody({ bytes: body }, sent, sent, channel), boundsOf: inputOnly }
-        }
-        const { request, warnings } = understood()
-        const encoded = (dialectFor(channel, sent) ?? COMMON).encode(request, sent)
-        const lost = warnings.length > 0 ? [warningsHeader(warnings)] : []
-        return carry({ ...encoded, warnings: [...lost, ...(encoded.warnings ?? [])] }, channel)
-      },
-      readWhole: (body, channel, { sent }) =>
-        readingDocument(body, answer => {
-          if (isNative(channel.provider, sent)) {
-            const usage = embeddingUsage({ vectors: [], tokens: readEmbeddingTokens(answer) })
-            return hasVectors(answer) ? { usage, outputBytes: 0 } : NO_VECTORS
-          }
-          const { request, isBatch } = understood()
-          const told = (dialectFor(channel, sent) ?? COMMON).decode(answer, request)
+      requestFor(channel, sentModel) {
+        if (isNative(channel.provider, sentModel)) {
+          const body = sentModel === model ? bytes : Buffer.from(JSON.stringify(withModel(parsed, sentModel)))
           return {
-            usage: embeddingUsage(told),
-            outputBytes: 0,
-            answer: answerFrom(body, () => encodeVectors(told.vectors, isBatch)),
+            body: encodedBody({ bytes: body }, sentModel, sentModel, channel),
+            boundsOf: inputOnly,
+            readWhole: answer => readingDocument(answer.body, readNativeVectors),
+            meter: () => createStreamMeter({ includeUsage: true }),
           }
-        }),
-      meter: () => createStreamMeter({ includeUsage: true }),
+        }
+        const { request, warnings, isBatch } = understood()
+        const dialect = dialectFor(channel, sentModel) ?? COMMON
+        const encoded = dialect.encode(request, sentModel)
+        const losses = warnings.length > 0 ? [warningsHeader(warnings)] : []
+        return {
+          ...carry({ ...encoded, warnings: [...losses, ...(encoded.warnings ?? [])] }, channel),
+          readWhole: ({ body }) =>
+            readingDocument(body, document => {
+              const answer = dialect.decode(document, request)
+              return {
+                usage: embeddingUsage(answer),
+                outputBytes: 0,
+                answer: answerFrom(body, () => encodeVectors(answer.vectors, isBatch)),
+              }
+            }),
+          meter: () => createStreamMeter({ includeUsage: true }),
+        }
+      },
     }
   },
 })
+
+function readNativeVectors(document: unknown): AnswerReading {
+  const usage = embeddingUsage({ vectors: [], tokens: readEmbeddingTokens(document) })
+  return hasVectors(document) ? { usage, outputBytes: 0 } : NO_VECTORS
+}
 
 /** What is counted where nobody tells it: the texts, or all there is where some of it is none. */
 function countedTexts(decoded: ReturnType<typeof decodeEmbedding>, size: PromptSize) {

@@ -29,6 +29,7 @@ import type { FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form, FormFile } from '../intake/form.ts'
 import { digestOfBytes, digestOfForm } from '../intake/repeat.ts'
+import type { WholeResponse } from '../upstream/upstream.ts'
 import {
   answerFrom,
   badParameter,
@@ -40,8 +41,8 @@ import {
   readingDocument,
   readingLater,
 } from './carry.ts'
-import type { Answering, AnswerReading, EncodedWork, OperationSpec, Work } from './operation.ts'
-import { encodedBody, mustRead } from './request-reader.ts'
+import type { AnswerReading, ChannelBody, OperationSpec, Work } from './operation.ts'
+import { clientBody, mustRead } from './request-reader.ts'
 
 const MAX_IMAGES = 16
 const MAX_ANSWER_BYTES = 64 * 1_048_576
@@ -51,7 +52,7 @@ const BYTES_PER_TOKEN = 4
 const USUAL_PICTURE_TOKENS = 1_056
 const LAST = ['image_generation.completed', 'image_edit.completed']
 
-type Dress = (channel: RelayChannel, sent: string) => Buffer | EncodedWork
+type Encode = (channel: RelayChannel, sentModel: string) => ChannelBody
 
 type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
 
@@ -59,17 +60,16 @@ type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly
 function readDialect(
   dialect: ImageDialect,
   ask: ImageAsk,
-  body: Buffer,
-  { document, answer }: Pick<Answering, 'answer'> & { readonly document: unknown },
+  { body, headers }: WholeResponse,
+  document: unknown,
 ): Reading {
-  const told = dialect.decode(document, ask)
-  const created =
-    Math.floor(Date.parse(String(answer.headers.date ?? '')) / 1000) || Math.floor(Date.now() / 1000)
+  const answer = dialect.decode(document, ask)
+  const created = Math.floor(Date.parse(String(headers.date ?? '')) / 1000) || Math.floor(Date.now() / 1000)
   return {
-    count: told.pictures.length,
-    usage: told.usage,
+    count: answer.pictures.length,
+    usage: answer.usage,
     outputBytes: 0,
-    answer: answerFrom(body, () => writeImages(told, ask, created)),
+    answer: answerFrom(body, () => writeImages(answer, ask, created)),
   }
 }
 
@@ -101,12 +101,11 @@ const isGiven = (value: unknown) => value !== undefined && value !== null && val
 const picturesIn = (body: JsonObject): number =>
   PICTURES.flatMap(name => [body[name]].flat()).filter(isGiven).length
 
-function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<string>): Work {
+function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<string>): Work {
   const pictures = ask.images.length + (ask.mask ? 1 : 0) + picturesIn(ask.body)
   const size = sizeOf(ask.body, ['model', ...PICTURES])
   const inputTokens = inputBound(size) + pictures * MEDIA_TOKENS.images
   const countedInput = Math.ceil(inputBound(size) / BYTES_PER_TOKEN)
-  let countMade = () => 0
   const usageOf = (count: number): Usage => ({
     ...EMPTY,
     input: countedInput,
@@ -119,42 +118,43 @@ function workOf(ask: ImageAsk, dress: Dress, digest: () => string | Promise<stri
     isStream: ask.isStream,
     inputTokens,
     countedInput,
-    counted: () => usageOf(countMade()),
+    counted: () => usageOf(0),
     estimated: () => usageOf(ask.n),
     outputTokens: maximum => (maximum ?? 0) * ask.n,
     outputLimit: maximum => (maximum === undefined ? undefined : maximum * ask.n),
     units: { images: ask.n, calls: ask.n },
     asked: askedOf(ask),
     unfit: (channel, sent) => unfit(ask, channel, sent),
-    dress,
-    readWhole(body, channel, { answer, sent }) {
-      const dialect = dialectOf('images', 'openai', channel, sent)
-      const counted = ({ count, usage, ...rest }: Reading): AnswerReading => {
-        countMade = () => count
-        return { ...rest, usage: usage && { ...usage, images: count, calls: ask.n } }
-      }
-      if (dialect)
-        return readingDocument(body, document =>
-          counted(readDialect(dialect, ask, body, { document, answer })),
-        )
-      if (body.length > SLICED_BYTES) return readingLater(async () => counted(await readLarge(ask, body)))
-      return reading(() => counted(readCommon(ask, body, parsedAnswer(body))))
-    },
-    meter() {
-      let made: When = {}
-      const meter = createEventMeter({
-        last: LAST,
-        times: ask.n,
-        units: finishes => ({ images: finishes, calls: ask.n }),
-        onLast(member) {
-          made = madeOf(member)
-        },
-        readUsage: pictureUsage,
-        limits: EVENT_LIMITS,
-      })
-      countMade = () => meter.reading.finishes
-      return { ...meter, made: () => made }
-    },
+    requestFor: (channel, sentModel) => ({
+      ...encode(channel, sentModel),
+      readWhole(answer) {
+        const { body } = answer
+        const dialect = dialectOf('images', 'openai', channel, sentModel)
+        const counted = ({ count, usage, ...rest }: Reading): AnswerReading => ({
+          ...rest,
+          measured: usageOf(count),
+          usage: usage && { ...usage, images: count, calls: ask.n },
+        })
+        if (dialect)
+          return readingDocument(body, document => counted(readDialect(dialect, ask, answer, document)))
+        if (body.length > SLICED_BYTES) return readingLater(async () => counted(await readLarge(ask, body)))
+        return reading(() => counted(readCommon(ask, body, parsedAnswer(body))))
+      },
+      meter() {
+        let made: When = {}
+        const meter = createEventMeter({
+          last: LAST,
+          times: ask.n,
+          units: finishes => ({ images: finishes, calls: ask.n }),
+          onLast(member) {
+            made = madeOf(member)
+          },
+          readUsage: pictureUsage,
+          limits: EVENT_LIMITS,
+        })
+        return { ...meter, made: () => made, measured: () => usageOf(meter.reading.finishes) }
+      },
+    }),
     maxAnswerBytes: MAX_ANSWER_BYTES,
     digest,
   }
@@ -174,18 +174,18 @@ function unfit(ask: ImageAsk, channel: RelayChannel, sent: string) {
 const withoutForm = (channel: RelayChannel, sent: string) =>
   channel.provider.picturesInside?.(sent) ? { response_format: undefined } : {}
 
-function fromJson(ask: ImageAsk, bytes: Buffer): Dress {
+function fromJson(ask: ImageAsk, bytes: Buffer): Encode {
   return (channel, sent) => {
     const dialect = dialectOf('images', 'openai', channel, sent)
     if (dialect) return carry(dialect.encode(ask, sent), channel)
     const removed = withoutForm(channel, sent)
     const own =
       ask.format !== undefined && 'response_format' in removed ? editTopLevel(bytes, removed) : bytes
-    return encodedBody({ bytes: own }, ask.model, sent, channel)
+    return clientBody({ bytes: own }, ask.model, sent, channel)
   }
 }
 
-function fromForm(ask: ImageAsk, form: Form): Dress {
+function fromForm(ask: ImageAsk, form: Form): Encode {
   return (channel, sent) => {
     const dialect = dialectOf('images', 'openai', channel, sent)
     if (dialect) return carry(dialect.encode(ask, sent), channel)

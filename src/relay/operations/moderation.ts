@@ -3,9 +3,9 @@ import { member } from '../../domain/json-value.ts'
 import { readCommonModeration, readModerationRequest, writeModeration } from '../../media/moderation.ts'
 import { readOpenAiUsage } from '../../metering/openai-usage.ts'
 import { inputBound, sizeOf } from '../../metering/prompt-size.ts'
-import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
+import { answerFrom, carry, dialectOf, formatWith, neverStreams, readingDocument } from './carry.ts'
 import type { OperationSpec, ReadContext, Work } from './operation.ts'
-import { encodedBody, mustRead } from './request-reader.ts'
+import { clientBody, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 
@@ -25,31 +25,31 @@ export const moderation = {
     const ask = mustRead(readModerationRequest(parsed, () => defaultModel(desk)))
     const size = sizeOf(ask.body, ['model'])
     // The model's name is put in where the client gave none, so that what is sent is what was routed.
-    const asked = typeof parsed.model === 'string' ? parsed.model : ''
+    const bodyModel = typeof parsed.model === 'string' ? parsed.model : ''
     return {
       model: ask.model,
       isStream: false,
       inputTokens: inputBound(size),
       countedInput: Math.ceil(inputBound(size) / BYTES_PER_TOKEN),
       outputTokens: () => 0,
-      dress(channel, sent) {
-        const dialect = dialectOf('moderation', 'openai', channel, sent)
-        return dialect
-          ? carry(dialect.encode(ask, sent), channel)
-          : encodedBody({ bytes }, asked, sent, channel)
-      },
-      readWhole: (body, channel, { sent }) =>
-        readingDocument(body, answer => {
-          const dialect = dialectOf('moderation', 'openai', channel, sent)
-          const judged = dialect ? dialect.decode(answer, ask) : readCommonModeration(answer)
-          return {
-            usage: readOpenAiUsage(member(answer, 'usage')),
-            outputBytes: 0,
-            answer: answerFrom(body, () => writeModeration(judged, ask, newId)),
-          }
-        }),
-      meter() {
-        throw new Error('a moderation is no stream')
+      requestFor(channel, sentModel) {
+        const dialect = dialectOf('moderation', 'openai', channel, sentModel)
+        const encoded = dialect
+          ? carry(dialect.encode(ask, sentModel), channel)
+          : clientBody({ bytes }, bodyModel, sentModel, channel)
+        return {
+          ...encoded,
+          readWhole: ({ body }) =>
+            readingDocument(body, answer => {
+              const judged = dialect ? dialect.decode(answer, ask) : readCommonModeration(answer)
+              return {
+                usage: readOpenAiUsage(member(answer, 'usage')),
+                outputBytes: 0,
+                answer: answerFrom(body, () => writeModeration(judged, ask, newId)),
+              }
+            }),
+          meter: neverStreams,
+        }
       },
     }
   },

@@ -16,10 +16,10 @@ import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { AnswerReading, OperationSpec, Work, WorkLimits } from './operation.ts'
-import { editsFor, editsOfBytes, searchAsked, toolsIn, toolWarnings } from './provider-tools.ts'
+import { editsFor, editsOfBytes, searchAsked, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
 import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
-import { chatFormat, translating } from './translate.ts'
+import { chatFormat, type NativeFormat, translating } from './translate.ts'
 
 /** Four bytes of text are a token, more or less. */
 const BYTES_PER_TOKEN = 4
@@ -107,26 +107,27 @@ type Generation = PromptSize & {
 type Wishing = ReadBody & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
 
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
-const generating = (facts: Generation, parsed: RequestBody, written: Wishing) => ({
-  dress(channel: RelayChannel, sent: string, limits?: WorkLimits) {
-    const left = omittedServices(written.wishes, channel, limits)
-    const tools = editsFor(parsed, written.tools, channel, limits)
+const generating = (facts: Generation, parsed: RequestBody, written: Wishing): NativeFormat => ({
+  encode(channel: RelayChannel, sent: string, limits?: WorkLimits) {
+    const left = omittedServices(written.wishes, limits?.granted(channel))
+    const tools = editsFor(parsed, written.tools, toolTermsOn(channel, limits))
     const isAsked = facts.stream && !facts.includeUsage && !tellsUsageUnasked(channel)
     const metered = isAsked ? streamOptions(parsed) : {}
     const more = left || tools ? { ...metered, ...left?.edits, ...editsOfBytes(tools, written) } : metered
     return withWarnings(encodedBody(written, facts.model, sent, channel, more), left, toolWarnings(tools))
   },
-  readWhole: (body: Buffer, channel: RelayChannel) =>
-    readWhole(body, { usageOptions: usageOptionsOf(channel) }),
-  meter(channel: RelayChannel) {
-    const meter = createStreamMeter({
-      includeUsage: facts.includeUsage,
-      choices: facts.n,
-      usageOptions: usageOptionsOf(channel),
-      endsInDone: true,
-    })
-    return channel.provider.encoding?.dialect ? fittingChunks(meter) : meter
-  },
+  readers: channel => ({
+    readWhole: ({ body }) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
+    meter() {
+      const meter = createStreamMeter({
+        includeUsage: facts.includeUsage,
+        choices: facts.n,
+        usageOptions: usageOptionsOf(channel),
+        endsInDone: true,
+      })
+      return channel.provider.encoding?.dialect ? fittingChunks(meter) : meter
+    },
+  }),
 })
 
 /** The meter of a stream in a dialect: chunks that clients cannot read are rewritten before they are metered. */
@@ -148,17 +149,17 @@ export const chat = {
   skims: true,
   read(parsed, bytes, desk, members): Work {
     const facts = mustRead(readChatRequest(parsed))
-    const goesOn = (parsed.messages as readonly unknown[]).length > 1
+    const hasAnswers = (parsed.messages as readonly unknown[]).length > 1
     const wishes = wishesIn(parsed)
     const tools = toolsIn(parsed)
-    const told = {
+    const source = {
       format: openaiChat,
       formatOf,
       bytes,
       members,
       parsed,
       choices: facts.n,
-      goesOn,
+      hasAnswers,
       wishes,
       tools,
     }
@@ -167,7 +168,7 @@ export const chat = {
       hasStreamOptions: hasStreamOptions(parsed),
       tools,
       ...asking(wishes, searchAsked(tools)),
-      ...translating(told, generating(facts, parsed, told), desk),
+      requestFor: translating(source, generating(facts, parsed, source), desk),
     }
   },
 } satisfies OperationSpec
@@ -180,6 +181,7 @@ export const completions = {
     const facts = mustRead(readCompletionRequest(parsed))
     const wishes = wishesIn(parsed)
     const tools = toolsIn(parsed)
+    const native = generating(facts, parsed, { bytes, members, wishes, tools })
     return {
       model: facts.model,
       tools,
@@ -187,7 +189,10 @@ export const completions = {
       isStream: facts.stream,
       hasStreamOptions: hasStreamOptions(parsed),
       inputTokens: inputBound(facts),
-      ...generating(facts, parsed, { bytes, members, wishes, tools }),
+      requestFor: (channel, sentModel, limits) => ({
+        ...native.encode(channel, sentModel, limits),
+        ...native.readers(channel),
+      }),
       ...texts(facts, parsed, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.choices,

@@ -21,21 +21,23 @@ import type { TokenCounter } from '../price/token-count.ts'
 import type { WholeResponse } from '../upstream/upstream.ts'
 
 /** An answer as it goes to the client. */
-type Written = { readonly body: Buffer; readonly contentType: string }
+type ClientAnswer = { readonly body: Buffer; readonly contentType: string }
 
 /** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
 export type AnswerReading = {
   readonly usage: Usage | undefined
-  /** What the vendor says it bills, where no usage says it. */
+  /** The usage that the answer itself shows, such as its pictures or seconds; charged where the provider reports none. */
+  readonly measured?: Usage
+  /** The cost that the vendor reports, where no usage reports it. */
   readonly vendorCost?: string | undefined
   readonly outputBytes: number
-  /** How the output begins, where it has to be counted. */
+  /** The beginning of the output, where its tokens have to be counted. */
   readonly sample?: TextSample | undefined
   readonly fault?: string
   /** Calls of the provider's own tools, where the answer has no usage that counts them. */
   readonly toolCalls?: ToolCalls
-  /** What the client is sent, where that is not the provider's own bytes; written last where it tells what was counted. */
-  readonly answer?: Written | ((usage: Usage) => Written | Promise<Written>)
+  /** The client's answer, where it is not the provider's own bytes; a function where it reports the counted usage. */
+  readonly answer?: ClientAnswer | ((usage: Usage) => ClientAnswer | Promise<ClientAnswer>)
   /** What a picture turned out to be, where the answer says so: its price may depend on it. */
   readonly made?: When
 }
@@ -43,23 +45,38 @@ export type AnswerReading = {
 export type StreamMeter = Meter & {
   /** What a picture turned out to be, where the events say so. */
   made?(): When
-  /** Ends a stream that was put into other words, which only those words can end. */
+  /** As in `AnswerReading`: the usage that the stream itself shows so far. */
+  measured?(): Usage
+  /** Ends a translated stream with an error in the client's format, which only the stream's encoder can write. */
   breakOff?(error: ChatError): readonly Buffer[]
 }
 
-/** A body for a channel with what else is asked in it; a bare buffer is JSON. */
-export type EncodedWork = {
+/** A request as it goes to one channel, and how the channel's answer is read. */
+export type ChannelRequest = {
   /** Several: the provider takes them one at a time, and answers each. */
   readonly body: Buffer | Upload | readonly (Buffer | Upload)[]
   readonly headers?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
-  /** What this provider cannot take of the request: the client is told. */
+  /** What this provider cannot take of the request: the client is warned. */
   readonly warnings?: readonly string[]
   /** Fields that no provider is sent, as the client named them; the first warning is about these. */
   readonly removed?: readonly string[]
-  /** What a body that an override has changed may come to; absent: it cannot be told. */
+  /** The body is in the client's own format, so that the operation itself can read it again. */
+  readonly isOwnFormat?: boolean
+  /** The bounds of a body in another format after an override has changed it; absent: they are unknown. */
   boundsOf?(parsed: Readonly<Record<string, unknown>>): Bounds
+  /** The services that the body asks for, where its format may lack words for some; absent: those of the client. */
+  readonly services?: When
+  /** The provider's tools that the body asks for, where it is translated; absent: those of the client. */
+  readonly tools?: RequestedTools
+  /** At once for a small answer; a large one is read in slices, so that other requests get their turn. */
+  readWhole(answer: WholeResponse): AnswerReading | Promise<AnswerReading>
+  /** `length` is that of a file, where the provider reports it. */
+  meter(length?: number): StreamMeter
 }
+
+/** The part of it that is sent. */
+export type ChannelBody = Omit<ChannelRequest, 'readWhole' | 'meter'>
 
 /** What the price of a channel says of a request; without it, a body is looked at but not sent. */
 export type WorkLimits = {
@@ -74,9 +91,6 @@ export type WorkLimits = {
 
 /** Counts beside tokens that no answer to a request can pass. */
 export type WorkUnits = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | ToolCount>>
-
-/** What else is known of a whole answer. */
-export type Answering = { readonly answer: WholeResponse; readonly sent: string }
 
 /** A request that its operation has read and checked. */
 export type Work = {
@@ -105,14 +119,10 @@ export type Work = {
   readonly units?: WorkUnits
   /** The tools that the provider is asked to run; absent: an operation that has none. */
   readonly tools?: RequestedTools
-  /** The same as they were sent to a channel in another format; undefined: as they were asked for. */
-  toolsOn?(channel: RelayChannel): RequestedTools | undefined
   /** Models that it names for a provider to choose from, on channels that let it: the dearest is held for and billed. */
   readonly namedModels?: readonly string[]
   /** What a picture is asked to be, and how a chat is asked to be served. */
   readonly asked?: When
-  /** The same as it was sent to a channel whose format may lack words for it; undefined: as it was asked. */
-  askedOn?(channel: RelayChannel): When | undefined
   /** What is owed where a provider tells nothing; absent: the counted tokens of one call. */
   counted?(outputTokens: number): Usage
   /** What an attempt that nobody answers may have used up; absent: what is counted without any output. */
@@ -121,16 +131,17 @@ export type Work = {
   unfit?(channel: RelayChannel, sentModel: string): Refusal | undefined
   /** Values of the path that this request brings itself, where the channel's path has a place for them. */
   placeholders?(channel: RelayChannel): Values | undefined
-  /** The body for a channel: the client's own bytes wherever nothing has to change. */
-  dress(channel: RelayChannel, sentModel: string, limits?: WorkLimits): Buffer | EncodedWork
-  /** Turns the provider's answer into what the client asked for, where those differ. */
-  undress?(body: Buffer): Buffer | Promise<Buffer>
-  /** At once for a small answer; a large one is read in slices, so that other requests get their turn. */
-  readWhole(body: Buffer, channel: RelayChannel, more: Answering): AnswerReading | Promise<AnswerReading>
-  /** `length` is that of a file, where the provider tells it. */
-  meter(channel: RelayChannel, length?: number): StreamMeter
+  /**
+   * The request for a channel, with the client's own bytes wherever nothing has to change. A large body that has to be
+   * translated takes a while.
+   */
+  requestFor(
+    channel: RelayChannel,
+    sentModel: string,
+    limits?: WorkLimits,
+  ): ChannelRequest | Promise<ChannelRequest>
   /** For answers that are bytes, not documents: whether one of this type passes as it comes. */
-  passes?(contentType: string, channel: RelayChannel): boolean
+  passes?(contentType: string): boolean
   /** What such bytes are where their provider does not say. */
   readonly fileType?: string
   /** A stream was asked for, and an answer in one piece is taken as well. */

@@ -26,19 +26,25 @@ export const searchAsked = ({ list }: RequestedTools): string | undefined =>
 export const isPaidFor = ({ charge }: RequestedTool, { rates }: Price): boolean =>
   charge === 'tokens' || (charge !== undefined && rates[TOOL_RATES[charge]] !== undefined)
 
-/** What changes of the tools in a body for a channel; undefined: nothing. */
+/** What decides which tools a channel is sent. */
+export type ToolTerms = { readonly price: Price; readonly takesMaxCalls: boolean }
+
+/** Undefined: without prices the tools are only looked at. */
+export const toolTermsOn = (channel: RelayChannel, limits: WorkLimits | undefined): ToolTerms | undefined =>
+  limits && {
+    price: limits.priceOn(channel),
+    takesMaxCalls: channel.provider.takesMaxToolCalls === true,
+  }
+
+/** The edits of the tools in a body for a channel; undefined: there are none. */
 export function editsFor(
   body: RequestBody,
   tools: RequestedTools,
-  channel: RelayChannel,
-  limits: WorkLimits | undefined,
+  terms: ToolTerms | undefined,
 ): ToolEdits | undefined {
-  if (tools.list.length === 0 || limits === undefined) return undefined
-  const price = limits.priceOn(channel)
-  const edits = toolEdits(body, tools, {
-    isSent: tool => isPaidFor(tool, price),
-    takesMaxCalls: channel.provider.takesMaxToolCalls === true,
-  })
+  if (tools.list.length === 0 || terms === undefined) return undefined
+  const { price, takesMaxCalls } = terms
+  const edits = toolEdits(body, tools, { isSent: tool => isPaidFor(tool, price), takesMaxCalls })
   return isUnedited(edits) ? undefined : edits
 }
 
@@ -51,11 +57,10 @@ export const editsOfBytes = (
 /** A body in another format with its tools edited, and what its client is told of that. */
 export function withPaidTools(
   body: RequestBody,
-  channel: RelayChannel,
-  limits: WorkLimits | undefined,
+  terms: ToolTerms | undefined,
 ): { readonly body: RequestBody; readonly tools: RequestedTools; readonly warnings: readonly string[] } {
   const tools = toolsIn(body)
-  const edits = editsFor(body, tools, channel, limits)
+  const edits = editsFor(body, tools, terms)
   if (edits === undefined) return { body, tools, warnings: [] }
   return { body: editedBody(body, edits), tools, warnings: toolWarnings(edits) }
 }

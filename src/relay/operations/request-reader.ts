@@ -2,6 +2,7 @@ import { Refusal } from '../../domain/errors.ts'
 import type { RequestFault, RequestReading } from '../../requests/request-fields.ts'
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
+import type { ChannelBody } from './operation.ts'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 /** The body as the client wrote it. */
@@ -15,6 +16,12 @@ export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
   if ('request' in reading) return reading.request
   throw refusalOfFault(reading.fault)
 }
+
+/** The same as the body of a request for the channel. */
+export const clientBody = (...source: Parameters<typeof encodedBody>): ChannelBody => ({
+  body: encodedBody(...source),
+  isOwnFormat: true,
+})
 
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
 export function encodedBody(

@@ -8,9 +8,9 @@ import {
   searchesBound,
   writeRanking,
 } from '../../media/rerank.ts'
-import { answerFrom, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
+import { answerFrom, carry, dialectOf, formatWith, neverStreams, readingDocument } from './carry.ts'
 import type { OperationSpec, Work } from './operation.ts'
-import { encodedBody, mustRead } from './request-reader.ts'
+import { clientBody, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 /** A tokenizer may put markers around the query and the document. */
@@ -36,27 +36,26 @@ export const rerank = {
       outputTokens: () => 0,
       units: { searches: searchesBound(ask), calls: 1 },
       counted: () => ({ ...EMPTY, input: countedInput, searches: 1, calls: 1 }),
-      dress(channel, sent) {
-        const dialect = dialectOf('rerank', 'cohere', channel, sent)
-        if (dialect) return carry(dialect.encode(ask, sent), channel)
-        const documents = plainDocuments(ask)
-        return encodedBody({ bytes }, ask.model, sent, channel, documents && { documents })
+      requestFor(channel, sentModel) {
+        const dialect = dialectOf('rerank', 'cohere', channel, sentModel)
+        const documents = dialect ? undefined : plainDocuments(ask)
+        const encoded = dialect
+          ? carry(dialect.encode(ask, sentModel), channel)
+          : clientBody({ bytes }, ask.model, sentModel, channel, documents && { documents })
+        return {
+          ...encoded,
+          readWhole: ({ body }) =>
+            readingDocument(body, answer => {
+              const ranking = dialect ? dialect.decode(answer, ask) : readCommonRanking(answer)
+              return {
+                usage: rankingUsage(ranking, countedInput),
+                outputBytes: 0,
+                answer: answerFrom(body, () => writeRanking(ranking, ask, newId)),
+              }
+            }),
+          meter: neverStreams,
+        }
       },
-      readWhole: (body, channel, { sent }) =>
-        readingDocument(body, answer => {
-          const dialect = dialectOf('rerank', 'cohere', channel, sent)
-          const ranking = dialect ? dialect.decode(answer, ask) : readCommonRanking(answer)
-          return {
-            usage: rankingUsage(ranking, countedInput),
-            outputBytes: 0,
-            answer: answerFrom(body, () => writeRanking(ranking, ask, newId)),
-          }
-        }),
-      meter: neverStreams,
     }
   },
 } satisfies OperationSpec
-
-function neverStreams(): never {
-  throw new Error('a ranking is no stream')
-}

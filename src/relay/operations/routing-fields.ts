@@ -1,4 +1,3 @@
-import { NO_TOOLS } from '../../requests/provider-tools.ts'
 import {
   isRoutingField,
   isUnpricedRouting,
@@ -9,7 +8,7 @@ import {
 import type { Member } from '../../wire/json-edit.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { EncodedWork, ReadContext, Work } from './operation.ts'
+import type { ChannelRequest, ReadContext, Work } from './operation.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** A JSON request as it came. */
@@ -38,19 +37,24 @@ function without({ value, bytes, members }: Request, isRemoved: (name: string) =
   return { value: kept, bytes: editTopLevel(bytes, edits, members) }
 }
 
-function warned(
-  dressed: Buffer | EncodedWork,
-  removed: readonly string[],
-  reread: EncodedWork['boundsOf'],
-): EncodedWork {
-  const sent = Buffer.isBuffer(dressed) ? { body: dressed, ...(reread && { boundsOf: reread }) } : dressed
-  if (removed.length === 0) return sent
-  return { ...sent, removed, warnings: [removedWarning(removed), ...(sent.warnings ?? [])] }
-}
+const warnOfRemoved = (request: ChannelRequest, removed: readonly string[]): ChannelRequest =>
+  removed.length === 0
+    ? request
+    : { ...request, removed, warnings: [removedWarning(removed), ...(request.warnings ?? [])] }
+
+/** Asks like the work, and warns the client about the fields that were removed. */
+const warningRequests =
+  (work: Work, removed: readonly string[]): Work['requestFor'] =>
+  (channel, sentModel, limits) => {
+    const request = work.requestFor(channel, sentModel, limits)
+    return request instanceof Promise
+      ? request.then(each => warnOfRemoved(each, removed))
+      : warnOfRemoved(request, removed)
+  }
 
 /**
  * A request with routing fields is read twice: without any of them, as most channels are sent it, and with those that name
- * their models, for channels that let them through. Each channel's answer is read by the work that was sent to it.
+ * their models, for channels that let them through.
  */
 export function readRouted<W extends Work>(read: Read<W>, request: Request, desk: ReadContext): W {
   const bare = without(request, isRoutingField)
@@ -59,33 +63,17 @@ export function readRouted<W extends Work>(read: Read<W>, request: Request, desk
   const removedSome = removedAll.filter(isUnpricedRouting)
   const plainWork = read(bare.value, bare.bytes, desk)
   const routedWork = read(routed.value, routed.bytes, desk)
-  const sentTo = new Map<number, W>()
-  let latest = plainWork
-  const workOf = ({ id }: RelayChannel) => sentTo.get(id) ?? plainWork
-  const reread: EncodedWork['boundsOf'] = parsed => {
-    const work = read({ ...parsed }, Buffer.from(JSON.stringify(parsed)), desk)
-    return { ...work, tools: work.tools ?? NO_TOOLS }
-  }
-
-  const { askedOn, toolsOn, unfit, placeholders, counted, estimated, passes } = routedWork
+  const plainRequest = warningRequests(plainWork, removedAll)
+  const routedRequest = warningRequests(routedWork, removedSome)
+  const { unfit } = plainWork
   return {
     ...routedWork,
     namedModels: modelsNamedIn(routed.value),
-    dress(channel, sent, limits) {
-      const isPassed = allowsRouting(channel) && (limits?.passesRouting(channel) ?? true)
-      latest = isPassed ? routedWork : plainWork
-      sentTo.set(channel.id, latest)
-      return warned(latest.dress(channel, sent, limits), isPassed ? removedSome : removedAll, reread)
+    requestFor(channel, sentModel, limits) {
+      const passesRouting = allowsRouting(channel) && (limits?.passesRouting(channel) ?? true)
+      return (passesRouting ? routedRequest : plainRequest)(channel, sentModel, limits)
     },
-    readWhole: (body, channel, more) => workOf(channel).readWhole(body, channel, more),
-    meter: (channel, length) => workOf(channel).meter(channel, length),
-    ...(toolsOn && { toolsOn: channel => workOf(channel).toolsOn?.(channel) }),
-    ...(askedOn && { askedOn: channel => workOf(channel).askedOn?.(channel) }),
-    ...(unfit && { unfit: (channel, sent) => plainWork.unfit?.(channel, sent) }),
-    ...(placeholders && { placeholders: channel => workOf(channel).placeholders?.(channel) }),
-    ...(passes && { passes: (type, channel) => workOf(channel).passes?.(type, channel) ?? false }),
-    ...(counted && { counted: tokens => (latest.counted ?? counted)(tokens) }),
-    ...(estimated && { estimated: () => (latest.estimated ?? estimated)() }),
+    ...(unfit && { unfit }),
   } satisfies Partial<Work> as W
 }
 
@@ -100,11 +88,6 @@ export function withoutRoutingFields<F extends { readonly fields: readonly (read
   return { form: { ...form, fields: form.fields.filter(([name]) => !removed.includes(name)) }, removed }
 }
 
-/** A work whose client is told what was removed of its request. */
+/** The work, with a warning to its client about the fields that were removed. */
 export const reportingRemoved = <W extends Work>(work: W, removed: readonly string[]): W =>
-  removed.length === 0
-    ? work
-    : {
-        ...work,
-        dress: (...sent: Parameters<Work['dress']>) => warned(work.dress(...sent), removed, undefined),
-      }
+  removed.length === 0 ? work : { ...work, requestFor: warningRequests(work, removed) }

@@ -2,9 +2,7 @@ import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
 import { warningsHeader } from '../../domain/warning.ts'
-import { boundsOf } from '../../requests/facts.ts'
-import type { RelayChannel } from '../catalog/catalog.ts'
-import type { EncodedWork, WorkLimits } from './operation.ts'
+import type { ChannelBody } from './operation.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** How the formats ask for another service than the usual one. Hosts may understand each other's words, so all are looked for. */
@@ -67,11 +65,9 @@ export type OmittedServices = {
 /** What may cost more than the usual service and has no price: whoever asked for it would not pay for it. */
 export function omittedServices(
   wishes: readonly Wish[],
-  channel: RelayChannel,
-  limits: WorkLimits | undefined,
+  granted: When | undefined,
 ): OmittedServices | undefined {
-  if (wishes.length === 0 || limits === undefined) return undefined
-  const granted = limits.granted(channel)
+  if (wishes.length === 0 || granted === undefined) return undefined
   const left = wishes.filter(wish => wish.value !== granted[wish.service] && !isCheap(wish))
   if (left.length === 0) return undefined
   return {
@@ -82,12 +78,12 @@ export function omittedServices(
   }
 }
 
-/** A body with the warnings that its client is sent. */
+/** The client's body with the warnings about what was left out of it. */
 export function withWarnings(
   body: Buffer,
-  left: OmittedServices | undefined,
+  omitted: OmittedServices | undefined,
   more: readonly string[],
-): Buffer | EncodedWork {
-  if (left === undefined && more.length === 0) return body
-  return { body, warnings: [...(left ? [left.warnings] : []), ...more], boundsOf }
+): ChannelBody {
+  if (omitted === undefined && more.length === 0) return { body, isOwnFormat: true }
+  return { body, isOwnFormat: true, warnings: [...(omitted ? [omitted.warnings] : []), ...more] }
 }

@@ -11,8 +11,8 @@ import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
 import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { AnswerReading, EncodedWork, OperationSpec, Work } from './operation.ts'
-import { encodedBody, mustRead } from './request-reader.ts'
+import type { AnswerReading, ChannelBody, OperationSpec, StreamMeter, Work } from './operation.ts'
+import { clientBody, mustRead } from './request-reader.ts'
 
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
 const SECONDS_PER_CHARACTER = 1
@@ -64,26 +64,26 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
 }
 
 /** The client's own body for vendors of the common shape, without fields by which they might charge more. */
-function dressCommon(
+function encodeCommon(
   ask: SpeechAsk,
   bytes: Buffer,
   channel: RelayChannel,
   { sent, voice }: { readonly sent: string; readonly voice: string },
-): Buffer | EncodedWork {
+): ChannelBody {
   const removed = Object.keys(ask.body).filter(name => name !== 'model' && isDearerSpeechField(name))
   const edits = {
     ...(voice !== ask.voice && { voice }),
     ...Object.fromEntries(removed.map(name => [name, undefined])),
   }
-  const body = encodedBody({ bytes }, ask.model, sent, channel, edits)
-  return removed.length === 0 ? body : { body, warnings: removed.map(name => `${name} ${UNPRICED}`) }
+  const encoded = clientBody({ bytes }, ask.model, sent, channel, edits)
+  return removed.length === 0 ? encoded : { ...encoded, warnings: removed.map(name => `${name} ${UNPRICED}`) }
 }
 
-/** A vendor that has no mp3 gives what it has where the client did not say, and the client is told. */
-function dress(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
+/** A vendor without mp3 sends the type that it has where the client names none, and the client is warned. */
+function encode(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
   const voice = voiceOn(channel, ask.voice, voicesOf(channel, sent))
   const dialect = dialectOf('speech', 'openai', channel, sent)
-  if (!dialect) return dressCommon(ask, bytes, channel, { sent, voice })
+  if (!dialect) return encodeCommon(ask, bytes, channel, { sent, voice })
   const format = ask.format ?? dialect.formats[0]
   const encoded = dialect.encode({ ...ask, voice, format }, sent)
   const other = ask.format === undefined && format !== 'mp3' ? [`response_format is ${format}`] : []
@@ -112,6 +112,49 @@ function framesIn(body: Buffer): readonly Frame[] {
   }
 }
 
+/** The usage of speech of so many seconds. */
+type UsageOf = (seconds: number) => Usage
+
+function meterOf(ask: SpeechAsk, usageOf: UsageOf, length: number | undefined): StreamMeter {
+  const type = SPEECH_TYPES[ask.format ?? 'mp3']
+  if (!ask.isEvents) {
+    const meter = createFileMeter(type, length)
+    return { ...meter, measured: () => usageOf(meter.seconds()) }
+  }
+  const sound = createSoundMeter(type)
+  const units = () => ({ characters: ask.characters })
+  const meter = createEventMeter({ last: ['speech.audio.done'], units, sound, limits: EVENT_LIMITS })
+  return { ...meter, measured: () => usageOf(sound?.seconds() ?? 0) }
+}
+
+function readSpeech(
+  ask: SpeechAsk,
+  usageOf: UsageOf,
+  dialect: ReturnType<typeof dialectOf<'speech'>>,
+  body: Buffer,
+): AnswerReading | Promise<AnswerReading> {
+  const decode = dialect?.decode
+  if (!decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
+  const read = (document: unknown): AnswerReading => {
+    const { audio, contentType, usage } = decode(document, ask)
+    const sound = createSoundMeter(contentType)
+    sound?.push(audio)
+    return {
+      usage: usage && {
+        ...usage,
+        characters: ask.characters,
+        seconds: wholeSeconds(Math.min(sound?.seconds() ?? 0, audio.length / FEWEST_BYTES_PER_SECOND)),
+      },
+      measured: usageOf(sound?.seconds() ?? 0),
+      outputBytes: 0,
+      answer: { body: audio, contentType: mediaType(contentType) ?? BYTES_TYPE },
+    }
+  }
+  return dialect.isEvents
+    ? readingLater(async () => read(await documentsIn(body)))
+    : readingDocument(body, read)
+}
+
 export const speech = {
   operation: 'speech',
   format: 'openai',
@@ -122,7 +165,6 @@ export const speech = {
     const seconds =
       Math.ceil((ask.characters * SECONDS_PER_CHARACTER) / Math.min(1, ask.speed)) + LEAST_SECONDS
     const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
-    let heard: { seconds(): number } | undefined
     const usageOf = (length: number): Usage => ({
       ...EMPTY,
       input: countedInput,
@@ -140,47 +182,18 @@ export const speech = {
       units: { characters: ask.characters, seconds, calls: 1 },
       // The length is measured while the sound is delivered, so that there is nothing to disbelieve.
       secondsLimit: Number.POSITIVE_INFINITY,
-      counted: () => usageOf(heard?.seconds() ?? 0),
+      counted: () => usageOf(0),
       estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),
       unfit: (channel, sent) => unfit(ask, channel, sent),
       placeholders: channel => ({ voice: voiceOn(channel, ask.voice, channel.provider.voices) }),
-      dress: (channel, sent) => dress(ask, bytes, channel, sent),
       fileType: SPEECH_TYPES[ask.format ?? 'mp3'],
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),
-      meter(_channel, length) {
-        const units = () => ({ characters: ask.characters })
-        if (ask.isEvents) {
-          const sound = createSoundMeter(SPEECH_TYPES[ask.format ?? 'mp3'])
-          heard = sound
-          return createEventMeter({ last: ['speech.audio.done'], units, sound, limits: EVENT_LIMITS })
-        }
-        const meter = createFileMeter(SPEECH_TYPES[ask.format ?? 'mp3'], length)
-        heard = meter
-        return meter
-      },
-      readWhole(body, channel, { sent }) {
-        const dialect = dialectOf('speech', 'openai', channel, sent)
-        const read = (told: unknown): AnswerReading => {
-          if (!dialect?.decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
-          const { audio, contentType, usage } = dialect.decode(told, ask)
-          const sound = createSoundMeter(contentType)
-          sound?.push(audio)
-          heard = sound
-          return {
-            usage: usage && {
-              ...usage,
-              characters: ask.characters,
-              seconds: wholeSeconds(Math.min(sound?.seconds() ?? 0, audio.length / FEWEST_BYTES_PER_SECOND)),
-            },
-            outputBytes: 0,
-            answer: { body: audio, contentType: mediaType(contentType) ?? BYTES_TYPE },
-          }
-        }
-        if (!dialect?.decode) return read(undefined)
-        return dialect.isEvents
-          ? readingLater(async () => read(await documentsIn(body)))
-          : readingDocument(body, read)
-      },
+      requestFor: (channel, sentModel) => ({
+        ...encode(ask, bytes, channel, sentModel),
+        meter: length => meterOf(ask, usageOf, length),
+        readWhole: ({ body }) =>
+          readSpeech(ask, usageOf, dialectOf('speech', 'openai', channel, sentModel), body),
+      }),
     }
   },
 } satisfies OperationSpec

@@ -18,9 +18,10 @@ import { readMediaUsage } from '../../metering/media-usage.ts'
 import { TEXT_TYPE } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
+import type { WholeResponse } from '../upstream/upstream.ts'
 import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
 import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { Answering, AnswerReading, OperationSpec, Work } from './operation.ts'
+import type { AnswerReading, OperationSpec, Work } from './operation.ts'
 import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536
@@ -110,11 +111,11 @@ const missingIn = (answer: JsonObject, transcript: Transcript, ask: Transcriptio
 
 function read(
   ask: TranscriptionAsk,
-  body: Buffer,
+  { body, headers }: WholeResponse,
   channel: RelayChannel,
-  { answer, sent }: Answering,
+  sent: string,
 ): AnswerReading | Promise<AnswerReading> {
-  const type = String(answer.headers['content-type'] ?? '')
+  const type = String(headers['content-type'] ?? '')
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
   const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
@@ -198,21 +199,25 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
           const fault = dialectOf(operation, 'openai', channel, sent)?.unfit?.(ask, sent)
           return fault && badParameter(fault.path, fault.message)
         },
-        dress(channel, sent, limits) {
-          const dialect = dialectOf(operation, 'openai', channel, sent)
-          if (!dialect) return common(ask, channel, sent)
+        requestFor(channel, sentModel, limits) {
+          const dialect = dialectOf(operation, 'openai', channel, sentModel)
           const most = outputTokens(limits?.maxOutput(channel))
-          return carry(dialect.encode(ask, sent, most), channel)
+          const encoded = dialect
+            ? carry(dialect.encode(ask, sentModel, most), channel)
+            : common(ask, channel, sentModel)
+          return {
+            ...encoded,
+            readWhole: answer => read(ask, answer, channel, sentModel),
+            meter: () =>
+              createEventMeter({
+                last: ['transcript.text.done'],
+                readUsage(value) {
+                  const usage = readMediaUsage(value)
+                  return usage && timed(usage, usualSeconds(ask))
+                },
+              }),
+          }
         },
-        readWhole: (body, channel, more) => read(ask, body, channel, more),
-        meter: () =>
-          createEventMeter({
-            last: ['transcript.text.done'],
-            readUsage(told) {
-              const usage = readMediaUsage(told)
-              return usage && timed(usage, usualSeconds(ask))
-            },
-          }),
       }
     },
   }) satisfies OperationSpec

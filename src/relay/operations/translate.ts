@@ -4,9 +4,9 @@ import type { ChatAnswer, ChatRequest } from '../../chat/hub/hub.ts'
 import { createEventMeter, createTranslatingMeter } from '../../chat/hub/meter.ts'
 import { hasForeignProof } from '../../chat/hub/signature.ts'
 import {
+  type FittedNames,
   fittedNames,
   restoringNames,
-  withFittedNames,
   withOwnNames,
 } from '../../chat/hub/tools/fitted-names.ts'
 import { outboundOf } from '../../chat/index.ts'
@@ -14,7 +14,6 @@ import { FORMAT as OPENAI_CHAT } from '../../chat/openai/chat-completions/conten
 import { isInDialect } from '../../chat/openai/chat-completions/dialect.ts'
 import type { When } from '../../domain/price.ts'
 import { withToolCalls } from '../../domain/usage.ts'
-import { warningsHeader } from '../../domain/warning.ts'
 import { type FormatName, formatsFor, type Provider } from '../../providers/index.ts'
 import { boundsOf } from '../../requests/facts.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
@@ -22,10 +21,18 @@ import type { RequestAddress } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { answerFrom, readingDocument } from './carry.ts'
-import type { AnswerReading, EncodedWork, ReadContext, Work, WorkLimits } from './operation.ts'
-import { searchAsked, withPaidTools } from './provider-tools.ts'
+import type {
+  AnswerReading,
+  ChannelBody,
+  ChannelRequest,
+  ReadContext,
+  Work,
+  WorkLimits,
+} from './operation.ts'
+import { toolTermsOn } from './provider-tools.ts'
 import { mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
-import { asking, omittedServices, type Wish, wishesIn } from './services.ts'
+import type { Wish } from './services.ts'
+import { type TranslationTarget, translateRequest } from './translate-request.ts'
 
 /** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
 export const chatFormat =
@@ -37,13 +44,16 @@ export const chatFormat =
     return offered.find(format => format === own) ?? offered.find(format => outboundOf(format) !== undefined)
   }
 
-const NOTHING = Buffer.alloc(0)
+/** How requests and answers of the client's own format are handled, for channels that speak it. */
+export type NativeFormat = {
+  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits): ChannelBody
+  readers(channel: RelayChannel): AnswerReaders
+}
 
-/** What a request of one format needs for channels that speak it. */
-export type Native = Pick<Work, 'dress' | 'readWhole' | 'meter'>
+type AnswerReaders = Pick<ChannelRequest, 'readWhole' | 'meter'>
 
-/** The client's format and its request. */
-export type TranslatedAnswer = ReadBody & {
+/** The client's request, and its format. */
+export type TranslationSource = ReadBody & {
   readonly format: Inbound
   /** `chatFormat` of it. */
   readonly formatOf: ReturnType<typeof chatFormat>
@@ -52,160 +62,169 @@ export type TranslatedAnswer = ReadBody & {
   readonly choices: number
   readonly wishes: readonly Wish[]
   readonly tools: RequestedTools
-  /** There are answers in it, which may have brought the proofs of a vendor. */
-  readonly goesOn: boolean
+  /** It has earlier answers in it, which may carry the proofs of a vendor. */
+  readonly hasAnswers: boolean
 }
 
 const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
   provider.usage === undefined ? {} : { usage: provider.usage }
 
-/** How the host words chat completions, where the client speaks them too. */
-const dialectOn = ({ format }: TranslatedAnswer, { provider }: RelayChannel) =>
+/** The host's dialect of chat completions, where the client speaks them too. */
+const dialectOn = ({ format }: TranslationSource, { provider }: RelayChannel) =>
   format.name === OPENAI_CHAT ? provider.encoding?.dialect : undefined
 
-const THOUGHTS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
+const REASONING_MEMBERS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
 
-/** Whether answers in the request brought something along that this channel would refuse. */
-function bringsRefused({ format, bytes, goesOn }: TranslatedAnswer, { provider }: RelayChannel): boolean {
-  if (!goesOn) return false
+/** Whether earlier answers in the request hold something that this channel would refuse. */
+function hasRefusedContent(
+  { format, bytes, hasAnswers }: TranslationSource,
+  { provider }: RelayChannel,
+): boolean {
+  if (!hasAnswers) return false
   if (hasForeignProof(bytes)) return true
   const omits = provider.encoding?.omitReasoning === true && format.name === OPENAI_CHAT
-  return omits && THOUGHTS.some(name => bytes.includes(name))
+  return omits && REASONING_MEMBERS.some(name => bytes.includes(name))
 }
+
+/** A channel that speaks none of our formats: it is passed over before anything is sent. */
+const unreadable = (): never => {
+  throw new Error('this channel cannot be asked')
+}
+const UNSENDABLE: ChannelRequest = { body: Buffer.alloc(0), readWhole: unreadable, meter: unreadable }
+
+const targetOn = (
+  source: TranslationSource,
+  channel: RelayChannel,
+  {
+    format,
+    sentModel,
+    isAnswerTranslated,
+    limits,
+  }: Pick<TranslationTarget, 'format' | 'sentModel' | 'isAnswerTranslated'> & {
+    readonly limits: WorkLimits | undefined
+  },
+): TranslationTarget => ({
+  format,
+  sentModel,
+  isAnswerTranslated,
+  options: { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
+  hasWishes: source.wishes.length > 0,
+  hasTools: source.tools.list.length > 0,
+  granted: limits?.granted(channel),
+  toolTerms: toolTermsOn(channel, limits),
+  members: { ...channel.provider.bodies?.[format as FormatName], ...channel.override.members },
+})
 
 /** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
 export function translating(
-  told: TranslatedAnswer,
-  native: Native,
+  source: TranslationSource,
+  native: NativeFormat,
   { ambience }: ReadContext,
-): Native & Required<Pick<Work, 'askedOn' | 'toolsOn'>> {
-  const { format: client, bytes, formatOf } = told
-  // Which channels were asked in another format: their answers come in it.
-  let foreign: Map<number, Outbound> | undefined
+): (...to: Parameters<Work['requestFor']>) => ChannelRequest {
+  const { format: client, bytes, formatOf } = source
   let decoded: ChatRequest | undefined
-  // How they were asked to serve it, where the client cares.
-  let services: Map<number, When> | undefined
-  // Which tools of the provider they were asked for, where the client asks for any.
-  let toolsSent: Map<number, RequestedTools> | undefined
 
   function request(): ChatRequest {
     // Of a long body the parsed form lacks the long texts.
-    const parsed = bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : told.parsed
-    decoded ??= mustRead(client.decodeRequest(parsed, told.address))
+    decoded ??= mustRead(
+      client.decodeRequest(
+        bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : source.parsed,
+        source.address,
+      ),
+    )
     return decoded
-  }
-
-  /** The request that an answer tells of: a service that was not asked for is none of its wishes. */
-  function answered({ id }: RelayChannel): ChatRequest {
-    const { serviceTier: _, ...usual } = request()
-    return services?.get(id)?.service_tier === undefined ? usual : request()
   }
 
   /**
    * Whether the answer of a host with a dialect goes through the hub. A stream passes, with chunks that clients cannot read
    * rewritten one by one, unless its calls name tools otherwise than the client did, or in a form that it does not know.
    */
-  function isAnswerRestored(isWorded: boolean): boolean {
-    const { stream, tools, functions } = told.parsed
-    if (stream !== true) return !isWorded
+  function isAnswerRestored(isInHostDialect: boolean): boolean {
+    const { stream, tools, functions } = source.parsed
+    if (stream !== true) return !isInHostDialect
     if ((tools ?? functions ?? null) === null) return false
     return request().isFirstForm === true || fittedNames(request(), OPENAI_CHAT) !== undefined
   }
 
-  /** Only where answers are translated as well can names be turned back. */
-  const namesFor = (upstream: Outbound, channel: RelayChannel) =>
-    foreign?.has(channel.id) ? fittedNames(request(), upstream.name) : undefined
-
-  function encode(upstream: Outbound, channel: RelayChannel, sent: string, limits?: WorkLimits): EncodedWork {
-    const named = withFittedNames(request(), namesFor(upstream, channel))
-    const { body, warnings, headers } = upstream.encodeRequest(
-      { ...named, model: sent },
-      { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
-    )
-    const fixed = channel.provider.bodies?.[upstream.name as FormatName]
-    const wishes = wishesIn(body)
-    const left = omittedServices(wishes, channel, limits)
-    const paid = told.tools.list.length > 0 ? withPaidTools(body, channel, limits) : undefined
-    if (paid) {
-      toolsSent ??= new Map()
-      toolsSent.set(channel.id, paid.tools)
-    }
-    if (told.wishes.length > 0) {
-      services ??= new Map()
-      const granted = wishes.filter(({ name }) => !(left && name in left.edits))
-      services.set(channel.id, asking(granted, paid && searchAsked(paid.tools)).asked ?? {})
-    }
-    const lost = [
-      ...(warnings.length > 0 ? [warningsHeader(warnings)] : []),
-      ...(left ? [left.warnings] : []),
-      ...(paid?.warnings ?? []),
-    ]
-    const members = { ...(paid?.body ?? body), ...left?.edits, ...fixed, ...channel.override.members }
-    return {
-      body: Buffer.from(JSON.stringify(members)),
-      ...(headers && { headers }),
-      ...(lost.length > 0 && { warnings: lost }),
-      boundsOf,
-    }
+  return (channel, sentModel, limits) => {
+    const name = formatOf(channel.provider, sentModel)
+    const dialect = dialectOn(source, channel)
+    const isInHostDialect = dialect === undefined || isInDialect(source.parsed, dialect)
+    const isAnswerTranslated =
+      name !== client.name || (dialect !== undefined && isAnswerRestored(isInHostDialect))
+    if (!isAnswerTranslated && isInHostDialect && !hasRefusedContent(source, channel))
+      return { ...native.encode(channel, sentModel, limits), ...native.readers(channel) }
+    const upstream = outboundOf(name ?? '')
+    if (upstream === undefined) return UNSENDABLE
+    const target = targetOn(source, channel, { format: upstream.name, sentModel, isAnswerTranslated, limits })
+    const { names, body, ...translated } = translateRequest(request(), target)
+    const readers = isAnswerTranslated
+      ? translatingReaders({
+          client,
+          upstream,
+          names,
+          request: answeredRequest(request(), translated.services),
+          decoding: { ambience, ...usageOf(channel) },
+          choices: source.choices,
+        })
+      : native.readers(channel)
+    return { ...translated, body: Buffer.from(JSON.stringify(body)), boundsOf, ...readers }
   }
+}
 
+/** The request as answers repeat it: without its conversation, and without a service that was not asked for. */
+function answeredRequest(request: ChatRequest, services: When | undefined): ChatRequest {
+  const { serviceTier, ...rest } = request
+  const isServed = services?.service_tier !== undefined && serviceTier !== undefined
+  return { ...rest, messages: [], ...(isServed && { serviceTier }) }
+}
+
+type AnswerTranslation = {
+  readonly client: Inbound
+  readonly upstream: Outbound
+  readonly names: FittedNames | undefined
+  readonly request: ChatRequest
+  readonly decoding: DecodeOptions
+  readonly choices: number
+}
+
+/** Answers of the channel's format, written in the client's. */
+function translatingReaders({
+  client,
+  upstream,
+  names,
+  request,
+  decoding,
+  choices,
+}: AnswerTranslation): AnswerReaders {
+  const { ambience } = decoding
   return {
-    dress(channel, sent, limits) {
-      const name = formatOf(channel.provider, sent)
-      const dialect = dialectOn(told, channel)
-      const isWorded = dialect === undefined || isInDialect(told.parsed, dialect)
-      const isForeign = name !== client.name || (dialect !== undefined && isAnswerRestored(isWorded))
-      // A channel may be asked a second time, in another format.
-      foreign?.delete(channel.id)
-      services?.delete(channel.id)
-      toolsSent?.delete(channel.id)
-      if (!isForeign && isWorded && !bringsRefused(told, channel)) return native.dress(channel, sent, limits)
-      const upstream = outboundOf(name ?? '')
-      // Such a channel is passed over before anything goes there.
-      if (upstream === undefined) return NOTHING
-      if (isForeign) {
-        foreign ??= new Map()
-        foreign.set(channel.id, upstream)
-      }
-      return encode(upstream, channel, sent, limits)
-    },
-    askedOn: channel => services?.get(channel.id),
-    toolsOn: channel => toolsSent?.get(channel.id),
-    readWhole(body, channel, more) {
-      const upstream = foreign?.get(channel.id)
-      if (upstream === undefined) return native.readWhole(body, channel, more)
-      return readingDocument(body, document => {
-        const answer = decodeWhole(upstream, document, { ambience, ...usageOf(channel) })
-        if ('fault' in answer) return answer
-        const named = withOwnNames(answer.answer, namesFor(upstream, channel))
-        const written = (told: ChatAnswer) =>
-          answerFrom(body, () => client.encodeAnswer(told, { ambience, request: answered(channel) }))
-        // Where the provider tells no usage, the client is told what was counted.
-        const isTold = named.usage !== undefined
+    readWhole: ({ body }) =>
+      readingDocument(body, document => {
+        const whole = decodeWhole(upstream, document, decoding)
+        if ('fault' in whole) return whole
+        const named = withOwnNames(whole.answer, names)
+        const written = (answer: ChatAnswer) =>
+          answerFrom(body, () => client.encodeAnswer(answer, { ambience, request }))
+        // Where the provider reports no usage, the client gets the counted one.
+        const isReported = named.usage !== undefined
         return {
-          ...measured(answer.answer),
-          answer: isTold ? written(named) : usage => writtenNow(written({ ...named, usage })),
+          ...measured(whole.answer),
+          answer: isReported ? written(named) : usage => writtenNow(written({ ...named, usage })),
         }
-      })
-    },
-    meter(channel, length) {
-      const upstream = foreign?.get(channel.id)
-      if (upstream === undefined) return native.meter(channel, length)
-      return createTranslatingMeter({
-        decoder: upstream.createStreamDecoder({ ambience, choices: told.choices, ...usageOf(channel) }),
-        encoder: restoringNames(
-          client.createStreamEncoder({ ambience, request: answered(channel) }),
-          namesFor(upstream, channel),
-        ),
-      })
-    },
+      }),
+    meter: () =>
+      createTranslatingMeter({
+        decoder: upstream.createStreamDecoder({ ...decoding, choices }),
+        encoder: restoringNames(client.createStreamEncoder({ ambience, request }), names),
+      }),
   }
 }
 
 const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
   typeof answer === 'function' ? answer() : answer
 
-/** An answer as its format tells it, or why it is none. */
+/** An answer as its format decodes it, or why it is none. */
 export function decodeWhole(
   format: Outbound,
   document: unknown,

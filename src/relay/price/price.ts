@@ -12,7 +12,7 @@ import {
 } from '../../requests/provider-tools.ts'
 import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
-import type { Work, WorkLimits } from '../operations/operation.ts'
+import type { ChannelRequest, Work, WorkLimits } from '../operations/operation.ts'
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 
@@ -22,23 +22,23 @@ export type RequestPrice = {
   readonly bound: number
   /** Undefined: this channel has none, and leaves the plan. */
   priceFor(channel: RelayChannel): CatalogPrice | undefined
-  /** `made` tells what a picture turned out to be; absent: what it was asked to be. */
-  costOf(channel: RelayChannel, usage: Usage, made?: When): number
+  /** `served` is what the price depends on: the services and the picture that were asked for, or that were delivered. */
+  costOf(channel: RelayChannel, usage: Usage, served?: When): number
   /** The price of a model that the vendor runs beside the requested one; undefined: the requested model's counts. */
   priceOfModel(model: string): CatalogPrice | undefined
   /** The price that this cost is taken from: of several models that a request names, the dearest one's. */
-  billedBy(channel: RelayChannel, usage: Usage, made?: When): CatalogPrice | undefined
+  billedBy(channel: RelayChannel, usage: Usage, served?: When): CatalogPrice | undefined
   /** What of that the price depends on. */
-  pricedFor(channel: RelayChannel, made?: When): When
-  /** What a request is taken to have used up where its provider does not tell. */
-  counted(channel: RelayChannel, outputTokens: number): Usage
-  /** What an attempt may have cost if nothing more is heard of it. */
-  estimate(channel: RelayChannel): number
+  pricedFor(channel: RelayChannel, served?: When): When
+  /** The usage of a request whose provider reports none; `measured` is what its answer shows. */
+  counted(channel: RelayChannel, outputTokens: number, measured?: Usage): Usage
+  /** The cost of an attempt that may have been billed although it was never answered. */
+  estimate(channel: RelayChannel, sent?: SentRequest): number
   /** What is asked for, without the services that the price of this channel does not name. */
   granted(channel: RelayChannel): When
   readonly priceOn: WorkLimits['priceOn']
   /** Calls of tools that are charged though no answer reports them. */
-  unreported(channel: RelayChannel): ToolCalls | undefined
+  unreported(channel: RelayChannel, sentTools?: RequestedTools): ToolCalls | undefined
   /** Whether the channel is sent fields that choose among models: each of these has a price. */
   passesRouting(channel: RelayChannel): boolean
   /** The longest answer that was held for, where the client sets no limit. */
@@ -48,6 +48,9 @@ export type RequestPrice = {
   /** The same bound for one channel, which may make more of the request than the client did. */
   boundFor(channel: RelayChannel, work: Bounded): number
 }
+
+/** What of a request as it was sent to a channel decides its cost; absent: as the client asked. */
+type SentRequest = Pick<ChannelRequest, 'services' | 'tools'>
 
 /** What of a request says how much it may cost. */
 type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked' | 'tools'>
@@ -139,8 +142,8 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
     ...(alternativesOn(channel) ?? []),
   ]
 
-  function costAt({ price }: CatalogPrice, channel: RelayChannel, usage: Usage, made?: When): number {
-    const usual = price.variants ? priceAt(price, pricedFor(channel, made)) : price
+  function costAt({ price }: CatalogPrice, channel: RelayChannel, usage: Usage, served?: When): number {
+    const usual = price.variants ? priceAt(price, pricedFor(channel, served)) : price
     return cost(usual, usage, model => {
       const other = priceOfModel(model)
       return other ? priceAt(other.price, work.asked ?? {}) : usual
@@ -149,24 +152,24 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
 
   const priceOfModel = (model: string) => catalog.priceOf([model])
 
-  function billedBy(channel: RelayChannel, usage: Usage, made?: When): CatalogPrice | undefined {
+  function billedBy(channel: RelayChannel, usage: Usage, served?: When): CatalogPrice | undefined {
     if (work.namedModels === undefined) return priceFor(channel)
-    const costUnder = (found: CatalogPrice) => costAt(found, channel, usage, made)
+    const costUnder = (found: CatalogPrice) => costAt(found, channel, usage, served)
     return pricesOn(channel).reduce((dearest, each) =>
       costUnder(each) > costUnder(dearest) ? each : dearest,
     )
   }
 
-  const costOf = (channel: RelayChannel, usage: Usage, made?: When): number =>
-    costAt(billedBy(channel, usage, made) ?? FREE, channel, usage, made)
+  const costOf = (channel: RelayChannel, usage: Usage, served?: When): number =>
+    costAt(billedBy(channel, usage, served) ?? FREE, channel, usage, served)
 
   const grantedOn = (channel: RelayChannel, asked: When): When =>
     work.namedModels === undefined
       ? granted((priceFor(channel) ?? FREE).price, asked)
       : pricesOn(channel).reduce((left, { price }) => granted(price, left), asked)
 
-  const pricedFor = (channel: RelayChannel, made?: When): When =>
-    grantedOn(channel, { ...(work.askedOn?.(channel) ?? work.asked), ...made })
+  const pricedFor = (channel: RelayChannel, served: When = work.asked ?? {}): When =>
+    grantedOn(channel, served)
 
   /** A length that was measured says more than tokens that were guessed from it. */
   function byLength(channel: RelayChannel, usage: Usage): Usage {
@@ -175,12 +178,15 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
     return hasLength ? withoutTokens(usage) : usage
   }
 
-  const counted = (channel: RelayChannel, outputTokens: number): Usage =>
-    byLength(channel, work.counted?.(outputTokens) ?? countedUsage(work.countedInput, outputTokens))
+  const counted = (channel: RelayChannel, outputTokens: number, measured?: Usage): Usage =>
+    byLength(
+      channel,
+      measured ?? work.counted?.(outputTokens) ?? countedUsage(work.countedInput, outputTokens),
+    )
 
-  function unreported(channel: RelayChannel): ToolCalls | undefined {
-    if (work.tools === undefined) return undefined
-    const { list } = work.toolsOn?.(channel) ?? work.tools
+  function unreported(channel: RelayChannel, sentTools = work.tools): ToolCalls | undefined {
+    if (sentTools === undefined) return undefined
+    const { list } = sentTools
     const overrides = overrideTools(channel)
     if (list.length === 0 && searches === 0 && overrides.length === 0) return undefined
     const { price } = priceFor(channel) ?? FREE
@@ -188,10 +194,10 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
     return searchesOn(channel, route.model) > 0 ? mostCalls(calls, { searches: 1 }) : calls
   }
 
-  function estimate(channel: RelayChannel): number {
+  function estimate(channel: RelayChannel, { services, tools }: SentRequest = {}): number {
     const usage = work.estimated?.()
     const guessed = usage ? byLength(channel, usage) : counted(channel, 0)
-    return costOf(channel, withToolCalls(guessed, unreported(channel)))
+    return costOf(channel, withToolCalls(guessed, unreported(channel, tools)), services)
   }
 
   const reachable =

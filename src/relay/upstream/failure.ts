@@ -23,6 +23,8 @@ export type AttemptFailure = {
   /** Goes to the next channel, or to the client as it is. */
   readonly isRetryable: boolean
   readonly answer: WholeResponse | undefined
+  /** What the attempt may have cost, in nanodollars; absent: what any attempt on the channel may cost. */
+  readonly estimate?: number
   /** What this machine has run out of, where that is why. */
   readonly shortage?: Shortage | undefined
   /** What the answer says, where the provider's format is known. */

@@ -1,6 +1,5 @@
 import { formatsFor, speakingOnly } from '../../providers/index.ts'
 import { formatOn, type RelayChannel } from '../catalog/catalog.ts'
-import { unfitOn } from '../eligibility.ts'
 import type { OperationSpec, Work } from '../operations/operation.ts'
 import type { AttemptFailure } from './failure.ts'
 
@@ -38,7 +37,7 @@ function withoutFormat(
   const others = formatsFor(channel.provider, 'chat', sentModel).filter(other => other !== format)
   if (others.length === 0) return undefined
   const narrowed = { ...channel, provider: speakingOnly(channel.provider, others) }
-  return formatOn(narrowed, spec, sentModel) && !unfitOn(work, narrowed, sentModel) ? narrowed : undefined
+  return formatOn(narrowed, spec, sentModel) && !work.unfit?.(narrowed, sentModel) ? narrowed : undefined
 }
 
 const UNKNOWN_FIELD = new Set([400, 422])
@@ -88,7 +87,7 @@ export function createFormatMemory(nowMs: () => number) {
     recall(channel: RelayChannel, request: FormatRequest): RelayChannel {
       const variant = variants.get(channel)?.get(keyOf(channel, request))
       if (variant === undefined || variant.untilMs <= nowMs()) return channel
-      return unfitOn(request.work, variant.channel, request.sentModel) ? channel : variant.channel
+      return request.work.unfit?.(variant.channel, request.sentModel) ? channel : variant.channel
     },
     remember(channel: RelayChannel, request: FormatRequest, variant: RelayChannel): void {
       const ofChannel = variants.get(channel) ?? new Map<string, Variant>()

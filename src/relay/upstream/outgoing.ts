@@ -5,7 +5,7 @@ import { applyOperations, isEmpty } from '../../override/override.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { clientHeader, fillHeader } from '../catalog/header-override.ts'
-import type { EncodedWork, OperationSpec, ReadContext } from '../operations/operation.ts'
+import type { ChannelBody, ChannelRequest, OperationSpec, ReadContext } from '../operations/operation.ts'
 import type { RequestPrice } from '../price/price.ts'
 import { type AttemptFailure, overrideFailure, reportedFailure } from './failure.ts'
 
@@ -44,9 +44,9 @@ function applyOverrides({ channel, key, asked, sent, client }: Sending, clothes:
 
 type Bounded = Parameters<RequestPrice['boundFor']>[1]
 
-export type Ready = {
+export type Ready<Request extends ChannelBody = ChannelRequest> = {
   readonly headers: Readonly<Record<string, string>>
-  readonly dressed: Buffer | EncodedWork
+  readonly outgoing: Request
   /** The request as the channel makes it, where that may cost more than what the client asked for. */
   readonly changed: Bounded | undefined
 }
@@ -54,33 +54,29 @@ export type Ready = {
 /** Forms and lists of questions have no one document that operations could change. */
 const NO_DOCUMENT = Buffer.alloc(0)
 
-const documentOf = (dressed: Buffer | EncodedWork) => {
-  if (Buffer.isBuffer(dressed)) return dressed
-  return Buffer.isBuffer(dressed.body) ? dressed.body : NO_DOCUMENT
-}
+const documentOf = ({ body }: ChannelBody) => (Buffer.isBuffer(body) ? body : NO_DOCUMENT)
 
 type Reader = { readonly spec: OperationSpec; readonly desk: ReadContext }
 
-/** What is sent can be read once more: the override may ask for more than the client did. */
-function reread(dressed: Buffer | EncodedWork, body: Buffer, { spec, desk }: Reader): Bounded | undefined {
+/** The body is read once more after the overrides: they may ask for more than the client did. */
+function reread({ isOwnFormat, boundsOf }: ChannelBody, body: Buffer, { spec, desk }: Reader) {
   const parsed = () => JSON.parse(body.toString('utf8')) as Record<string, unknown>
-  return Buffer.isBuffer(dressed) ? spec.read?.(parsed(), body, desk) : dressed.boundsOf?.(parsed())
+  return isOwnFormat ? spec.read?.(parsed(), body, desk) : boundsOf?.(parsed())
 }
 
 /** A request as it goes to one channel, or why the channel's own overrides keep it from going there. */
-export function encodeOutgoing(
+export function encodeOutgoing<Request extends ChannelBody>(
   sending: Sending,
   reader: Reader,
   given: Readonly<Record<string, string>>,
-  dressed: Buffer | EncodedWork,
-): Ready | AttemptFailure {
+  outgoing: Request,
+): Ready<Request> | AttemptFailure {
   const { channel } = sending
-  const document = documentOf(dressed)
+  const document = documentOf(outgoing)
   try {
     const { headers, body } = applyOverrides(sending, { headers: given, body: document })
-    const changed = isEmpty(channel.override) ? undefined : reread(dressed, body, reader)
-    if (body === document) return { headers, dressed, changed }
-    return { headers, dressed: Buffer.isBuffer(dressed) ? body : { ...dressed, body }, changed }
+    const changed = isEmpty(channel.override) ? undefined : reread(outgoing, body, reader)
+    return { headers, outgoing: body === document ? outgoing : { ...outgoing, body }, changed }
   } catch (error) {
     if (error instanceof ToldError) return reportedFailure(channel, error.told)
     if (error instanceof OverrideError) return overrideFailure(channel, error.message)

@@ -1,5 +1,5 @@
 import type { Upload } from '../../wire/multipart.ts'
-import type { EncodedWork } from '../operations/operation.ts'
+import type { ChannelBody } from '../operations/operation.ts'
 import {
   MAX_WHOLE_BYTES,
   type Upstream,
@@ -12,25 +12,22 @@ import {
 /** How many questions of one request a provider is asked at once. */
 const AT_ONCE = 4
 
-type Sent = { readonly exchange: UpstreamExchange; readonly warnings: readonly string[] }
-
-/** Sends what an operation has dressed for a channel. */
+/** Sends a request to its channel. */
 export function send(
   upstream: Pick<Upstream, 'exchange'>,
-  dressed: Buffer | EncodedWork,
+  { body, headers, query }: ChannelBody,
   ask: Omit<UpstreamRequest, 'body'>,
-): Sent {
-  if (Buffer.isBuffer(dressed))
-    return { exchange: upstream.exchange({ ...ask, body: dressed }), warnings: [] }
-  const { body, headers, query, warnings = [] } = dressed
-  const whole = { ...ask, url: withQuery(ask.url, query), headers: { ...ask.headers, ...headers } }
-  const exchange = Array.isArray(body)
+): UpstreamExchange {
+  const whole =
+    headers === undefined && query === undefined
+      ? ask
+      : { ...ask, url: withQuery(ask.url, query), headers: { ...ask.headers, ...headers } }
+  return Array.isArray(body)
     ? exchangeEach(upstream, body, whole)
     : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly unknown[]> })
-  return { exchange, warnings }
 }
 
-function withQuery(url: URL, query: EncodedWork['query']): URL {
+function withQuery(url: URL, query: ChannelBody['query']): URL {
   if (query === undefined) return url
   const asked = new URL(url)
   for (const [name, value] of Object.entries(query)) asked.searchParams.set(name, value)

@@ -52,9 +52,8 @@ export function overrideSubmission(
     { body },
   )
   if ('isRetryable' in ready) return ready
-  const { dressed, headers } = ready
-  const bytes = Buffer.isBuffer(dressed) ? dressed : (dressed.body as Buffer)
-  const document = JSON.parse(bytes.toString('utf8')) as Document
+  const { outgoing, headers } = ready
+  const document = JSON.parse(outgoing.body.toString('utf8')) as Document
   const told = extentOf(plain, ask.fps).seconds ?? 0
   // A vendor that counts frames may say in them what is paid by the second.
   const most = { ...paid, seconds: paid.seconds === undefined ? undefined : Math.max(paid.seconds, told) }

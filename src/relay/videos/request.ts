@@ -20,12 +20,10 @@ const PICTURE = /^(image|images|input_reference)(\[\])?$/
 
 const notOffered = () => badParameter('model', 'is no model that makes videos')
 
-/** Nothing of a submission goes through the hands that dress and meter other answers. */
+/** Submissions of videos encode their requests and read their answers themselves. */
 const unused = (): never => {
   throw new Error('a video job is submitted by itself')
 }
-
-const NO_BODY = Buffer.alloc(0)
 
 /** Seconds of one video: as the channel has it, else as asked, else what the vendor makes by itself. */
 export const secondsOn = (
@@ -67,10 +65,7 @@ export function workOf(asked: VideoAsk, desk: ReadContext, digest: VideoWork['di
       const fault = dialect.unfit?.(ask, sent)
       return fault && badParameter(fault.path, fault.message)
     },
-    // A strict client is answered when the vendor's own words are known (videos/attempt.ts).
-    dress: () => NO_BODY,
-    readWhole: unused,
-    meter: unused,
+    requestFor: unused,
   }
 }
 

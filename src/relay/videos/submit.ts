@@ -344,7 +344,11 @@ export function createSubmit(
     answerJson(
       response,
       200,
-      { ...answerHeaders(errand, submitted), 'x-sluice-cost': usdText(paid), 'x-sluice-video-id': row.id },
+      {
+        ...answerHeaders(errand, submitted.step, submitted.warnings),
+        'x-sluice-cost': usdText(paid),
+        'x-sluice-video-id': row.id,
+      },
       body,
     )
   }
