@@ -8,7 +8,7 @@ import type { RelayDeps, Trace } from './request.ts'
 
 export type PlanDeps = Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'>
 
-export type CandidateRequest = {
+type CandidateRequest = {
   readonly route: RoutedModel<RelayChannel>
   /** Why a channel is not eligible; undefined: it is. */
   readonly ineligible: (channel: RelayChannel) => string | undefined

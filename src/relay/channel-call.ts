@@ -40,7 +40,7 @@ export type CallDeps = {
 }
 
 /** A request, as far as its call to a channel depends on it. */
-export type CallRequest = {
+type CallRequest = {
   readonly spec: OperationSpec
   readonly work: Work
   /** Headers of the client; none for a test. */
@@ -53,7 +53,7 @@ export type CallRequest = {
 
 type Target = Pick<PlanStep<RelayChannel>, 'channel' | 'key' | 'sentModel'>
 
-export type Judgement = { readonly answer: WholeResponse; readonly reading: AnswerReading } | AttemptFailure
+type Judgement = { readonly answer: WholeResponse; readonly reading: AnswerReading } | AttemptFailure
 
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 

@@ -10,7 +10,7 @@ export const NOT_OFFERED = 'not_offered'
 const UNPRICED = 'unpriced'
 
 /** What a channel must have to take a request. The plan judges its health and its limits. */
-export type Demand = {
+type Demand = {
   readonly catalog: Pick<Catalog, 'table'>
   readonly route: RoutedModel<RelayChannel>
   readonly spec: FormatChoice

@@ -16,7 +16,7 @@ import { type SettledUsage, servedIn, usageDetails } from './usage-details.ts'
 
 const NO_SUSPENSE: readonly Doubt[] = []
 
-export type Settling = SettledUsage & {
+type Settling = SettledUsage & {
   /** Calls of the provider's own tools that the answer shows; `usage` may not count them. */
   readonly toolCalls?: ToolCalls | undefined
   readonly error?: string

@@ -11,7 +11,7 @@ import { speech } from './operations/speech.ts'
 import { transcription } from './operations/transcription.ts'
 
 /** Something small that a channel can be asked, whatever its model is for. */
-export type TestQuestion = { readonly spec: OperationSpec; readonly work: Work }
+type TestQuestion = { readonly spec: OperationSpec; readonly work: Work }
 
 /** Room enough for a model that thinks before it answers. */
 const MAX_TOKENS = 512

@@ -111,11 +111,6 @@ export async function openCatalog(source: CatalogSource) {
         channels = next
         rebuild()
       }),
-    refreshAllChannels: (): Promise<void> =>
-      inTurn(async () => {
-        channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
-        rebuild()
-      }),
     refreshAliases: (): Promise<void> =>
       inTurn(async () => {
         aliases = await source.aliases()
@@ -219,7 +214,7 @@ function makeAddress(
 }
 
 /** As much of a channel as says where and how it is asked. */
-export type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
+type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
   readonly headerOverride: Pick<HeaderOverride, 'fixed'>
 }
 

@@ -48,7 +48,7 @@ const tooLarge = (what: string, bytes: number) =>
   new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB`)
 
 /** What an upload may come to, beside its own limits. */
-export type FormBounds = Omit<BodyBounds, 'maxBytes'>
+type FormBounds = Omit<BodyBounds, 'maxBytes'>
 
 export type Forms = { read(request: IncomingMessage, bounds: FormBounds): Promise<Form> }
 

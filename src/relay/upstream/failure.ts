@@ -90,7 +90,7 @@ export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFa
 const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /** An error in the words of the format that was asked in; undefined where nothing is known of that one's errors. */
-export function errorIn(
+function errorIn(
   { status, headers, body }: WholeResponse,
   format: string | undefined,
   told: unknown = parsed(body),

@@ -38,7 +38,7 @@ function readKeyFile(key: string): KeyFile {
 
 type Account = { readonly client: JWT; pending?: Promise<string> | undefined }
 
-export type KeyExchangeDeps = {
+type KeyExchangeDeps = {
   nowMs(): number
   readonly upstream: Pick<Upstream, 'exchange'>
   /** Why an address must not be asked; undefined where it may. */

@@ -42,7 +42,7 @@ export type UpstreamRequest = {
 }
 
 /** A request that is about to be sent. */
-export type Leaving = {
+type Leaving = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
@@ -77,7 +77,7 @@ export type StreamedResponse = {
 }
 export type UpstreamOutcome = ConnectionFailure | WholeResponse | StreamedResponse
 
-export type Receiver = {
+type Receiver = {
   data(chunk: Buffer): void
   end(): void
   fail(failure: ConnectionFailure): void
@@ -149,7 +149,7 @@ const sendable = (body: UpstreamRequest['body']) =>
     ? (body ?? null)
     : ((body.inMemory?.() as Buffer | undefined) ?? body.open())
 
-export type UpstreamOptions = PoolsOptions & {
+type UpstreamOptions = PoolsOptions & {
   /** The memory that all bodies of this process may take: whole answers take of it while they come in. */
   readonly memory: Budget
   /** Whether this process can open one more file or socket. */

@@ -125,7 +125,7 @@ export type Aiming = {
   readonly kind: string
 }
 
-export type Attempting = {
+type Attempting = {
   readonly errand: VideoRequest
   /** Says where the job goes, in the store and in the journal; nothing is sent before it resolves. */
   aim(aiming: Aiming): Promise<void>

@@ -53,7 +53,7 @@ const passing = (): StreamMeter => {
 const gone = () => new Refusal('video_expired', 'the video is no longer kept by its provider')
 const unreached = () => new Refusal('upstream_error', 'the video could not be fetched from its provider')
 
-export type Fetching = {
+type Fetching = {
   readonly row: VideoRow
   readonly request: IncomingMessage
   readonly response: ServerResponse

@@ -34,7 +34,7 @@ import type { SuspenseBook } from './suspense.ts'
 import { sealAccess } from './vendor.ts'
 import { presentVideo } from './video-view.ts'
 
-export type Submitting = {
+type Submitting = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string

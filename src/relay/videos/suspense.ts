@@ -8,7 +8,7 @@ import type { VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
 import type { Search } from './search.ts'
 
-export type Doubted = {
+type Doubted = {
   readonly errand: VideoRequest
   readonly row: VideoRow
   readonly channel: RelayChannel
