@@ -164,26 +164,27 @@ function allFailed(last: LastAttempt, trace: Trace, early: EarlyHeaders): Answer
 async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<AttemptResult> {
   const { spec, work, deps } = pass.request
   const { formats } = deps
-  const asked = { spec, work, sentModel: planned.sentModel }
-  const first = formats.recall(planned.channel, asked)
+  const formatRequest = { spec, work, sentModel: planned.sentModel }
+  const first = formats.recall(planned.channel, formatRequest)
   let failure: AttemptFailure | undefined
   for (let channel: RelayChannel | undefined = first; channel !== undefined; ) {
     const step = channel === planned.channel ? planned : { ...planned, channel }
     const result = await attempt(pass, step)
     if (result === undefined) return failure
     if (!isFailure(result)) {
-      if (result !== CLIENT_LEFT && channel !== first) formats.remember(planned.channel, asked, channel)
+      if (result !== CLIENT_LEFT && channel !== first)
+        formats.remember(planned.channel, formatRequest, channel)
       return result
     }
     const isLacking = lacksFormat(result)
     // That the channel lacks a second format too is no news: the client gets the first error.
     if (failure === undefined || !(isLacking && lacksFormat(failure))) failure = result
-    if (isLacking) formats.forget(planned.channel, asked)
+    if (isLacking) formats.forget(planned.channel, formatRequest)
     const next: RelayChannel | undefined = pass.client.hasLeft()
       ? undefined
-      : nextAttempt(channel, result, asked)
+      : nextAttempt(channel, result, formatRequest)
     if (next === undefined && !isLacking && channel !== first)
-      formats.remember(planned.channel, asked, channel)
+      formats.remember(planned.channel, formatRequest, channel)
     channel = next
   }
   return failure

@@ -86,7 +86,7 @@ export function createChannelTest({
       sentModel: sentModel(channel, model),
     }
     const { spec, work } = await questionOf(model, step.sentModel, { isStream, desk })
-    const named = { id, name: channel.name, model, key: step.key }
+    const subject = { id, name: channel.name, model, key: step.key }
     const unfit = work.unfit?.(channel, step.sentModel)
     const call = unfit ? undefined : prepareCall(deps, step, { spec, work, client: {} })
     const startedMs = nowMs()
@@ -94,6 +94,6 @@ export function createChannelTest({
       ? await ask(call)
       : { status: null, error: unfit?.message ?? 'the provider does not offer this', firstTokenMs: null }
     const error = finding.error === null ? null : channel.secrets.scrub(finding.error)
-    return { ...named, ...finding, error, isGood: error === null, latencyMs: nowMs() - startedMs }
+    return { ...subject, ...finding, error, isGood: error === null, latencyMs: nowMs() - startedMs }
   }
 }

@@ -63,8 +63,9 @@ export async function mustFitStrictly(
 ): Promise<void> {
   let first: Refusal | undefined
   for (const channel of tiers.flatMap(tier => tier.channels)) {
-    const sent = sentModel(channel, model)
-    const refusal = work.unfit?.(channel, sent) ?? strictRefusal(await work.requestFor(channel, sent, limits))
+    const modelName = sentModel(channel, model)
+    const refusal =
+      work.unfit?.(channel, modelName) ?? strictRefusal(await work.requestFor(channel, modelName, limits))
     if (refusal === undefined) return
     first ??= refusal
   }

@@ -35,11 +35,11 @@ const QUESTIONS: Readonly<
 /** By the name a channel sends, which tells more than what the administrator calls it. */
 export async function questionOf(
   model: string,
-  sent: string,
-  asked: { isStream: boolean; desk: ReadContext },
+  sentModel: string,
+  options: { isStream: boolean; desk: ReadContext },
 ): Promise<TestQuestion> {
-  const { isStream, desk } = asked
-  const purpose = purposeOf(sent)
+  const { isStream, desk } = options
+  const purpose = purposeOf(sentModel)
   if (purpose === 'transcription') return { spec: transcription, work: await hearing(model) }
   const chatFields = {
     messages: [{ role: 'user', content: 'hi' }],

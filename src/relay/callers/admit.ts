@@ -80,7 +80,7 @@ export function createAdmittedCaller(
     { kind: 'user', id: caller.userId, limits: caller.userLimits },
   ]
   let ticket: Ticket | undefined
-  const taken = (admission: Admission): Ticket => {
+  const ticketOf = (admission: Admission): Ticket => {
     if (admission.ok) {
       ticket = admission.ticket
       return ticket
@@ -96,7 +96,7 @@ export function createAdmittedCaller(
     address,
     enter(countedInput) {
       const admission = rates.admit(subjects, countedInput)
-      return admission instanceof Promise ? admission.then(taken) : taken(admission)
+      return admission instanceof Promise ? admission.then(ticketOf) : ticketOf(admission)
     },
     remaining: () => ticket?.remaining() ?? {},
   }
@@ -119,12 +119,12 @@ export function admit(
 
 /** Where a channel lets the provider choose, a token that is limited to some models may name no others. */
 function mustMayUse(
-  named: readonly string[],
+  requestedModels: readonly string[],
   allowed: ReadonlySet<string>,
   { tiers }: RoutedModel<RelayChannel>,
 ): void {
   if (!tiers.some(({ channels }) => channels.some(allowsRouting))) return
-  const other = named.find(model => !allowed.has(model))
+  const other = requestedModels.find(model => !allowed.has(model))
   if (other !== undefined)
     throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
 }

@@ -101,10 +101,10 @@ export async function openCatalog(source: CatalogSource) {
     },
     refreshChannels: (ids: readonly number[]): Promise<void> =>
       inTurn(async () => {
-        const found = new Map((await source.channelsOf(ids)).map(channel => [channel.id, channel]))
+        const loaded = new Map((await source.channelsOf(ids)).map(channel => [channel.id, channel]))
         const next = new Map(channels)
         for (const id of ids) {
-          const channel = found.get(id)
+          const channel = loaded.get(id)
           if (channel) next.set(id, channel)
           else next.delete(id)
         }
@@ -188,14 +188,14 @@ export function createAddressBook() {
   return function addressOf(channel: RelayChannel, asking: Asking): ChannelAddress | undefined {
     const { operation, format, isStream, model, key, sibling, values } = asking
     if (values) return makeAddress(channel, asking)
-    const known = books.get(channel) ?? new Map<string, ChannelAddress>()
-    books.set(channel, known)
+    const addresses = books.get(channel) ?? new Map<string, ChannelAddress>()
+    books.set(channel, addresses)
     const name = `${operation} ${sibling} ${format} ${isStream} ${key.index} ${model}`
-    const found = known.get(name)
-    if (found) return found
-    const made = makeAddress(channel, asking)
-    if (made) known.set(name, made)
-    return made
+    const cached = addresses.get(name)
+    if (cached) return cached
+    const address = makeAddress(channel, asking)
+    if (address) addresses.set(name, address)
+    return address
   }
 }
 
@@ -209,8 +209,8 @@ function makeAddress(
   if (path === undefined) return undefined
   const plain = pathFor(path, isStream)
   // A vendor with words of its own says in them what it is asked to do.
-  const asked = format === 'openai' ? siblingPath(plain, sibling) : plain
-  return addressAt(channel, asked, key.value, { model, ...values })
+  const fullPath = format === 'openai' ? siblingPath(plain, sibling) : plain
+  return addressAt(channel, fullPath, key.value, { model, ...values })
 }
 
 /** As much of a channel as says where and how it is asked. */

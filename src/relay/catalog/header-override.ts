@@ -17,12 +17,12 @@ const MAX_VALUE_LENGTH = 8_192
 /** What a header may hold besides plain ASCII: bytes that clients send as they are. */
 const CLIENT_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-export function readHeaderOverride(given: Readonly<Record<string, string>>): HeaderOverride {
+export function readHeaderOverride(headers: Readonly<Record<string, string>>): HeaderOverride {
   const fixed: Record<string, string> = {}
   const templates: [string, string][] = []
   const patterns: RegExp[] = []
   let passesAll = false
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(headers)) {
     if (name === '*') passesAll = true
     else if (name.startsWith('re:')) patterns.push(new RegExp(name.slice('re:'.length), 'i'))
     else if (value.includes('{client_header:')) templates.push([name.toLowerCase(), value])
@@ -34,7 +34,7 @@ export function readHeaderOverride(given: Readonly<Record<string, string>>): Hea
 
 /** Clients send the same few names again and again, so each is matched once. */
 function createPasses(patterns: readonly RegExp[]) {
-  const known = new Map<string, boolean>()
+  const verdicts = new Map<string, boolean>()
   const live = new Set(patterns)
   const matches = (name: string) =>
     [...live].some(pattern => {
@@ -47,11 +47,11 @@ function createPasses(patterns: readonly RegExp[]) {
       }
     })
   return (name: string): boolean => {
-    const found = known.get(name)
-    if (found !== undefined) return found
-    if (known.size >= MAX_NAMES) known.clear()
+    const cached = verdicts.get(name)
+    if (cached !== undefined) return cached
+    if (verdicts.size >= MAX_NAMES) verdicts.clear()
     const isPassed = HEADER_NAME.test(name) && passesUnnamed(name) && matches(name)
-    known.set(name, isPassed)
+    verdicts.set(name, isPassed)
     return isPassed
   }
 }
@@ -82,10 +82,10 @@ export function forwardedHeaders(
   headers: IncomingHttpHeaders,
 ): Record<string, string> {
   if (passes === undefined) return {}
-  const passed: Record<string, string> = {}
+  const forwarded: Record<string, string> = {}
   for (const name of Object.keys(headers)) {
     const value = passes(name) ? clientHeader(headers, name) : undefined
-    if (value !== undefined) passed[name] = value
+    if (value !== undefined) forwarded[name] = value
   }
-  return passed
+  return forwarded
 }

@@ -107,8 +107,8 @@ export function channelPrices(catalog: Catalog, route: RoutedModel<RelayChannel>
     priceFor(channel: RelayChannel): CatalogPrice | undefined {
       if (shared) return shared
       if (!byChannel.has(channel.id)) {
-        const sent = sentModel(channel, route.model)
-        byChannel.set(channel.id, catalog.priceOf([sent]) ?? (isFreeAllowed ? FREE : undefined))
+        const modelName = sentModel(channel, route.model)
+        byChannel.set(channel.id, catalog.priceOf([modelName]) ?? (isFreeAllowed ? FREE : undefined))
       }
       return byChannel.get(channel.id)
     },
@@ -132,8 +132,8 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */
   function alternativesOn(channel: RelayChannel): readonly CatalogPrice[] | undefined {
     if (work.namedModels === undefined || !allowsRouting(channel)) return undefined
-    const found = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
-    return found.every(each => each !== undefined) ? found : undefined
+    const prices = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
+    return prices.every(each => each !== undefined) ? prices : undefined
   }
 
   /** Every price that an answer of the channel may be billed at. */
@@ -154,7 +154,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
 
   function billedBy(channel: RelayChannel, usage: Usage, served?: When): CatalogPrice | undefined {
     if (work.namedModels === undefined) return priceFor(channel)
-    const costUnder = (found: CatalogPrice) => costAt(found, channel, usage, served)
+    const costUnder = (candidate: CatalogPrice) => costAt(candidate, channel, usage, served)
     return pricesOn(channel).reduce((dearest, each) =>
       costUnder(each) > costUnder(dearest) ? each : dearest,
     )
@@ -163,10 +163,10 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   const costOf = (channel: RelayChannel, usage: Usage, served?: When): number =>
     costAt(billedBy(channel, usage, served) ?? FREE, channel, usage, served)
 
-  const grantedOn = (channel: RelayChannel, asked: When): When =>
+  const grantedOn = (channel: RelayChannel, services: When): When =>
     work.namedModels === undefined
-      ? granted((priceFor(channel) ?? FREE).price, asked)
-      : pricesOn(channel).reduce((left, { price }) => granted(price, left), asked)
+      ? granted((priceFor(channel) ?? FREE).price, services)
+      : pricesOn(channel).reduce((remaining, { price }) => granted(price, remaining), services)
 
   const pricedFor = (channel: RelayChannel, served: When = work.asked ?? {}): When =>
     grantedOn(channel, served)

@@ -68,8 +68,8 @@ export function createKeyExchange({ nowMs, upstream, refuseUrl }: KeyExchangeDep
   }
 
   function accountOf(key: string, Client: typeof JWT): Account {
-    const known = accounts.get(key)
-    if (known) return known
+    const cached = accounts.get(key)
+    if (cached) return cached
     const { email, privateKey, tokenUrl } = readKeyFile(key)
     const refused = refuseUrl(tokenUrl)
     if (refused !== undefined) throw new KeyRefused(`the key file's token_uri ${refused}`)
@@ -127,13 +127,13 @@ async function newToken(client: JWT): Promise<string> {
     const { token } = await client.getAccessToken()
     if (token) return token
   } catch (error) {
-    throw told(error)
+    throw exchangeError(error)
   }
   throw new Error('the token endpoint gave no token')
 }
 
 /** What the library throws has the request in it, and with that the proof made by the key: only a word of it is told. */
-function told(error: unknown): Error {
+function exchangeError(error: unknown): Error {
   const { response, message } = error as { response?: { status: number; data?: unknown }; message: string }
   if (response === undefined) {
     const isUnreadable = /DECODER|PEM|asymmetric key|private key/i.test(message)

@@ -280,7 +280,8 @@ async function submitRest(
 ) {
   const { most, first } = prepared
   const counts: number[] = []
-  for (let left = errand.ask.n - most; left > 0; left -= most) counts.push(Math.min(most, left))
+  for (let remaining = errand.ask.n - most; remaining > 0; remaining -= most)
+    counts.push(Math.min(most, remaining))
   const ids = [id]
   let videos = Math.min(most, errand.ask.n)
   let doubtful = 0

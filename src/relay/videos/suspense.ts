@@ -57,17 +57,19 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
     const video = { id: row.id }
     let waitMs = FIRST_LOOK_MS
     while (deps.nowMs() < untilMs && !stopping.signal.aborted) {
-      const left = Math.max(1, untilMs - deps.nowMs())
-      await delay(Math.min(waitMs, left), undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+      const remainingMs = Math.max(1, untilMs - deps.nowMs())
+      await delay(Math.min(waitMs, remainingMs), undefined, { signal: stopping.signal, ref: false }).catch(
+        () => {},
+      )
       if (stopping.signal.aborted) break
-      const found = await lookOnce(doubted)
-      if (found !== undefined) {
+      const upstreamId = await lookOnce(doubted)
+      if (upstreamId !== undefined) {
         await settle(errand, {
           channel,
           usage: errand.priced.usageOn(channel, videos),
           source: 'provider',
           trace,
-          video: { ...video, outcome: 'accepted', upstreamIds: [found] },
+          video: { ...video, outcome: 'accepted', upstreamIds: [upstreamId] },
         })
         return
       }
