@@ -1,5 +1,5 @@
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
-import { holdSealing, sealedUnderOlder } from '../store/engine/sealed.ts'
+import { lockSealedTables, sealedUnderOlder } from '../store/engine/sealed.ts'
 import { type Db, type Trx, transact } from '../store/engine/store.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 
@@ -33,7 +33,7 @@ export function createRotation(
   /** A change that began before the new secret existed may have encrypted with the old one and committed only now. */
   const resealRest = () =>
     transact(db, async trx => {
-      await holdSealing(trx, engine)
+      await lockSealedTables(trx, engine)
       let count = 0
       for (let texts = await due(trx); texts.length > 0; texts = await due(trx))
         count += await reseal(trx, texts)

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { ChainKey } from '../domain/chain.ts'
-import { listStates, mayBeGone, readState } from '../store/engine/row-states.ts'
+import { listStates, mayBeMissing, readState } from '../store/engine/row-states.ts'
 import type { Db } from '../store/engine/store.ts'
 
 /** A row may change during the comparison. If it still differs after so many tries, it is a fault. */
@@ -24,13 +24,13 @@ export async function verifyRows({ db, key, states, refresh }: Deps) {
     if (states.get(name) !== digest) suspects.add(name)
   }
   for (const [name, digest] of states)
-    if (digest !== '' && !storedNames.has(name) && !mayBeGone(name)) suspects.add(name)
+    if (digest !== '' && !storedNames.has(name) && !mayBeMissing(name)) suspects.add(name)
   for (let attempt = 0; attempt < MAX_TRIES && suspects.size > 0; attempt++) {
     const now = new Map<string, string>()
     for (const name of suspects) now.set(name, (await readState(db, key, name))[1])
     await refresh()
     for (const [name, digest] of now)
-      if (digest === (states.get(name) ?? '') || (digest === '' && mayBeGone(name))) suspects.delete(name)
+      if (digest === (states.get(name) ?? '') || (digest === '' && mayBeMissing(name))) suspects.delete(name)
   }
   const faults: string[] = []
   for (const name of suspects) {

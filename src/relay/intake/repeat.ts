@@ -8,8 +8,8 @@ import {
   claimAnswer,
   dropAnswer,
   findAnswer,
-  keepAnswer,
   type Repeat,
+  replaceAnswer,
 } from '../../store/records/idempotency.ts'
 import type { Form } from './form.ts'
 
@@ -91,7 +91,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
           body.length > MAX_STORED_BYTES
             ? { isTooLarge: true }
             : { status, type: contentType, body: body.toString('base64') }
-        await keepAnswer(db, repeat, seal(repeat, saved))
+        await replaceAnswer(db, repeat, seal(repeat, saved))
       },
       async end() {
         if (!isKept) await dropAnswer(db, repeat)
@@ -104,16 +104,16 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
     async begin(repeat: Repeat, digest: string): Promise<StoredAnswer | Claim> {
       for (;;) {
         if (await claim(repeat, digest)) return claimOf(repeat)
-        const found = await findAnswer(db, repeat, now())
+        const existing = await findAnswer(db, repeat, now())
         // It was let go in between, or has lived its day.
-        if (!found) {
+        if (!existing) {
           await dropAnswer(db, repeat, now())
           continue
         }
-        if (found.body_digest !== digest)
+        if (existing.body_digest !== digest)
           throw conflict('this Idempotency-Key was used with another body; use a new key')
-        const saved = JSON.parse(keyring.open(found.answer_sealed, answerPlace(repeat))) as Saved
-        if (isLeft(saved, found.created_time)) {
+        const saved = JSON.parse(keyring.open(existing.answer_sealed, answerPlace(repeat))) as Saved
+        if (isLeft(saved, existing.created_time)) {
           await dropAnswer(db, repeat)
           continue
         }
