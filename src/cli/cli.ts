@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { CommandError, type Report } from './command.ts'
 import type { Operations } from './operations.ts'
 
-/** Exit codes of sysexits.h, so that supervisors can tell a typo from a fault. */
+/** Exit codes of sysexits.h, so that supervisors can tell wrong usage from a failure. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, badData: 65, config: 78 } as const
 
 export type StartOptions = {
@@ -13,7 +13,7 @@ export type StartOptions = {
   readonly data?: string | undefined
 }
 
-/** What the command line is given by whoever built the program. */
+/** What the command line needs from the program. */
 export type CliDeps = {
   readonly version: string
   start(options: StartOptions): Promise<number>
@@ -23,7 +23,7 @@ export type CliDeps = {
     input: Parameters<Operations[Name]>[0],
     dataDir: string | undefined,
   ): Promise<Awaited<ReturnType<Operations[Name]>>>
-  /** Needs an empty data directory, so nobody else is asked. */
+  /** Needs an empty data directory, so there is no running server to call. */
   restore(file: string, dataDir: string | undefined): Promise<Report>
   print(line: string): void
   printError(line: string): void
@@ -48,7 +48,7 @@ function printReport(deps: CliDeps, { ok, lines }: Report): number {
   return ok ? EXIT.ok : EXIT.badData
 }
 
-/** Every command, by the words that call it. */
+/** Every command, by its name. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   start: {
     summary: 'start the gateway',
@@ -147,7 +147,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       const reason = text(values['accept-restore'])
       const options = {
         auditOnly: values.audit === true,
-        // The server stands in another directory.
+        // The server has another working directory.
         ...(anchor !== undefined && { anchorFile: resolve(anchor) }),
         ...(reason !== undefined && { acceptRestore: reason }),
       }
@@ -166,7 +166,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     positionals: 1,
     run: async (deps, values, [file]) => {
       if (file === undefined) return missing(deps, 'FILE', 'backup')
-      // The server stands in another directory.
+      // The server has another working directory.
       return printReport(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
     },
   },
@@ -244,7 +244,7 @@ function unknown(deps: CliDeps, words: string): number {
 
 type CommandMatch = { readonly command: Command; readonly rest: string[] }
 
-/** The longest words that name a command, and what follows them. */
+/** The command with the longest matching name, and the remaining arguments. */
 function find(argv: readonly string[]): CommandMatch | undefined {
   for (const count of [2, 1]) {
     const command = commandNamed(argv.slice(0, count))
@@ -262,7 +262,7 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   const match = find(argv)
   if (!match) return unknown(deps, argv.slice(0, 2).join(' '))
   const { command } = match
-  const read = readWords(match)
+  const read = readArguments(match)
   if ('fault' in read) {
     deps.printError(`sluice: ${read.fault}\n${command.usage}`)
     return EXIT.usage
@@ -280,7 +280,7 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   }
 }
 
-function readWords({
+function readArguments({
   command,
   rest,
 }: CommandMatch): { values: Values; positionals: string[] } | { fault: string } {
@@ -290,8 +290,8 @@ function readWords({
       options: { ...command.options, help: { type: 'boolean', short: 'h' } },
       allowPositionals: true,
     })
-    const tooMany = positionals[command.positionals]
-    if (tooMany !== undefined && !values.help) return { fault: `unexpected argument "${tooMany}"` }
+    const surplus = positionals[command.positionals]
+    if (surplus !== undefined && !values.help) return { fault: `unexpected argument "${surplus}"` }
     return { values: values as Values, positionals }
   } catch (error) {
     return { fault: (error as Error).message }

@@ -19,7 +19,7 @@ type IdentifiedUser = {
 type AccessToken = { id: number; user_id: number; expired_time: number; last_used_time: number }
 type Session = { id: number; user_id: number; created_time: number; last_seen_time: number }
 
-export type IdentityStore = {
+type IdentityStore = {
   findUser(id: number): Promise<IdentifiedUser | undefined>
   findAccessToken(digest: string): Promise<AccessToken | undefined>
   findSession(digest: string): Promise<Session | undefined>

@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline'
 import { type Anchor, readAnchor } from './anchor.ts'
 
 /** The size at which the file is rotated; one older file is kept. */
-export const MAX_ANCHOR_BYTES = 16 * 1024 * 1024
+const MAX_ANCHOR_BYTES = 16 * 1024 * 1024
 /** Larger than the longest possible line. */
 const TAIL_BYTES = 1024 * 1024
 const LINE_FEED = 0x0a

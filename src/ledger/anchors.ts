@@ -15,7 +15,7 @@ export type AnchorSink = {
   last(): Anchor | undefined
 }
 
-export type AnchorsDeps = {
+type AnchorsDeps = {
   readonly nodeId: string
   readonly key: ChainKey
   /** Only one node of each machine has a sink. */

@@ -25,7 +25,7 @@ import {
 
 export type { JournalDatabase } from './segments.ts'
 
-export type JournalDeps = {
+type JournalDeps = {
   readonly dir: string
   readonly fullSync: boolean
   readonly open: OpenJournal

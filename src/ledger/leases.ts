@@ -28,7 +28,7 @@ export type LeasedBalance = {
 /** A change of a lease. The store executes each number once, so sending it again is safe. */
 type LeaseChange = { readonly kind: 'lease' | 'give back'; readonly amount: number; readonly number: number }
 
-export type LeasesDeps = {
+type LeasesDeps = {
   /** Undefined: there is no such account. */
   find(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
   /** Leases up to `want` from the account and returns the granted amount. */

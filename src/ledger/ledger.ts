@@ -10,7 +10,7 @@ import type { OpenRecord, SettleRecord } from './record.ts'
 import { recover } from './recovery.ts'
 import { JournalDamageError } from './segments.ts'
 
-export type LedgerDeps = {
+type LedgerDeps = {
   readonly nodeId: string
   readonly journal: Journal
   readonly books: Books
@@ -21,7 +21,7 @@ export type LedgerDeps = {
 
 export type HoldRequest = Omit<OpenRecord, 'kind' | 'timeMs' | 'userLeased' | 'tokenLeased'>
 
-export type HoldEnding = {
+type HoldEnding = {
   readonly channelId: number
   /** The cost of the answer, also where it is above the hold. */
   readonly cost: number

@@ -32,13 +32,13 @@ export type AttemptRecord = {
 }
 
 /** The cost of a stream so far; the first such record is written with the first delivered byte. */
-export type ProgressRecord = { readonly kind: 'progress'; readonly rid: string; readonly cost: number }
+type ProgressRecord = { readonly kind: 'progress'; readonly rid: string; readonly cost: number }
 
 /** The end of a request that was sent. */
 export type SettleRecord = { readonly kind: 'settle' } & Settled
 
 /** The end of a request that was never sent: its hold is released, without an entry. */
-export type ReleaseRecord = { readonly kind: 'release'; readonly rid: string }
+type ReleaseRecord = { readonly kind: 'release'; readonly rid: string }
 
 /** The heads of the chains at that moment. It belongs to no request, and recovery skips it. */
 export type AnchorRecord = {

@@ -24,7 +24,7 @@ export class JournalDamageError extends Error {
 }
 
 /** A file of a journal, named after the number of its first record. */
-export type JournalSegment = { readonly path: string; readonly first: number }
+type JournalSegment = { readonly path: string; readonly first: number }
 export type StoredRecord = { readonly lsn: number; readonly body: string }
 
 /** A range of records that are missing, and the place where they should be. */
@@ -128,7 +128,7 @@ function* recordsOf(db: JournalDatabase, path: string, after: number): Generator
   }
 }
 
-export type SegmentReading = {
+type SegmentReading = {
   readonly segments: readonly JournalSegment[]
   readonly after: number
   open: OpenJournal

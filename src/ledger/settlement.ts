@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
 /** The fields that a settled request and its entry share. */
-export type Settlement = {
+type Settlement = {
   readonly rid: string | null
   readonly time: number
   readonly userId: number

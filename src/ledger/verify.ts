@@ -8,7 +8,7 @@ import {
   unkeyedLink,
 } from '../domain/chain.ts'
 
-export type ChainSource<Row extends Link> = {
+type ChainSource<Row extends Link> = {
   readonly name: string
   /** The current last link; other processes may append while the chain is verified. */
   head(): Promise<(ChainHead & { readonly mac: string }) | undefined>

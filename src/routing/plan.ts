@@ -49,11 +49,18 @@ export type PlanCursor<C> = {
   readonly passedOver: readonly SkipReason[]
   /** The last step does not count: its channel reached a rate limit meanwhile. */
   turnedAway(channel: C, againInS: number): void
-  /** The step just taken turned out to be none, for this reason. */
+  /** The last step does not count: the request cannot use its channel, for this reason. */
   passOver(channel: C, reason: string): void
 }
 
 export type Plan<C> = { readonly steps: readonly PlanStep<C>[]; readonly passedOver: readonly SkipReason[] }
+
+/** The plan for a request that is not sent. */
+export type RouteExplanation<C> = Plan<C> & {
+  /** The model name that the channels list; undefined when no channel serves the requested model. */
+  readonly servedAs: string | undefined
+  readonly price: { readonly model: string; readonly version: string } | undefined
+}
 
 /** After so many skipped channels of a tier, the others are filtered in one pass: a thousand single draws cost far more. */
 const MAX_MISSES = 16

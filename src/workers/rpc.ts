@@ -1,12 +1,12 @@
 import { UnreachableError } from '../domain/errors.ts'
 
 /** The procedures of one side: names, each with one input and one output. Both are sent as JSON. */
-export type Procedures = Readonly<Record<string, (input: never) => unknown>>
+type Procedures = Readonly<Record<string, (input: never) => unknown>>
 type Input<P extends Procedures, Name extends keyof P> = Parameters<P[Name]>[0]
 type Output<P extends Procedures, Name extends keyof P> = Awaited<ReturnType<P[Name]>>
 
 /** Our end of the channel between a worker and its supervisor. */
-export type Port = {
+type Port = {
   send(message: unknown, onSent: (error: Error | null) => void): void
   onMessage(listener: (message: unknown) => void): void
 }
@@ -18,7 +18,7 @@ type Message =
   | { readonly response: number; readonly failure: string; readonly isOfStore: boolean }
 
 /** The other process has ended, or the procedure failed there. */
-export class RpcError extends Error {
+class RpcError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'RpcError'

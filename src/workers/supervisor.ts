@@ -10,7 +10,7 @@ export type Services = {
   end(): void
 }
 
-export type SupervisorOptions = {
+type SupervisorOptions = {
   readonly program: string
   readonly args: readonly string[]
   /** Settings of the workers, the port among them. */

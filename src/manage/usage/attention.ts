@@ -6,7 +6,7 @@ import {
   openSuspense,
   rejectedKeys,
   singleChannelModels,
-  tokensInNeed,
+  tokensNeedingAttention,
   unrefundedVideos,
 } from '../../store/records/attention.ts'
 import { pricesInForce } from '../../store/records/prices.ts'
@@ -175,7 +175,7 @@ export function createAttention({
   }
 
   async function needsOfTokens(userId: number): Promise<Need[]> {
-    const tokens = await tokensInNeed(db, userId, { after: now(), until: now() + WEEK_S })
+    const tokens = await tokensNeedingAttention(db, userId, { after: now(), until: now() + WEEK_S })
     return tokens.map(token => {
       const { id, name, expired_time, credited, posted } = token
       const common = { level: 'info', target: `token:${id}`, name } as const

@@ -7,7 +7,7 @@ import { refund } from '../../store/books/accounts.ts'
 import { entriesOfRequest } from '../../store/books/entries.ts'
 import {
   deleteVideo,
-  findNamedVideo,
+  findVideoWithNames,
   listVideos,
   markRefunded,
   type VideoWithNames,
@@ -79,7 +79,7 @@ export function createVideoHandlers({
    * administrators find it still.
    */
   async function visible(id: string, actor: Actor): Promise<VideoWithNames> {
-    const row = await findNamedVideo(db, id)
+    const row = await findVideoWithNames(db, id)
     const isThere = row?.deleted_time === null || (isAdmin(actor) && row?.status === 'failed' && row.cost > 0)
     if (!row || !isThere || (!isAdmin(actor) && row.user_id !== actor.id)) throw notFound('video job')
     return row

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { Refusal } from '../../domain/errors.ts'
 import { formNameFault, nameFault } from '../../requests/field-rules.ts'
 import { JsonError } from '../../wire/json.ts'
 import type { Member } from '../../wire/json-edit.ts'
-import { type JsonRead, readJson } from '../../wire/json-skim.ts'
+import { type JsonRead, LARGE_BYTES, readJson } from '../../wire/json-skim.ts'
 import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
 import { refusalOfFault } from '../operations/request-reader.ts'
 import {
@@ -60,25 +61,29 @@ async function readWork<W extends Work>(
       if (fault) throw refusalOfFault(fault)
       // Videos see to it themselves: their fields may stand in an object.
       if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
-      const { form: kept, removed } = withoutRoutingFields(form)
-      return reportingRemoved({ ...(await spec.readForm(kept, desk)), dispose: form.dispose }, removed)
+      const { form: plainForm, removed } = withoutRoutingFields(form)
+      return reportingRemoved({ ...(await spec.readForm(plainForm, desk)), dispose: form.dispose }, removed)
     } catch (error) {
       form.dispose()
       throw error
     }
   }
   if (!spec.read || !isJson(contentType)) {
-    const taken = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
-    throw new Refusal('unsupported_media_type', `send the body as ${taken.join(' or ')}`)
+    const types = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
+    throw new Refusal('unsupported_media_type', `send the body as ${types.join(' or ')}`)
   }
   const bytes = await readBody(request, { ...bounds, maxBytes: maxBodyBytes })
   const { value: parsed, members, names } = await parse(bytes, spec.skims === true)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')
   const value = parsed as Record<string, unknown>
+  // A large body has been parsed in this turn; its names and its content are read in turns of their own.
+  const isLarge = bytes.length > LARGE_BYTES
+  if (isLarge) await setImmediate()
   // The provider must find the same values that the gateway routes and bills by.
   const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
   if (fault) throw refusalOfFault(fault)
+  if (isLarge) await setImmediate()
   if (spec.names !== 'vendor' && hasRoutingFields(members))
     return readRouted(spec.read, { value, bytes, members }, desk)
   return spec.read(value, bytes, desk, members)

@@ -13,7 +13,7 @@ const OTHER_TABLES = 1.5
 
 export type CountedUsage = { readonly usage: Usage; readonly by: 'o200k_base' | 'bytes' }
 
-export type CountedOutput = { readonly bytes: number; readonly sample?: TextSample | undefined }
+export type CountedOutput = { readonly bytes: number; readonly sample?: Pick<TextSample, 'text'> | undefined }
 
 /** Tokens of a text of which the beginning was counted: the rest is taken to be like it. */
 async function countLike(
@@ -54,9 +54,9 @@ function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
 }
 
 /** What was told, and beside it what was written since. */
-function withLater(told: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
+function withLater(usage: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
   // A count that was told before any text stands for what is to come; a running one for what has come.
-  return { ...told, output: toldBytes === 0 ? Math.max(told.output, tokens) : told.output + tokens }
+  return { ...usage, output: toldBytes === 0 ? Math.max(usage.output, tokens) : usage.output + tokens }
 }
 
 /** What a stream has used so far, roughly and at once. */
@@ -69,7 +69,7 @@ export function usageSoFar(reading: StreamReading, guess: (outputTokens: number)
 
 type Streamed = {
   readonly reading: StreamReading
-  readonly sample?: TextSample | undefined
+  readonly sample?: Pick<TextSample, 'text'> | undefined
   ending(): StreamEnding
 }
 

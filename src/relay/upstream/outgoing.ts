@@ -5,7 +5,8 @@ import { applyOperations, isEmpty } from '../../override/override.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { clientHeader, fillHeader } from '../catalog/header-override.ts'
-import type { ChannelBody, ChannelRequest, OperationSpec, ReadContext } from '../operations/operation.ts'
+import type { ChannelBody, ChannelRequest } from '../operations/channel-request.ts'
+import type { OperationSpec, ReadContext } from '../operations/operation.ts'
 import type { RequestPrice } from '../price/price.ts'
 import { type AttemptFailure, overrideFailure, reportedFailure } from './failure.ts'
 
@@ -68,13 +69,13 @@ function reread({ isOwnFormat, boundsOf }: ChannelBody, body: Buffer, { spec, de
 export function encodeOutgoing<Request extends ChannelBody>(
   sending: Sending,
   reader: Reader,
-  given: Readonly<Record<string, string>>,
+  plainHeaders: Readonly<Record<string, string>>,
   outgoing: Request,
 ): Ready<Request> | AttemptFailure {
   const { channel } = sending
   const document = documentOf(outgoing)
   try {
-    const { headers, body } = applyOverrides(sending, { headers: given, body: document })
+    const { headers, body } = applyOverrides(sending, { headers: plainHeaders, body: document })
     const changed = isEmpty(channel.override) ? undefined : reread(outgoing, body, reader)
     return { headers, outgoing: body === document ? outgoing : { ...outgoing, body }, changed }
   } catch (error) {

@@ -8,15 +8,15 @@ import { closeSuspense } from '../../store/books/suspense.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import { transact } from '../../store/engine/store.ts'
 import {
+  clearExpiredKeys,
   type DueVideo,
   dueVideos,
   findVideo,
-  forgetKeys,
   leaseVideo,
-  type Progressed,
   progressVideo,
-  startFound,
+  startResolvedVideo,
   suspenseOfRequest,
+  type VideoProgress,
 } from '../../store/records/videos.ts'
 import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
 import { withoutSecrets } from '../answer/upstream-error.ts'
@@ -92,7 +92,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   /** A look that came to nothing: twice the pause there was meant to be, whatever time went by meanwhile. */
-  function troubled(row: VideoRow, message: string, access?: VendorAccess): Progressed {
+  function troubled(row: VideoRow, message: string, access?: VendorAccess): VideoProgress {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
     const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
@@ -100,14 +100,18 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   /** What the job was sent with, and what its channel has now. */
   function secretsAt({ channel_id }: VideoRow, access: VendorAccess): Pick<ChannelSecrets, 'scrub'> {
-    const sent = secretsOf(access)
+    const accessSecrets = secretsOf(access)
     const current = deps.catalog.table().channel(channel_id)?.secrets
-    return { scrub: text => sent.scrub(current?.scrub(text) ?? text) }
+    return { scrub: text => accessSecrets.scrub(current?.scrub(text) ?? text) }
   }
 
   const isTooLate = ({ created_time }: VideoRow) => nowMs() >= created_time * 1000 + deps.deadlineMs
 
-  function failed(row: VideoRow, { code, message }: Failing, access: VendorAccess | undefined): Progressed {
+  function failed(
+    row: VideoRow,
+    { code, message }: Failing,
+    access: VendorAccess | undefined,
+  ): VideoProgress {
     const time = Math.floor(nowMs() / 1000)
     const clean = (text: string) =>
       access ? withoutSecrets(text, { secrets: secretsAt(row, access), baseUrl: access.baseUrl }) : text
@@ -127,7 +131,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     state: VideoState,
     results: readonly StoredResult[],
     access: VendorAccess,
-  ): Progressed {
+  ): VideoProgress {
     const time = Math.floor(nowMs() / 1000)
     const nextMs = nowMs() + pauseMs(row, access)
     const polled = { polled_ms: nowMs(), misses: 0, poll_error: '', next_poll_ms: nextMs }
@@ -138,13 +142,13 @@ export function createPoller(deps: VideoDeps, search: Search) {
       }
     const status = laterStatus(row.status, state.status)
     const isDone = status === 'completed'
-    const told = Math.round(Math.min(1, Math.max(0, state.progress ?? 0)) * THOUSANDTHS)
+    const progress = Math.round(Math.min(1, Math.max(0, state.progress ?? 0)) * THOUSANDTHS)
     return {
       ...polled,
       status,
       phase: isDone ? 'ended' : 'running',
       // Done is done: before that the last thousandth is kept back.
-      progress: isDone ? THOUSANDTHS : Math.max(row.progress, Math.min(told, THOUSANDTHS - 1)),
+      progress: isDone ? THOUSANDTHS : Math.max(row.progress, Math.min(progress, THOUSANDTHS - 1)),
       states: JSON.stringify({ [status]: time, ...JSON.parse(row.states) }),
       seconds: state.seconds ?? row.seconds,
       size: state.size ?? row.size,
@@ -187,17 +191,17 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
-  async function lookAtRunning(row: VideoRow): Promise<Progressed> {
+  async function lookAtRunning(row: VideoRow): Promise<VideoProgress> {
     if (isTooLate(row)) return failed(row, TOO_LATE, undefined)
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
     if (!access || !dialect) return failed(row, FORGOTTEN, access)
     try {
-      const told = await statesOf(row, access, dialect)
-      const results = told.flatMap(({ id, state }) =>
+      const states = await statesOf(row, access, dialect)
+      const results = states.flatMap(({ id, state }) =>
         state.status === 'completed' ? (state.results ?? []).map(result => ({ ...result, job: id })) : [],
       )
-      return progressed(row, together(told.map(({ state }) => state)), results, access)
+      return progressed(row, together(states.map(({ state }) => state)), results, access)
     } catch (error) {
       if (!(error instanceof VendorError) && !(error instanceof AnswerError)) throw error
       const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
@@ -216,7 +220,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     const isCharged = await transact(db, async trx => {
       const [doubt] = await suspenseOfRequest(trx, row.request_id)
       if (!doubt) {
-        await startFound(trx, row.id, { cost: 0, nowMs: nowMs() })
+        await startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() })
         return true
       }
       const closing = { closed_time: time, closed_by: SYSTEM, closed_as: 'charge', closed_reason: reason }
@@ -245,24 +249,24 @@ export function createPoller(deps: VideoDeps, search: Search) {
         request_id: row.request_id,
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
-      await startFound(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
+      await startResolvedVideo(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
       return true
     }).catch(error => {
       if (error instanceof NotCovered) return false
       throw error
     })
     // It runs all the same; what it cost stays in doubt until Root decides.
-    if (!isCharged) await transact(db, trx => startFound(trx, row.id, { cost: 0, nowMs: nowMs() }))
+    if (!isCharged) await transact(db, trx => startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() }))
   }
 
-  async function lookAtDoubt(row: VideoRow): Promise<Progressed | undefined> {
+  async function lookAtDoubt(row: VideoRow): Promise<VideoProgress | undefined> {
     const isOver = nowMs() >= row.created_time * 1000 + deps.doubtMs
-    const found = await search(row).catch(error => {
+    const upstreamId = await search(row).catch(error => {
       deps.onTrouble(error, 'a lost video job could not be looked for', row.id)
       return undefined
     })
-    if (found !== undefined) {
-      await chargeFound({ ...row, upstream_id: found })
+    if (upstreamId !== undefined) {
+      await chargeFound({ ...row, upstream_id: upstreamId })
       return undefined
     }
     if (isOver) return failed(row, LOST, undefined)
@@ -271,11 +275,11 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   async function look(row: VideoRow): Promise<void> {
     const at = row.phase === 'doubt' ? lookAtDoubt(row) : lookAtRunning(row)
-    const found = await at.catch(error => {
+    const updated = await at.catch(error => {
       deps.onTrouble(error as Error, 'a video job could not be looked at', row.id)
       return troubled(row, 'the gateway could not look at it')
     })
-    if (found) await progressVideo(db, row, found)
+    if (updated) await progressVideo(db, row, updated)
   }
 
   /** One look by whoever gets the lease; nothing where this process looks already. */
@@ -305,20 +309,26 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   /** Fills the free places with what is due. */
   async function turn(): Promise<void> {
-    const begun = new Set<string>()
+    const started = new Set<string>()
     for (;;) {
-      const beside = fullChannels()
+      const excludedChannels = fullChannels()
       const free = AT_ONCE - looks.size
-      isShort = free <= 0 || beside.length > 0
+      isShort = free <= 0 || excludedChannels.length > 0
       if (isClosed || free <= 0) return
-      const wanted = { by: nodeId, nowMs: nowMs(), limit: free, beside, held: [...looks.keys()] }
-      const before = begun.size
-      for (const due of await dueVideos(db, wanted)) {
-        if (begun.has(due.id) || fullChannels().includes(due.channel_id)) continue
-        begun.add(due.id)
+      const query = {
+        by: nodeId,
+        nowMs: nowMs(),
+        limit: free,
+        excludedChannels,
+        inProgress: [...looks.keys()],
+      }
+      const before = started.size
+      for (const due of await dueVideos(db, query)) {
+        if (started.has(due.id) || fullChannels().includes(due.channel_id)) continue
+        started.add(due.id)
         lookAt(due)
       }
-      if (begun.size === before) return
+      if (started.size === before) return
     }
   }
 
@@ -333,7 +343,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
   const timer = setInterval(take, TICK_MS)
   const sweeper = setInterval(() => {
-    forgetKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
+    clearExpiredKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
       deps.onTrouble(error as Error, 'keys of ended video jobs could not be removed', ''),
     )
   }, SWEEP_MS)

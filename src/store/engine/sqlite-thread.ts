@@ -19,7 +19,7 @@ export type ThreadResponse =
 
 const BUSY_TIMEOUT_MS = 10_000
 const MAX_STATEMENTS = 500
-/** Twice what SQLite takes by itself: requests of many tokens touch more pages than that, and it would read them again. */
+/** Twice SQLite's default: requests of many tokens touch more pages than fit into that. */
 const CACHE_KIB = 4_000
 
 const { path, readonly, fullSync } = workerData as ThreadOptions

@@ -128,7 +128,7 @@ type Connection = DatabaseConnection & {
 export const applyOnSqlite = (db: Kysely<Database>, batch: BatchMessage): Promise<void> =>
   db.getExecutor().provideConnection(connection => (connection as Connection).applySettled(batch))
 
-export type SqliteOptions = { path: string; fullSync: boolean; readers?: number }
+type SqliteOptions = { path: string; fullSync: boolean; readers?: number }
 
 /**
  * Kysely over `node:sqlite`: one thread writes, others read. A transaction holds the writer from BEGIN IMMEDIATE to

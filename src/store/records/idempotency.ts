@@ -3,7 +3,7 @@ import type { Db, Trx } from '../engine/store.ts'
 
 export type Repeat = { readonly userId: number; readonly path: string; readonly key: string }
 
-/** Where a saved answer is sealed to. */
+/** The place that a saved answer is sealed to. */
 export const answerPlace = ({ userId, path, key }: Repeat) => ({
   table: 'idempotency',
   row: `${userId} ${path} ${key}`,
@@ -20,7 +20,7 @@ export const findAnswer = (db: Db, { userId, path, key }: Repeat, now: number) =
     .where('created_time', '>', now - IDEMPOTENCY_LIFETIME_S)
     .executeTakeFirst()
 
-/** In the transaction of the change itself: either both are there after a crash, or neither. */
+/** Runs in the transaction of the change itself: after a crash both exist or neither. */
 export async function saveAnswer(
   trx: Trx,
   { userId, path, key }: Repeat,
@@ -43,7 +43,7 @@ export async function saveAnswer(
     .execute()
 }
 
-/** Takes the key before the work is done; fails where somebody has it. */
+/** Claims the key before the work is done; fails if the key is in use. */
 export async function claimAnswer(
   db: Db,
   { userId, path, key }: Repeat,
@@ -62,8 +62,8 @@ export async function claimAnswer(
     .execute()
 }
 
-/** The answer in place of the claim. */
-export async function keepAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<void> {
+/** Replaces the claim by the answer. */
+export async function replaceAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ answer_sealed: sealed })
@@ -73,7 +73,7 @@ export async function keepAnswer(db: Db, { userId, path, key }: Repeat, sealed: 
     .execute()
 }
 
-/** Lets a key go; with `now`, only one that has lived its day. */
+/** Deletes a key; with `now`, only if it has expired. */
 export async function dropAnswer(db: Db, { userId, path, key }: Repeat, now?: number): Promise<void> {
   const row = db
     .deleteFrom('idempotency')
