@@ -145,9 +145,9 @@ export function madeOf(memberNamed: (name: string) => unknown): When {
 }
 
 /** All that such a model puts out is pictures, unless it says otherwise. */
-export function pictureUsage(told: unknown): Usage | undefined {
-  const usage = readMediaUsage(told)
-  if (usage === undefined || member(told, 'output_tokens_details') !== undefined) return usage
+export function pictureUsage(source: unknown): Usage | undefined {
+  const usage = readMediaUsage(source)
+  if (usage === undefined || member(source, 'output_tokens_details') !== undefined) return usage
   return { ...usage, output: 0, imageOutput: usage.imageOutput + usage.output }
 }
 
@@ -191,10 +191,10 @@ export function ratioOf(size: string | undefined): string | undefined {
   if (size !== undefined && /^\d{1,2}:\d{1,2}$/.test(size)) return size
   const pixels = pixelsOf(size)
   if (!pixels) return undefined
-  const wanted = Math.log(pixels.width / pixels.height)
+  const targetRatio = Math.log(pixels.width / pixels.height)
   const distance = (ratio: string) => {
     const [width = 1, height = 1] = ratio.split(':').map(Number)
-    return Math.abs(Math.log(width / height) - wanted)
+    return Math.abs(Math.log(width / height) - targetRatio)
   }
   return RATIOS.toSorted((a, b) => distance(a) - distance(b))[0]
 }

@@ -46,8 +46,11 @@ export function readModerationRequest(
   defaultModel: () => string | undefined,
 ): RequestReading<ModerationAsk> {
   return readRequest(parsed, (fields, body) => {
-    const named = member(body, 'model') ?? undefined
-    const model = named === undefined || named === '' ? (defaultModel() ?? fields.model()) : fields.model()
+    const requestedModel = member(body, 'model') ?? undefined
+    const model =
+      requestedModel === undefined || requestedModel === ''
+        ? (defaultModel() ?? fields.model())
+        : fields.model()
     const input = fields.required('input')
     if (typeof input === 'string') return { model, inputs: [input], count: 1, body }
     if (!Array.isArray(input)) {

@@ -47,9 +47,9 @@ export function readSpeechRequest(parsed: unknown): RequestReading<SpeechAsk> {
     if (input !== undefined && typeof input !== 'string') fields.refuse('input', 'must be a text')
     else if (characters > MAX_SPEECH_CHARACTERS)
       fields.refuse('input', `must be at most ${MAX_SPEECH_CHARACTERS} characters`)
-    const told = fields.required('voice')
-    const voice = voiceIn(told)
-    if (isObject(told) && voice === '') fields.refuse('voice', 'must have an id, or be a text')
+    const voiceField = fields.required('voice')
+    const voice = voiceIn(voiceField)
+    if (isObject(voiceField) && voice === '') fields.refuse('voice', 'must have an id, or be a text')
     if (voice === undefined) fields.refuse('voice', `must be a text of at most ${MAX_VOICE} characters`)
     const format = fields.choice('response_format', FORMATS)
     const speed = fields.number('speed', ...SPEED) ?? 1

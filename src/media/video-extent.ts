@@ -27,8 +27,8 @@ function numberOf(value: unknown): number | undefined {
 export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
   let seconds: number | undefined
   let videos: number | undefined
-  const longer = (found: number) => {
-    seconds = Math.max(seconds ?? 0, found)
+  const longer = (candidate: number) => {
+    seconds = Math.max(seconds ?? 0, candidate)
   }
   function look(value: unknown, depth: number): void {
     if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return

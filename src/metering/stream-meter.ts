@@ -151,22 +151,22 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
     if (isDone) reading.isDone = true
     if (isDone && data.length === 2) return 'close'
     reading.events += 1
-    const seen = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
-    reading.textBytes += seen.textBytes
-    reading.reasoningBytes += seen.reasoningBytes
-    reading.finishes += seen.finishes
-    if (seen.textBytes > 0 || seen.reasoningBytes > 0 || seen.hasMedia) reading.contentEvents += 1
-    if (!seen.isBalanced) reading.malformed += 1
-    const fate = seen.isNotable || event === 'error' ? readClosely(frame) : 'send'
+    const delta = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
+    reading.textBytes += delta.textBytes
+    reading.reasoningBytes += delta.reasoningBytes
+    reading.finishes += delta.finishes
+    if (delta.textBytes > 0 || delta.reasoningBytes > 0 || delta.hasMedia) reading.contentEvents += 1
+    if (!delta.isBalanced) reading.malformed += 1
+    const fate = delta.isNotable || event === 'error' ? readClosely(frame) : 'send'
     return isDone ? 'close' : fate
   }
 
   function readClosely(frame: Frame): Fate {
     const chunks = chunksOf(frame)
     for (const chunk of chunks) {
-      const told = usageIn(chunk, usageOptions)
-      if (told !== undefined) {
-        reading.usage = told
+      const reportedUsage = usageIn(chunk, usageOptions)
+      if (reportedUsage !== undefined) {
+        reading.usage = reportedUsage
         reading.toldBytes = reading.textBytes + reading.reasoningBytes
       }
       reading.error ??= member(chunk, 'error') || undefined

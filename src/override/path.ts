@@ -48,9 +48,9 @@ export function putAt(root: Container, path: FieldPath, value: unknown): void {
     const next = child(container, step)
     if (isContainer(next)) container = next
     else if (next === undefined || next === null) {
-      const made = {}
-      if (!put(container, step, made)) return
-      container = made
+      const created = {}
+      if (!put(container, step, created)) return
+      container = created
     } else return
   }
   put(container, path.at(-1) ?? '', value)

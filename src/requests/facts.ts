@@ -125,8 +125,14 @@ export function checkModel(
   { model }: RequestAddress,
   at = '',
 ): void {
-  const named = member(body, 'model') ?? undefined
-  if (named === undefined || model === undefined || named === model || named === `models/${model}`) return
+  const requestedModel = member(body, 'model') ?? undefined
+  if (
+    requestedModel === undefined ||
+    model === undefined ||
+    requestedModel === model ||
+    requestedModel === `models/${model}`
+  )
+    return
   fields.refuse(`${at}model`, 'names another model than the address')
 }
 

@@ -256,7 +256,7 @@ export const spellingsOf = (names: readonly string[]): readonly string[] => [
 const ONE_SPELLING: ReadonlySet<string> = new Set(DECISIVE.model)
 
 function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
-  const known = new Map<string, KnownName>()
+  const byName = new Map<string, KnownName>()
   const wrappers: ReadonlySet<string> = new Set(WRAPPERS)
   for (const name of [...Object.values(DECISIVE).flat(), ...ROUTING_FIELDS, ...WRAPPERS, ...PLAIN]) {
     const isEither = spelling === 'either' ? !ONE_SPELLING.has(name) : EITHER_EVERYWHERE.has(name)
@@ -265,10 +265,10 @@ function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
       isWalked: WALKED_AS_LIST.has(name) ? ('list' as const) : isWalkedName(name),
       isWrapper: wrappers.has(name),
     }
-    known.set(name, { ...about, twin: camel === name ? undefined : camel })
-    if (camel !== name) known.set(camel, { ...about, twin: name })
+    byName.set(name, { ...about, twin: camel === name ? undefined : camel })
+    if (camel !== name) byName.set(camel, { ...about, twin: name })
   }
-  return known
+  return byName
 }
 
 /** The exact names that are known, by how a format spells them. */

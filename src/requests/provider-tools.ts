@@ -185,12 +185,12 @@ function readLoneTool(tool: unknown, isGoogle: boolean): RequestedTool | undefin
 function readTool(tool: JsonObject, index: number, isResponses: boolean): RequestedTool | undefined {
   const place = { list: 'tools', index } as const
   const field = `tools[${index}]`
-  const written = tool.type
-  const type = typeof written === 'string' ? written.replace(DATE, '') : undefined
+  const fullType = tool.type
+  const type = typeof fullType === 'string' ? fullType.replace(DATE, '') : undefined
   const charge = hasOddType(tool) ? undefined : chargeOf(tool, type)
   if (charge === null) return undefined
-  const names = [type, written, tool.name].filter(name => typeof name === 'string')
-  const isReported = isResponses || type !== written || String(type).startsWith('openrouter:')
+  const names = [type, fullType, tool.name].filter(name => typeof name === 'string')
+  const isReported = isResponses || type !== fullType || String(type).startsWith('openrouter:')
   return {
     field,
     place,
@@ -199,7 +199,7 @@ function readTool(tool: JsonObject, index: number, isResponses: boolean): Reques
     ...(isReported ? {} : { perRequest: 1 }),
     ...(type === 'web_search_preview' && { search: 'preview' }),
     // Only tools with a date are Anthropic's, which take limits of their own.
-    ...callLimits(tool, field, type !== written && !isResponses ? type : undefined),
+    ...callLimits(tool, field, type !== fullType && !isResponses ? type : undefined),
   }
 }
 
@@ -272,8 +272,8 @@ function readGoogleTool(tool: JsonObject, index: number, add: Add): void {
   for (const name in tool) {
     const value = tool[name]
     if (value === null || value === undefined) continue
-    const known = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-    const charge = Object.hasOwn(GOOGLE, known) ? GOOGLE[known] : undefined
+    const camelName = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    const charge = Object.hasOwn(GOOGLE, camelName) ? GOOGLE[camelName] : undefined
     if (charge === null) continue
     add({
       field: `tools[${index}].${name}`,

@@ -59,7 +59,7 @@ function createFields(body: JsonObject): RequestFields {
   const note = (code: RequestFault['code'], param: string, message: string) => {
     first ??= { param, code, message: `${param} ${message}` }
   }
-  const given = (name: string) => member(body, name) ?? undefined
+  const valueOf = (name: string) => member(body, name) ?? undefined
   const isTrue = (value: unknown, param: string) => {
     if (value !== undefined && typeof value !== 'boolean') fields.refuse(param, 'must be true or false')
     return value === true
@@ -69,7 +69,7 @@ function createFields(body: JsonObject): RequestFields {
     fault: () => first,
     refuse: (param, message) => note('invalid_parameter', param, message),
     required(name) {
-      const value = given(name)
+      const value = valueOf(name)
       if (value === undefined || value === '') note('missing_parameter', name, 'is missing')
       return value
     },
@@ -87,7 +87,7 @@ function createFields(body: JsonObject): RequestFields {
       }
       return model
     },
-    flag: name => isTrue(given(name), name),
+    flag: name => isTrue(valueOf(name), name),
     outputLimit(least = 1) {
       let greatest: number | undefined
       for (const name of DECISIVE.outputLimit) {
@@ -97,31 +97,31 @@ function createFields(body: JsonObject): RequestFields {
       return greatest
     },
     number(name, min, max) {
-      const value = given(name)
+      const value = valueOf(name)
       if (value === undefined) return undefined
       if (typeof value === 'number' && value >= min && value <= max) return value
       fields.refuse(name, `must be a number from ${min} to ${max}`)
       return undefined
     },
     text(name) {
-      const value = given(name)
+      const value = valueOf(name)
       if (value === undefined || typeof value === 'string') return value
       fields.refuse(name, 'must be a text')
       return undefined
     },
     choice(name, words) {
-      const value = given(name)
+      const value = valueOf(name)
       const word = words.find(each => each === value)
       if (value !== undefined && word === undefined) fields.refuse(name, `must be one of ${words.join(', ')}`)
       return word
     },
     includeUsage() {
-      const options = given('stream_options')
+      const options = valueOf('stream_options')
       if (options !== undefined && !isObject(options)) fields.refuse('stream_options', 'must be an object')
       return isTrue(member(options, 'include_usage') ?? undefined, 'stream_options.include_usage')
     },
     integer(name, max = Number.MAX_SAFE_INTEGER, min = 1) {
-      const value = given(name)
+      const value = valueOf(name)
       if (value === undefined) return undefined
       if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max)
         return value

@@ -17,9 +17,9 @@ import { FORMAT } from './content.ts'
 /** Documents stand beside the conversation, whatever turn they came with. */
 type Writing = { readonly warnings: Warnings; readonly documents: JsonObject[] }
 
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCustomTools(withoutCacheMarks(given, warnings), warnings)
+  const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   warnings.foreign('', request)
   warnUnsayable(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
   warnBeyondText(request, warnings)
@@ -68,17 +68,17 @@ function encodeMessage(message: Message, path: string, writing: Writing): readon
 /** Thoughts before calls are their plan; any others are blocks. */
 function encodeAssistant(message: Message, path: string, writing: Writing): JsonObject {
   const { thought, calls } = deedsOf(message, path, writing.warnings)
-  const said = encodeParts(message.content, path, writing)
+  const content = encodeParts(message.content, path, writing)
   if (calls.length > 0) {
     return bodyOf({
       ...ownExtras(FORMAT, message),
       role: 'assistant',
       tool_plan: thought,
-      content: said.length === 0 ? undefined : plainOrList(said),
+      content: content.length === 0 ? undefined : plainOrList(content),
       tool_calls: calls.map(({ call }) => encodeCall(call)),
     })
   }
-  const blocks = thought === undefined ? said : [{ type: 'thinking', thinking: thought }, ...said]
+  const blocks = thought === undefined ? content : [{ type: 'thinking', thinking: thought }, ...content]
   return { ...ownExtras(FORMAT, message), role: 'assistant', content: plainOrList(blocks) }
 }
 

@@ -93,8 +93,8 @@ const DETAILS: Readonly<Record<string, string>> = {
   MEDIA_RESOLUTION_HIGH: 'high',
 }
 
-function medium(part: FieldReader, held: FieldReader, source: MediaSource): MediaPart {
-  const mediaType = held.text('mimeType')
+function medium(part: FieldReader, holder: FieldReader, source: MediaSource): MediaPart {
+  const mediaType = holder.text('mimeType')
   const level = member(member(part.value, 'mediaResolution'), 'level')
   const detail = typeof level === 'string' ? DETAILS[level] : undefined
   if (detail !== undefined) part.any('mediaResolution')
@@ -103,7 +103,7 @@ function medium(part: FieldReader, held: FieldReader, source: MediaSource): Medi
     kind: kindOf(mediaType),
     source,
     mediaType,
-    name: held.text('displayName'),
+    name: holder.text('displayName'),
     detail,
   })
 }
@@ -209,12 +209,12 @@ export function encodeMedia(part: MediaPart, place: PartPlace): readonly JsonObj
   if (name !== undefined) warnings.unsayable(`${path}.name`)
   if (context !== undefined) warnings.unsayable(`${path}.context`)
   if (isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
-  const held = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
-  if (held === undefined) {
+  const holder = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
+  if (holder === undefined) {
     warnings.lost(path, 'a file stored with another vendor cannot be sent and was left out')
     return []
   }
-  return [{ ...ownExtras(FORMAT, part), ...held, ...encodeDetail(part, place) }]
+  return [{ ...ownExtras(FORMAT, part), ...holder, ...encodeDetail(part, place) }]
 }
 
 const TYPES_BY_ENDING: Readonly<Record<string, string>> = {

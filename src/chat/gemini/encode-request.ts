@@ -18,9 +18,9 @@ import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
 /** The model and whether to stream stand in the address, not in the body. */
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCacheMarks(withoutCustomTools(given, warnings), warnings)
+  const request = withoutCacheMarks(withoutCustomTools(original, warnings), warnings)
   warnings.foreign('', request)
   warnUnsayable(request, ['verbosity', 'audio', 'user'], warnings)
   warnOfDescription(request, warnings)
@@ -213,21 +213,21 @@ function encodeThinking(
     return undefined
   }
   if (effort === 'none') return withoutThoughts(generation, warnings)
-  const told = { includeThoughts: summary !== 'none' }
+  const visibility = { includeThoughts: summary !== 'none' }
   // A word and a budget together are refused; the budget is the more exact.
-  if (budget !== undefined) return { ...told, thinkingBudget: fitBudget(budget, generation, warnings) }
-  if (effort === undefined) return isAdaptive ? { ...told, thinkingBudget: -1 } : told
+  if (budget !== undefined) return { ...visibility, thinkingBudget: fitBudget(budget, generation, warnings) }
+  if (effort === undefined) return isAdaptive ? { ...visibility, thinkingBudget: -1 } : visibility
   if (generation.thinking === 'level')
-    return { ...told, thinkingLevel: levelOf(effort, generation, warnings) }
+    return { ...visibility, thinkingLevel: levelOf(effort, generation, warnings) }
   const worth = budgetOf(effort)
   if (worth === undefined) {
     warnings.lost('reasoning_effort', 'is a word that this vendor does not know and was left out')
-    return told
+    return visibility
   }
   // Thoughts are part of the limit, and the answer needs room in it too.
   const { min, max } = generation.budget
   const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
-  return { ...told, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
+  return { ...visibility, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
 }
 
 /** Budgets beyond what a model takes are refused, and other vendors' models take more. */

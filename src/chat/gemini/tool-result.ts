@@ -40,10 +40,10 @@ function isSaid(response: JsonObject, names: readonly string[]): boolean {
 
 function textsIn(response: JsonObject): readonly Part[] {
   if (Object.keys(response).length === 0) return []
-  const said = isSaid(response, [...SAID, FAILED])
+  const plainText = isSaid(response, [...SAID, FAILED])
     ? Object.values(response).flat()
     : [JSON.stringify(response)]
-  return said.map(text => ({ type: 'text', text: String(text) }))
+  return plainText.map(text => ({ type: 'text', text: String(text) }))
 }
 
 /** Media of a result stand inside of it where the model takes them there, and after it otherwise. */

@@ -55,9 +55,9 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       assembler.annotate(type as 'text', { text })
     },
     annotate(type, delta) {
-      const held = current === undefined ? undefined : open.get(current)
+      const currentPart = current === undefined ? undefined : open.get(current)
       // A thought that has its proof is complete: what comes is the next one.
-      const goesOn = held?.content.type === type && !held.isSealed
+      const goesOn = currentPart?.content.type === type && !currentPart.isSealed
       assembler.add(goesOn && current !== undefined ? current : begin(type), delta)
     },
     open(content) {
@@ -98,8 +98,8 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       assembler.close(assembler.open(part))
     },
     thought() {
-      const held = current === undefined ? undefined : open.get(current)
-      return held?.content.type === 'reasoning' ? held.text : ''
+      const currentPart = current === undefined ? undefined : open.get(current)
+      return currentPart?.content.type === 'reasoning' ? currentPart.text : ''
     },
     closeAll() {
       for (const part of [...open.keys()]) assembler.close(part)

@@ -27,8 +27,8 @@ export function createEventMeter(): EventMeter {
     if (isThought) reading.reasoningBytes += bytes
     else reading.textBytes += bytes
     // The sample is kept as JSON writes it.
-    const written = Buffer.from(JSON.stringify(text))
-    sample.take(written, 1, written.length - 1)
+    const encodedText = Buffer.from(JSON.stringify(text))
+    sample.take(encodedText, 1, encodedText.length - 1)
   }
 
   return {

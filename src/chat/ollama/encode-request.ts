@@ -16,9 +16,9 @@ import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayab
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCustomTools(withoutCacheMarks(given, warnings), warnings)
+  const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   const { options: ownOptions, ...own } = ownExtras(FORMAT, request)
   warnings.foreign('', request)
   warnUnsayable(request, ['logprobs', 'verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
@@ -91,11 +91,11 @@ function encodeMessage(message: Message, writing: Writing): readonly JsonObject[
   if (message.name !== undefined) warnings.unsayable(`${path}.name`)
   if (message.role === 'tool') return encodeResults(message, writing)
   const own = ownExtras(FORMAT, message)
-  const said = encodeParts(message.content, path, warnings)
+  const content = encodeParts(message.content, path, warnings)
   if (message.role !== 'assistant') {
-    return [bodyOf({ ...own, role: message.role === 'user' ? 'user' : 'system', ...said })]
+    return [bodyOf({ ...own, role: message.role === 'user' ? 'user' : 'system', ...content })]
   }
-  return [bodyOf({ ...own, role: 'assistant', ...said, ...encodeTurn(message, writing) })]
+  return [bodyOf({ ...own, role: 'assistant', ...content, ...encodeTurn(message, writing) })]
 }
 
 function encodeTurn(message: Message, { path, warnings }: Writing): JsonObject {

@@ -15,7 +15,7 @@ export function fitEffort({ reasoning, model }: ChatRequest, warnings: Warnings)
   const { effort, budget } = reasoning ?? {}
   const wish = effort ?? (budget === undefined ? undefined : commonEffort(budget))
   if (wish === undefined) return undefined
-  const word = takenEffort(wish, openAiGeneration(model)?.efforts)
+  const word = acceptedEffort(wish, openAiGeneration(model)?.efforts)
   if (word === undefined) {
     if (wish !== 'none') warnings.lost('reasoning', 'the model cannot think')
     return undefined
@@ -34,10 +34,10 @@ function commonEffort(budget: number): string {
 }
 
 /** The word itself, else the strongest weaker one, else the weakest. A word of nobody's is the vendor's to judge. */
-function takenEffort(wish: string, taken: readonly string[] | undefined): string | undefined {
-  if (taken === undefined || taken.includes(wish)) return wish
-  if (taken.length > 0 && !ORDER.includes(wish)) return wish
-  return taken.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(wish)) ?? taken[0]
+function acceptedEffort(wish: string, accepted: readonly string[] | undefined): string | undefined {
+  if (accepted === undefined || accepted.includes(wish)) return wish
+  if (accepted.length > 0 && !ORDER.includes(wish)) return wish
+  return accepted.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(wish)) ?? accepted[0]
 }
 
 const SAMPLING = {

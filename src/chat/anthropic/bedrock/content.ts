@@ -208,15 +208,15 @@ function encodeSource(source: MediaSource): JsonObject | undefined {
 }
 
 /** Only letters, digits, single blanks, hyphens and brackets are taken, and no name twice. */
-function uniqueName(given: string | undefined, taken: Set<string>): string {
-  const clean = (given ?? '')
+function uniqueName(wish: string | undefined, usedNames: Set<string>): string {
+  const clean = (wish ?? '')
     .replace(/[^a-zA-Z0-9\s\-()[\]]/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()
     .slice(0, 180)
   const base = clean === '' ? 'Document' : clean
   let name = base
-  for (let count = 2; taken.has(name); count++) name = `${base} ${count}`
-  taken.add(name)
+  for (let count = 2; usedNames.has(name); count++) name = `${base} ${count}`
+  usedNames.add(name)
   return name
 }

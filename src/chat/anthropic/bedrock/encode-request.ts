@@ -20,10 +20,13 @@ import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
 import { effortFields, topKFields } from './maker-fields.ts'
 
 /** The model and whether to stream are told by the address. */
-export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const maker = bedrockMaker(given.model)
-  const request = withoutCustomTools(maker.hasCache ? given : withoutCacheMarks(given, warnings), warnings)
+  const maker = bedrockMaker(original.model)
+  const request = withoutCustomTools(
+    maker.hasCache ? original : withoutCacheMarks(original, warnings),
+    warnings,
+  )
   warnings.foreign('', request)
   const unsayable = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
   warnUnsayable(request, [...unsayable, 'audio', 'safety', 'user'], warnings)
@@ -65,9 +68,9 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
 const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
 
 function instructions(blocks: readonly JsonObject[], path: string, warnings: Warnings) {
-  const kept = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
-  if (kept.length < blocks.length) warnings.lost(path, 'instructions are words: media were left out')
-  return kept
+  const sayable = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
+  if (sayable.length < blocks.length) warnings.lost(path, 'instructions are words: media were left out')
+  return sayable
 }
 
 // --- Tools --------------------------------------------------------------------------------------------------------

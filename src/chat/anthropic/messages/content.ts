@@ -151,7 +151,7 @@ const SEARCH_RESULT = 'search_result_location'
 
 export function decodeCitation(value: JsonObject): Citation {
   const { cited_text, url, title, document_title, ...rest } = value as Record<string, unknown>
-  const text = (given: unknown) => (typeof given === 'string' ? given : undefined)
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
   const id = text(rest.file_id)
   return compact<Citation>({
     url: text(url) ?? (rest.type === SEARCH_RESULT ? text(rest.source) : undefined),
@@ -237,12 +237,12 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
 /** Empty texts are refused, and say nothing. Only citations of the vendor's own can be sent back to it. */
 function encodeText(part: TextPart, path: string, warnings: Warnings): readonly JsonObject[] {
   if (part.text === '') return []
-  const known = part.citations?.filter(citation => citation.extras?.[FORMAT] !== undefined) ?? []
-  if (known.length < (part.citations?.length ?? 0)) {
+  const ownCitations = part.citations?.filter(citation => citation.extras?.[FORMAT] !== undefined) ?? []
+  if (ownCitations.length < (part.citations?.length ?? 0)) {
     warnings.lost(`${path}.citations`, 'citations from elsewhere were left out')
   }
   if (part.signature !== undefined) warnings.lost(path, 'the signature of a text was left out')
-  const citations = known.length === 0 ? {} : { citations: known.map(encodeCitation) }
+  const citations = ownCitations.length === 0 ? {} : { citations: ownCitations.map(encodeCitation) }
   return [
     { ...ownExtras(FORMAT, part), type: 'text', text: part.text, ...citations, ...cacheControl(part.cache) },
   ]

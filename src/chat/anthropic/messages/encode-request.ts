@@ -27,9 +27,9 @@ const UNSAYABLE = [
   'safety',
 ] as const
 
-export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withCalledTools(withoutCustomTools(given, warnings))
+  const request = withCalledTools(withoutCustomTools(original, warnings))
   warnings.foreign('', request)
   warnUnsayable(request, UNSAYABLE, warnings)
   warnBeyondText(request, warnings)

@@ -22,7 +22,7 @@ export function fitStops(
   stop: readonly string[] | undefined,
   warnings: Warnings,
 ): readonly string[] | undefined {
-  const kept = stop?.filter(each => each.trim() !== '')
-  if (kept?.length !== stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
-  return kept
+  const sequences = stop?.filter(each => each.trim() !== '')
+  if (sequences?.length !== stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
+  return sequences
 }

@@ -102,14 +102,14 @@ export function restoringCustomCalls(
         pieces.set(key, '')
         return write({ ...event, content: { ...event.content, isCustom: true } })
       }
-      const held = pieces.get(key)
-      if (held === undefined || event.type === 'open') return write(event)
+      const existing = pieces.get(key)
+      if (existing === undefined || event.type === 'open') return write(event)
       if (event.type === 'delta') {
-        pieces.set(key, held + (event.text ?? ''))
+        pieces.set(key, existing + (event.text ?? ''))
         return []
       }
       pieces.delete(key)
-      return [...write({ type: 'delta', choice, part, text: freeText(held) }), ...write(event)]
+      return [...write({ type: 'delta', choice, part, text: freeText(existing) }), ...write(event)]
     },
     end: () => encoder.end(),
   }

@@ -65,14 +65,14 @@ function extended<T extends Part>(part: FieldReader, decoded: T): T {
 function decodeImage(part: FieldReader): MediaPart {
   const detail = part.text('detail')
   const fileId = part.text('file_id')
-  const given = part.text('image_url')
-  const inline = given === undefined ? undefined : parseDataUrl(given)
+  const imageUrl = part.text('image_url')
+  const inline = imageUrl === undefined ? undefined : parseDataUrl(imageUrl)
   const source: MediaSource =
     inline !== undefined
       ? { data: inline.data }
       : fileId !== undefined
         ? { fileId, format: FORMAT }
-        : { url: given ?? part.needText('image_url') }
+        : { url: imageUrl ?? part.needText('image_url') }
   return compact<MediaPart>({ type: 'media', kind: 'image', source, mediaType: inline?.mediaType, detail })
 }
 

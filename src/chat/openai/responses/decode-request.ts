@@ -35,7 +35,7 @@ function decode(body: FieldReader): ChatRequest {
   const messages = decodeInput(body)
   // Not to store is what happens anyhow.
   const store = body.flag('store') ? { store: true } : {}
-  const known: ChatRequest = compact<ChatRequest>({
+  const request: ChatRequest = compact<ChatRequest>({
     model,
     stream: body.flag('stream') ?? false,
     messages: [
@@ -56,7 +56,7 @@ function decode(body: FieldReader): ChatRequest {
     serviceTier: body.text('service_tier'),
   })
   const rest = { ...body.rest(), ...hosted, ...store, ...(others.length > 0 && { include: others }) }
-  return Object.keys(rest).length === 0 ? known : { ...known, extras: { [FORMAT]: rest } }
+  return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
 
 /** Items stand side by side; what the assistant said, thought and called in a row is one turn of it. */
@@ -132,10 +132,12 @@ function decodeTool(tool: FieldReader): Tool {
 
 /** `hosted`: the choice of a tool that the vendor runs, kept as it is. */
 function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonObject } {
-  const given = body.any('tool_choice')
-  if (given === undefined) return {}
-  if (given === 'auto' || given === 'none' || given === 'required') return { choice: { mode: given } }
-  if (typeof given === 'string') return body.refuse('tool_choice', 'must be auto, none, required or a tool')
+  const choiceField = body.any('tool_choice')
+  if (choiceField === undefined) return {}
+  if (choiceField === 'auto' || choiceField === 'none' || choiceField === 'required')
+    return { choice: { mode: choiceField } }
+  if (typeof choiceField === 'string')
+    return body.refuse('tool_choice', 'must be auto, none, required or a tool')
   const choice = body.needFields('tool_choice')
   switch (choice.needText('type')) {
     case 'function':
@@ -143,12 +145,12 @@ function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonOb
       return { choice: { mode: 'required', only: [choice.needText('name')] } }
     case 'allowed_tools': {
       const tools = choice.each('tools')
-      if (tools.some(tool => tool.text('name') === undefined)) return { hosted: { tool_choice: given } }
+      if (tools.some(tool => tool.text('name') === undefined)) return { hosted: { tool_choice: choiceField } }
       const mode = choice.text('mode') === 'required' ? 'required' : 'auto'
       return { choice: { mode, only: tools.map(tool => tool.needText('name')) } }
     }
     default:
-      return { hosted: { tool_choice: given } }
+      return { hosted: { tool_choice: choiceField } }
   }
 }
 

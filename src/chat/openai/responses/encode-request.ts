@@ -30,9 +30,9 @@ const UNSAYABLE = ['topK', 'seed', 'stop', 'presencePenalty', 'frequencyPenalty'
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const marked = withoutCacheMarks(given, warnings)
+  const marked = withoutCacheMarks(original, warnings)
   const effort = fitEffort(marked, warnings)
   const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'openai-chat')
@@ -153,10 +153,10 @@ function encodeSaid(group: readonly Part[], path: string, warnings: Warnings): J
   const content = group.map(part => {
     if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
     if (part.type === 'refusal') return { ...splitExtras(part).own, type: 'refusal', refusal: part.text }
-    const said = part as TextPart
-    if (said.signature !== undefined) warnings.lost(path, 'the signature of a text was left out')
-    const { annotations, ...written } = outputText(said)
-    return said.citations === undefined ? written : { ...written, annotations }
+    const textPart = part as TextPart
+    if (textPart.signature !== undefined) warnings.lost(path, 'the signature of a text was left out')
+    const { annotations, ...outputFields } = outputText(textPart)
+    return textPart.citations === undefined ? outputFields : { ...outputFields, annotations }
   })
   const { item } = splitExtras(group[0] as Part)
   return { ...item, role: 'assistant', content: plainOrList(content, 'output_text') }
@@ -217,12 +217,12 @@ function encodeTools(
 
 function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[] = []): unknown {
   if (choice?.only === undefined) return choice?.mode
-  const named = choice.only.map(name => {
+  const references = choice.only.map(name => {
     const isCustom = tools.some(tool => tool.type === 'custom' && tool.name === name)
     return { type: isCustom ? 'custom' : 'function', name }
   })
-  if (choice.mode === 'required' && named.length === 1) return named[0]
-  return { type: 'allowed_tools', mode: choice.mode, tools: named }
+  if (choice.mode === 'required' && references.length === 1) return references[0]
+  return { type: 'allowed_tools', mode: choice.mode, tools: references }
 }
 
 function encodeOutput(output: Output | undefined): JsonObject | undefined {
