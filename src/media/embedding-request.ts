@@ -5,7 +5,7 @@ import { readTextInput } from '../requests/token-input.ts'
 import { ENCODINGS, type Encoding } from './vectors.ts'
 
 /** What routing and billing need of a request for embeddings. */
-export type EmbeddingFacts = PromptSize & {
+type EmbeddingFacts = PromptSize & {
   readonly model: string
   /** How many vectors are asked for. */
   readonly inputs: number

@@ -16,7 +16,7 @@ export type EmbeddingAsk = {
 export type Vector = readonly number[]
 
 /** A vector for each input, in their order. */
-export type EmbeddingAnswer = {
+type EmbeddingAnswer = {
   readonly vectors: readonly Vector[]
   /** Absent where the vendor does not tell them. */
   readonly tokens?: number | undefined

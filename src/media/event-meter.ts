@@ -7,7 +7,7 @@ import { createSseScanner, type Frame, type SseLimits } from '../wire/sse.ts'
 import type { SoundMeter } from './audio/sound-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
-export type EventMeterOptions = {
+type EventMeterOptions = {
   /** Types of event that end an answer: `speech.audio.done`. */
   readonly last: readonly string[]
   /** How many of them an answer has. */

@@ -16,7 +16,7 @@ import {
   vectorsIn,
 } from './embedding.ts'
 
-export type DecodedEmbedding =
+type DecodedEmbedding =
   | {
       readonly request: EmbeddingAsk
       /** Asked by `batchEmbedContents`: the answer is a list. */

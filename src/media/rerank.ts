@@ -5,7 +5,7 @@ import { type RequestFields, type RequestReading, readRequest } from '../request
 import { AnswerError, type Dialect } from './dialect.ts'
 
 /** A rerank request (docs/reference/relay-api.md: Rerank). */
-export type RerankAsk = {
+type RerankAsk = {
   readonly model: string
   readonly query: string
   /** As the client gave them: texts, or objects of any shape. */
@@ -18,7 +18,7 @@ export type RerankAsk = {
 }
 
 export type Ranked = { readonly index: number; readonly score: number }
-export type RerankAnswer = {
+type RerankAnswer = {
   readonly id?: string | undefined
   readonly ranked: readonly Ranked[]
   readonly searches?: number | undefined
@@ -41,11 +41,11 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
   return readRequest(parsed, (fields, body) => {
     const model = fields.model()
     const query = fields.required('query')
-    if (query !== undefined && typeof query !== 'string') fields.refuse('query', 'must be a text')
+    if (query !== undefined && typeof query !== 'string') fields.refuse('query', 'must be a string')
     const documents = fields.required('documents')
     const isList = Array.isArray(documents)
     if (documents !== undefined && documents !== '' && !isList)
-      fields.refuse('documents', 'must be a list of texts or objects')
+      fields.refuse('documents', 'must be a list of strings or objects')
     if (isList && (documents.length === 0 || documents.length > MAX_DOCUMENTS))
       fields.refuse('documents', `must be 1 to ${MAX_DOCUMENTS}`)
     const rankFields = readRankFields(fields, body)
@@ -76,7 +76,7 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
 function readRankFields(fields: RequestFields, body: JsonObject): readonly string[] {
   const fieldNames = member(body, 'rank_fields') ?? []
   if (Array.isArray(fieldNames) && fieldNames.every(each => typeof each === 'string')) return fieldNames
-  fields.refuse('rank_fields', 'must be a list of texts')
+  fields.refuse('rank_fields', 'must be a list of strings')
   return []
 }
 
@@ -190,8 +190,8 @@ const backOf = (document: string | JsonObject, text: string): JsonObject =>
   typeof document === 'string' ? { text } : { text, ...document }
 
 /**
- * One search where a vendor tells none, and counted tokens where it tells only those: whoever is charged by the one has used it,
- * whatever the vendor itself is paid by.
+ * One search where a vendor reports none, and counted tokens where it reports searches only: a price may charge by either, no
+ * matter what the vendor bills.
  */
 export function rankingUsage(
   { tokens, searches, vendorCost }: RerankAnswer,

@@ -36,7 +36,7 @@ export function readStill(value: unknown): Still | undefined {
   return { kind: 'data', type, base64 }
 }
 
-/** The picture itself; undefined for an address, which nobody fetches. */
+/** The picture itself; undefined for an address, which the gateway does not fetch. */
 export async function inlineOf(still: Still): Promise<{ type: string; base64: string } | undefined> {
   if (still.kind === 'url') return undefined
   if (still.kind === 'data') return still

@@ -38,7 +38,7 @@ function transcriptUsage(answer: unknown): Usage | undefined {
   return seconds === undefined || seconds === 0 ? undefined : { ...EMPTY, seconds, calls: 1 }
 }
 
-/** A transcript of the common shape, with whatever times it has. */
+/** A transcript of the common shape, with the times that the vendor reports. */
 export function readCommonTranscript(answer: unknown): Transcript {
   if (member(answer, 'error')) throw new AnswerError('the answer is an error')
   const text = member(answer, 'text')

@@ -11,7 +11,7 @@ const DIARIZED = 'diarized_json'
 /** The languages without a code of two letters that the standard model knows. */
 const LONG_CODES = ['haw', 'yue']
 
-export type FormFields = readonly (readonly [name: string, value: string])[]
+type FormFields = readonly (readonly [name: string, value: string])[]
 
 /** A place in a list, which some clients number. */
 const LISTED = /\[\d{0,3}\]$/

@@ -45,7 +45,7 @@ export function modesIn(fields: unknown): Pick<When, Mode> {
 }
 
 /** What of a vendor's own fields is sent, and the names of what is left out. */
-export type SentFields = { readonly fields: JsonObject; readonly removed: readonly string[] }
+type SentFields = { readonly fields: JsonObject; readonly removed: readonly string[] }
 
 /**
  * The fields of a vendor's own that may go to it: a mode where the price names it (`granted`), or where it is what the vendor

@@ -25,7 +25,7 @@ export type VideoAsk = {
   readonly fps: number | undefined
   readonly n: number
   readonly seed: number | undefined
-  /** Fields of the vendor's own, and those that nobody here knows: laid over what we say, but for the model. */
+  /** The vendor's own fields and unknown ones: they replace the gateway's fields, except for the model. */
   readonly metadata: JsonObject
   /** Fields of the client that no vendor is sent, since they would choose another model or host. */
   readonly removed?: readonly string[]
@@ -95,11 +95,11 @@ export type VideoSource =
   | { readonly type: string; readonly base64: string }
 
 /** Asks a vendor something about a job, and answers the parsed body of a success. */
-export type AskVendor = (call: VideoCall) => Promise<unknown>
+type AskVendor = (call: VideoCall) => Promise<unknown>
 
 /** How a vendor takes video jobs. */
 export type VideoDialect = {
-  /** Seconds of a video whose length nobody named; absent: it must be named where the price needs it. */
+  /** The default length of a video in seconds; absent: the request must state it where the price depends on it. */
   readonly secondsOf?: (model: string) => number | undefined
   /** Modes that the vendor chooses by itself, so that its usual price is theirs: asking for them asks for nothing more. */
   readonly usualModes?: When
@@ -190,7 +190,7 @@ function readExtent(
   let longest = seconds
   for (const [name, value] of Object.entries(own)) {
     const ownExtent = extentOf({ [name]: value }, fps)
-    if ((ownExtent.videos ?? 1) !== 1) fields.refuse(name, 'says how many videos there are: n does')
+    if ((ownExtent.videos ?? 1) !== 1) fields.refuse(name, 'sets the number of videos: use n')
     if (ownExtent.seconds === undefined) continue
     if (ownExtent.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && ownExtent.seconds > seconds))
       fields.refuse(
@@ -220,13 +220,13 @@ function checkLook(fields: RequestFields, own: JsonObject, sides: Pick<VideoAsk,
     const { sizes, resolutions } = lookOf({ [name]: value })
     for (const size of sizes) {
       sizeFields.size ??= size
-      if (size !== sizeFields.size) fields.refuse(name, `says another size than ${sizeFields.size}`)
+      if (size !== sizeFields.size) fields.refuse(name, `contradicts the size ${sizeFields.size}`)
     }
     for (const resolution of [...sizes.flatMap(size => classOf(size) ?? []), ...resolutions]) {
       if (isLeftOpen(resolution)) continue
       sizeFields.resolution ??= resolution
       if (resolution !== sizeFields.resolution)
-        fields.refuse(name, `says another resolution than ${sizeFields.resolution}`)
+        fields.refuse(name, `contradicts the resolution ${sizeFields.resolution}`)
     }
   }
 }
@@ -277,7 +277,7 @@ function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
 function withoutModel(fields: RequestFields, own: JsonObject): JsonObject {
   const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
   for (const [name, value] of entries)
-    if (namesModel(value)) fields.refuse(name, 'names a model: only the field model does')
+    if (namesModel(value)) fields.refuse(name, 'sets a model: use the field model')
   return Object.fromEntries(entries)
 }
 
@@ -297,7 +297,7 @@ function readStills(fields: RequestFields, body: JsonObject, files: readonly Sto
     if (value === '' || value === null) continue
     const still = readStill(value)
     if (still) stills.push(still)
-    else fields.refuse(name, 'must be an address (http or https) or a picture in base64')
+    else fields.refuse(name, 'must be a URL (http or https) or an image in base64')
   }
   if (stills.length > MAX_STILLS) fields.refuse('images', `must be at most ${MAX_STILLS}`)
   return stills
@@ -307,7 +307,7 @@ function readSeed(fields: RequestFields, body: JsonObject): number | undefined {
   const seed = presentMember(body, 'seed')
   if (seed === undefined) return undefined
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed
-  fields.refuse('seed', 'must be a whole number')
+  fields.refuse('seed', 'must be an integer')
   return undefined
 }
 

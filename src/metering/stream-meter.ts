@@ -53,7 +53,7 @@ export type StreamEnding = 'complete' | 'incomplete' | 'error'
 /**
  * Feed it with the bytes of the upstream and send on what it gives back, untouched but for two things: the chunk that holds
  * only usage is left out where the client has not asked for it, and the end is held back (see `closing`). When the upstream
- * breaks off, do not call `end`: an event that was cut would garble whatever is sent after it.
+ * breaks off, do not call `end`: a partial event would corrupt the bytes that are sent after it.
  */
 export type AnswerMeter = Stage<Buffer, Buffer> & {
   readonly reading: StreamReading
@@ -87,7 +87,7 @@ const DONE_FRAME = Buffer.from('data: [DONE]\n\n')
 const LF = 0x0a
 const CR = 0x0d
 
-/** Nobody reads on after `[DONE]`; a stream that goes on regardless is not kept. */
+/** Clients stop reading after `[DONE]`, so bytes that follow it are discarded. */
 const MAX_CLOSING_BYTES = 65_536
 
 export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {

@@ -42,7 +42,7 @@ function readCondition(entry: unknown, at: string): OverrideReading<Condition> {
   if ('fault' in members) return members
   const { path, mode = 'full', value, invert = false, pass_missing_key = false } = members.value
   const steps = readPath(path)
-  if (steps === undefined) return fault(`${at}.path`, 'must be a path, such as messages.0.role')
+  if (steps === undefined) return fault(`${at}.path`, 'must be a path such as messages.0.role')
   if (!CONDITION_MODES.includes(mode as Mode))
     return fault(`${at}.mode`, `must be one of ${CONDITION_MODES.join(', ')}`)
   if (typeof invert !== 'boolean') return fault(`${at}.invert`, 'must be true or false')
@@ -50,7 +50,7 @@ function readCondition(entry: unknown, at: string): OverrideReading<Condition> {
   if (NUMERIC.has(mode as string) && typeof value !== 'number')
     return fault(`${at}.value`, 'must be a number for this mode')
   if (mode !== 'full' && !NUMERIC.has(mode as string) && typeof value !== 'string')
-    return fault(`${at}.value`, 'must be a text for this mode')
+    return fault(`${at}.value`, 'must be a string for this mode')
   return { value: { path: steps, mode: mode as Mode, value, invert, passMissing: pass_missing_key } }
 }
 

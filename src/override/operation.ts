@@ -41,7 +41,7 @@ const OURS: Readonly<Record<string, string>> = {
 export const refusalOf = (root: string | undefined) =>
   root !== undefined && Object.hasOwn(OURS, root) ? OURS[root] : undefined
 
-const PATH_WANTED = 'must be a path, such as messages.0.content'
+const PATH_WANTED = 'must be a path such as messages.0.content'
 
 function writable(text: unknown, at: string): OverrideReading<FieldPath> {
   const path = readPath(text)
@@ -70,7 +70,7 @@ function remove(edit: Edit, path: FieldPath): void {
 const set: Read = ({ path, value, keep_origin }, at) => {
   const read = writable(path, `${at}.path`)
   if ('fault' in read) return read
-  if (value === undefined) return fault(`${at}.value`, 'is needed')
+  if (value === undefined) return fault(`${at}.value`, 'is required')
   return {
     value: {
       roots: rootsOf(read.value),
@@ -117,7 +117,7 @@ const add =
   ({ path, value, keep_origin }, at) => {
     const read = writable(path, `${at}.path`)
     if ('fault' in read) return read
-    if (value === undefined) return fault(`${at}.value`, 'is needed')
+    if (value === undefined) return fault(`${at}.value`, 'is required')
     const join = (current: unknown, addition: unknown): unknown => {
       if (typeof current === 'string' && typeof addition === 'string')
         return isFirst ? addition + current : current + addition
@@ -146,7 +146,7 @@ const text =
     const read = writable(path, `${at}.path`)
     if ('fault' in read) return read
     if (typeof value !== 'string' || (needsValue && value === ''))
-      return fault(`${at}.value`, 'must be a text that is not empty')
+      return fault(`${at}.value`, 'must be a string that is not empty')
     return { value: { roots: rootsOf(read.value), run: edit => changeText(edit, read.value, change, value) } }
   }
 
@@ -166,8 +166,9 @@ function changeText(
 const replace: Read = ({ path, from, to = '' }, at) => {
   const read = writable(path, `${at}.path`)
   if ('fault' in read) return read
-  if (typeof from !== 'string' || from === '') return fault(`${at}.from`, 'must be a text that is not empty')
-  if (typeof to !== 'string') return fault(`${at}.to`, 'must be a text')
+  if (typeof from !== 'string' || from === '')
+    return fault(`${at}.from`, 'must be a string that is not empty')
+  if (typeof to !== 'string') return fault(`${at}.to`, 'must be a string')
   const run = (edit: Edit) => {
     const current = valueAt(edit.body, read.value)
     if (typeof current === 'string') edit.spend((current.length / from.length) * to.length)
@@ -184,7 +185,7 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
     return { fault: { path: `${at}.from`, message: expression.fault, isExpression: true } }
   // These put all of the text before or behind the match into its place, once for every match.
   if (typeof to !== 'string' || /\$[`']/.test(to))
-    return fault(`${at}.to`, "must be a text without $` and $'")
+    return fault(`${at}.to`, "must be a string without $` and $'")
   const run = (edit: Edit) => {
     const current = valueAt(edit.body, read.value)
     if (typeof current === 'string') edit.spend(current.length)
@@ -256,11 +257,11 @@ const returnError: Read = ({ value }, at) => {
   const { message, status, status_code = status ?? 400, skip_retry = true } = members.value
   const { type = 'invalid_request_error', code = 'invalid_request' } = members.value
   if (typeof message !== 'string' || message.trim() === '')
-    return fault(`${at}.value.message`, 'must be a text that is not empty')
+    return fault(`${at}.value.message`, 'must be a string that is not empty')
   if (!Number.isInteger(status_code) || (status_code as number) < 400 || (status_code as number) > 599)
-    return fault(`${at}.value.status_code`, 'must be a whole number from 400 to 599')
-  if (typeof type !== 'string') return fault(`${at}.value.type`, 'must be a text')
-  if (typeof code !== 'string') return fault(`${at}.value.code`, 'must be a text')
+    return fault(`${at}.value.status_code`, 'must be an integer from 400 to 599')
+  if (typeof type !== 'string') return fault(`${at}.value.type`, 'must be a string')
+  if (typeof code !== 'string') return fault(`${at}.value.code`, 'must be a string')
   const response = { status: status_code as number, message, type, code, isFinal: skip_retry !== false }
   const run = () => {
     throw new ReturnedError(response)
@@ -269,7 +270,7 @@ const returnError: Read = ({ value }, at) => {
 }
 
 function headerName(name: unknown, at: string): OverrideReading<string> {
-  if (typeof name !== 'string' || !HEADER_NAME.test(name)) return fault(at, 'must be the name of a header')
+  if (typeof name !== 'string' || !HEADER_NAME.test(name)) return fault(at, 'must be a header name')
   if (isFraming(name)) return fault(at, 'belongs to the connection and cannot be set')
   return { value: name.toLowerCase() }
 }
@@ -278,14 +279,17 @@ function headerName(name: unknown, at: string): OverrideReading<string> {
 function passableName(name: unknown, at: string): OverrideReading<string> {
   const read = headerName(name, at)
   if ('fault' in read || mayPass(read.value)) return read
-  return fault(at, 'of a client is never passed on: it is a credential')
+  return fault(at, 'is a credential of the client, which is never passed on')
 }
 
 const setHeader: Read = ({ path, value, keep_origin }, at) => {
   const name = headerName(path, `${at}.path`)
   if ('fault' in name) return name
   if (typeof value !== 'string' || !HEADER_VALUE.test(value))
-    return fault(`${at}.value`, 'must be a text of plain ASCII without line breaks, at most 8192 characters')
+    return fault(
+      `${at}.value`,
+      'must be a string of plain ASCII without line breaks, at most 8192 characters',
+    )
   if (isSecretName(name.value) && !isOnlyPlaceholders(value))
     return fault(`${at}.value`, 'looks like a credential; header_override keeps such values masked')
   for (const [, clientName] of value.matchAll(/\{client_header:([^{}]*)\}/g)) {

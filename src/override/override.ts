@@ -60,7 +60,7 @@ function readAll(source: JsonObject, disabled: OverrideFault[]): OverrideReading
   return { value: { members, operations } }
 }
 
-export type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
+type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   /** What conditions may ask for beside the body. */

@@ -56,7 +56,7 @@ export function putAt(root: Container, path: FieldPath, value: unknown): void {
   put(container, path.at(-1) ?? '', value)
 }
 
-/** A list grows by one place at a time: holes would be values that nobody gave. */
+/** A list grows by one place at a time: holes would be values that the override does not set. */
 function put(container: Container, step: string, value: unknown): boolean {
   if (!Array.isArray(container)) {
     container[step] = value

@@ -22,7 +22,10 @@ export function readMembers(
   if (!isObject(value)) return fault(at, 'must be an object')
   const strange = Object.keys(value).find(name => !names.includes(name))
   if (strange !== undefined)
-    return fault(`${at}.${strange.slice(0, 100)}`, `is not known here; there are ${names.join(', ')}`)
+    return fault(
+      `${at}.${strange.slice(0, 100)}`,
+      `is not a known field; known fields are ${names.join(', ')}`,
+    )
   // null is how some clients write what they leave out, but to set a value to null is something to say.
   const entries = Object.entries(value).filter(([name, value]) => value !== null || name === 'value')
   return { value: Object.fromEntries(entries) }

@@ -169,7 +169,7 @@ export const ROUTING = {
 export const ROUTING_FIELDS: readonly string[] = Object.values(ROUTING).flat()
 
 /** Objects that servers lay over the body around them: nothing decisive may stand in them. */
-export const WRAPPERS = ['extra_body', 'options', 'google'] as const
+const WRAPPERS = ['extra_body', 'options', 'google'] as const
 
 /** Frequent names that decide nothing, known so that they need not be compared with all others. */
 const PLAIN = [
@@ -225,7 +225,7 @@ const isWalkedName = (name: string) => WALKED.has(name) && !OWN_WORDS.has(name)
 /** Of these only lists are walked: an object of the same name holds the arguments of a call. */
 const WALKED_AS_LIST: ReadonlySet<string> = new Set(['input', 'output'])
 
-/** Read in both spellings whatever the format is (relay/operations/services.ts, openai/prompt-size.ts). */
+/** Read in both spellings in every format (relay/operations/services.ts, openai/prompt-size.ts). */
 const EITHER_EVERYWHERE: ReadonlySet<string> = new Set([
   'service_tier',
   'mime_type',

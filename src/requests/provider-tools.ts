@@ -12,7 +12,7 @@ import { TOOL_COUNTS } from '../domain/usage.ts'
 type Charge = ToolName | 'tokens' | undefined
 
 /** Where a request names a tool: an element of a list, a member of that element, or a member of the body. */
-export type ToolPlace =
+type ToolPlace =
   | { readonly list: 'tools' | 'plugins'; readonly index: number; readonly member?: string }
   | { readonly member: string }
 
@@ -263,7 +263,7 @@ function callLimits(tool: JsonObject, field: string, anthropicType: string | und
 
 /** Longer limits than any provider takes would make a product that is no exact amount. */
 const MAX_COUNT = 1e6
-const COUNT_WANTED = `must be a whole number from 1 to ${MAX_COUNT}`
+const COUNT_WANTED = `must be an integer from 1 to ${MAX_COUNT}`
 
 const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_COUNT
@@ -345,7 +345,7 @@ function limited(list: readonly RequestedTool[], body: JsonObject): RequestedToo
 // --- Bounds -------------------------------------------------------------------------------------------------------
 
 /** What the tools of a request may add to it at most. */
-export type ToolBounds = { readonly units: ToolCalls; readonly inputTokens: number }
+type ToolBounds = { readonly units: ToolCalls; readonly inputTokens: number }
 
 /**
  * `isSent` says which of the tools go out. After each round of calls the model reads the prompt once more, with all that

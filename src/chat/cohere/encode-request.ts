@@ -14,7 +14,7 @@ import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayab
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
-/** Documents stand beside the conversation, whatever turn they came with. */
+/** Documents of all turns are sent beside the conversation. */
 type Writing = { readonly warnings: Warnings; readonly documents: JsonObject[] }
 
 export function encodeRequest(original: ChatRequest): EncodedRequest {
@@ -144,7 +144,7 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
     return [{ ...ownExtras(FORMAT, part), type: 'image_url', image_url }]
   }
   const kind = part.mediaType === undefined ? part.kind : `${part.kind} (${part.mediaType})`
-  warnings.lost(path, `a medium of the kind ${kind} cannot be sent and was left out`)
+  warnings.lost(path, `media of the type ${kind} cannot be sent and was left out`)
   return []
 }
 
@@ -154,7 +154,7 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
 function encodeTools(request: ChatRequest, warnings: Warnings): JsonObject {
   const tools = allowedFunctions(request, warnings)
   if (request.parallelTools === false) {
-    warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+    warnings.lost('parallel_tool_calls', 'parallel tool calls cannot be disabled')
   }
   if (tools.length === 0) return {}
   const strict = tools.filter(tool => tool.strict)
@@ -179,7 +179,7 @@ function encodeOutput(output: Output | undefined): JsonObject | undefined {
 function encodeThinking({ reasoning, maxTokens }: ChatRequest, warnings: Warnings): JsonObject | undefined {
   if (reasoning === undefined) return undefined
   const { effort, budget, isAdaptive, summary } = reasoning
-  if (summary !== undefined) warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+  if (summary !== undefined) warnings.lost('reasoning.summary', 'is not supported and was left out')
   if (effort === 'none' || budget === 0) return { type: 'disabled' }
   if (budget !== undefined) return { type: 'enabled', token_budget: budget }
   const worth = effort === undefined ? undefined : budgetOf(effort)

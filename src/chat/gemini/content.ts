@@ -22,7 +22,7 @@ const NO_SIGNATURE = 'skip_thought_signature_validator'
 
 // --- Reading ------------------------------------------------------------------------------------------------------
 
-/** Parts whose meaning depends on others are left to whoever knows those: a result belongs to a call. */
+/** Does not decode parts whose meaning depends on others, such as the result of a call: the caller does. */
 export function decodePart(part: FieldReader, newId: () => string): Part {
   const { value } = part
   if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
@@ -132,7 +132,7 @@ export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] 
       warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return []
     default:
-      warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
+      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
       return []
   }
 }
@@ -146,7 +146,7 @@ function encodeText(
     warnings.lost(`${path}.citations`, 'cannot be sent back and were left out')
   const thoughtSignature = nativeSignature(FORMAT, part.signature)
   if (part.signature !== undefined && thoughtSignature === undefined) {
-    warnings.lost(path, 'the signature that another vendor gave a text was left out')
+    warnings.lost(path, 'the signature that another vendor gave to a text was left out')
   }
   if (part.text === '' && thoughtSignature === undefined) return []
   return [{ ...ownExtras(FORMAT, part), text: part.text, ...(thoughtSignature && { thoughtSignature }) }]
@@ -156,7 +156,7 @@ function encodeText(
 function encodeThought(part: ReasoningPart, { path, warnings }: PartPlace): readonly JsonObject[] {
   const thoughtSignature = nativeSignature(FORMAT, part.signature)
   if (thoughtSignature === undefined && (part.signature ?? part.encrypted) !== undefined) {
-    warnings.lost(path, 'the proof that another vendor gave a thought was left out')
+    warnings.lost(path, 'the signature that another vendor gave to reasoning was left out')
   }
   if (part.text === '' && thoughtSignature === undefined) return []
   return [
@@ -172,7 +172,7 @@ function encodeThought(part: ReasoningPart, { path, warnings }: PartPlace): read
 function encodeCall(part: ToolCallPart, { path, warnings }: PartPlace): JsonObject {
   const thoughtSignature = nativeSignature(FORMAT, part.signature)
   if (part.signature !== undefined && thoughtSignature === undefined) {
-    warnings.lost(path, 'the signature that another vendor gave a call was left out')
+    warnings.lost(path, 'the signature that another vendor gave to a tool call was left out')
   }
   const args = parseArguments(part.arguments, (field, message) => warnings.lost(`${path}.${field}`, message))
   return {

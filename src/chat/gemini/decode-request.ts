@@ -42,7 +42,7 @@ function decode(body: FieldReader, address: RequestAddress): ChatRequest {
   })
 }
 
-/** What nobody asked for, of the body and of the objects inside that were read field by field. */
+/** The unread fields of the body and of the objects inside it that were read field by field. */
 function withRests(
   body: FieldReader,
   inner: Readonly<Record<string, FieldReader | undefined>>,

@@ -4,7 +4,7 @@ import { bodyOf, compact } from '../hub/fields.ts'
 import type { Citation } from '../hub/hub.ts'
 
 /** A citation, and which part of the content it belongs to. */
-export type Grounded = { readonly part: number; readonly citation: Citation }
+type Grounded = { readonly part: number; readonly citation: Citation }
 
 /**
  * The sources that an answer names. Places are counted in bytes of the part's text, which `textOf` gives; a source that no

@@ -55,7 +55,7 @@ function parsePath(path: string): readonly (string | number)[] {
   return keys
 }
 
-/** Makes whatever the path needs on its way. */
+/** Creates the objects and lists along the path. */
 function assign(
   root: Container,
   keys: readonly (string | number)[],

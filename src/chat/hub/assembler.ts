@@ -12,7 +12,7 @@ export type Assembler = {
   say(type: 'text' | 'reasoning' | 'refusal', text: string): void
   /** Adds to the part at hand, if it is of this type; begins one otherwise. */
   annotate(type: 'text' | 'reasoning', delta: Delta): void
-  /** Begins a part, with whatever content it has, and gives its number. */
+  /** Opens a part, emits its initial content as deltas, and returns its number. */
   open(part: Part): number
   add(part: number, delta: Delta): void
   close(part: number): void
@@ -88,7 +88,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       if (opened === undefined) return
       open.delete(part)
       if (current === part) current = undefined
-      // Whoever reads the arguments parses them; a tool without any is called with an empty object.
+      // Clients parse the arguments, so a call without any has an empty object.
       if (isCall(opened.content) && !opened.content.isCustom && opened.text === '') {
         emit({ type: 'delta', choice, part, text: '{}' })
       }

@@ -29,7 +29,7 @@ export type FieldReader = {
   list(name: string): readonly unknown[] | undefined
   texts(name: string): readonly string[] | undefined
   object(name: string): JsonObject | undefined
-  /** The fields of an object inside. What nobody asks it for is not told by this one's `rest`. */
+  /** The fields of an object inside. Its unread fields are not part of this object's `rest`. */
   fields(name: string): FieldReader | undefined
   /** Each object of a list. */
   each(name: string): readonly FieldReader[]
@@ -93,7 +93,7 @@ function createFields(source: unknown, path: string, isStrict: boolean): FieldRe
       const isCount = count === undefined || (Number.isInteger(count) && count >= 1 && count <= max)
       if (isCount || !isStrict) return isCount ? count : undefined
       const range = max === Number.MAX_SAFE_INTEGER ? '1 or more' : `from 1 to ${max}`
-      return fields.refuse(name, `must be a whole number, ${range}`)
+      return fields.refuse(name, `must be an integer, ${range}`)
     },
     flag: name => typed(name, JSON_TYPES.flag),
     list: name => typed(name, JSON_TYPES.list),
@@ -101,7 +101,7 @@ function createFields(source: unknown, path: string, isStrict: boolean): FieldRe
     texts(name) {
       const list = fields.list(name)
       if (isStrict && list?.some(each => typeof each !== 'string'))
-        fields.refuse(name, 'must be a list of texts')
+        fields.refuse(name, 'must be a list of strings')
       return list?.filter(each => typeof each === 'string')
     },
     fields(name) {

@@ -17,13 +17,13 @@ export function fitEffort({ reasoning, model }: ChatRequest, warnings: Warnings)
   if (wish === undefined) return undefined
   const word = acceptedEffort(wish, openAiGeneration(model)?.efforts)
   if (word === undefined) {
-    if (wish !== 'none') warnings.lost('reasoning', 'the model cannot think')
+    if (wish !== 'none') warnings.lost('reasoning', 'the model does not support reasoning')
     return undefined
   }
   if (effort === undefined) {
-    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${word}`)
+    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${word}`)
   } else if (word !== effort) {
-    warnings.lost('reasoning_effort', `the model does not take ${effort} and is asked for ${word}`)
+    warnings.lost('reasoning_effort', `the model does not accept ${effort}: ${word} is sent instead`)
   }
   return word
 }
@@ -71,10 +71,10 @@ export function fitSampling(
   for (const [field, name] of Object.entries(SAMPLING) as [keyof typeof SAMPLING, string][]) {
     const value = request[field]
     if (value !== undefined && value !== DEFAULTS[field])
-      warnings.lost(name, 'is refused by a model that thinks and was left out')
+      warnings.lost(name, 'is not accepted by a reasoning model and was left out')
   }
   if (sampling === 'never' && rest.stop !== undefined && rest.stop.length > 0) {
-    warnings.lost('stop', 'is refused by this model and was left out')
+    warnings.lost('stop', 'is not accepted by this model and was left out')
     const { stop, ...unstopped } = rest
     return unstopped
   }
@@ -89,7 +89,7 @@ export function fitLimits(request: ChatRequest, warnings: Warnings): ChatRequest
   const { maxOutputTokens: most, sampling } = openAiGeneration(model) ?? {}
   const isTooLong = most !== undefined && maxTokens !== undefined && maxTokens > most
   const isTooMany = sampling !== undefined && stop !== undefined && stop.length > MAX_STOPS
-  if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the maximum of the model`)
   if (isTooMany) warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
   if (!isTooLong && !isTooMany) return request
   return {

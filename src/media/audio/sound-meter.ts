@@ -1,6 +1,6 @@
 import { aacFrame, mpegFrame, type SoundFrame } from './kind.ts'
 
-/** Listens to sound as it passes, in whatever pieces, and tells how long it is so far. */
+/** Measures the duration of audio as it passes in pieces of any size. */
 export type SoundMeter = { push(chunk: Buffer): void; seconds(): number }
 
 /** Longer than any header or frame that is looked for. */

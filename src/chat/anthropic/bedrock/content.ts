@@ -140,7 +140,7 @@ function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): r
   }
   if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
   if (part.text === '' && part.signature === undefined && part.encrypted === undefined) return []
-  warnings.lost(path, 'a thought that this vendor has not signed was left out')
+  warnings.lost(path, 'reasoning that this vendor did not sign was left out')
   return []
 }
 
@@ -177,7 +177,7 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
     const why = 'url' in source ? 'by its address ' : ''
     warnings.lost(
       path,
-      `a medium of the kind ${kind} ${mediaType ? `(${mediaType}) ` : ''}cannot be sent ${why}and was left out`,
+      `media of the type ${kind} ${mediaType ? `(${mediaType}) ` : ''}cannot be sent ${why}and was left out`,
     )
     return []
   }

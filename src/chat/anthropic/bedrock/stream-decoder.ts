@@ -65,7 +65,7 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
         break
       }
       default:
-      // Whatever is invented next.
+      // Event types that are new.
     }
   }
 

@@ -107,7 +107,7 @@ function encodeTools(
     const { name, description, parameters, strict, cache } = tool
     const schema = { type: 'object', ...parameters }
     const isStrict = strict === true && takesSchemas && canBeStrict(schema)
-    if (strict && !isStrict) warnings.lost(`tools[${index}].strict`, 'cannot be promised and was left out')
+    if (strict && !isStrict) warnings.lost(`tools[${index}].strict`, 'cannot be guaranteed and was left out')
     return [
       bodyOf({
         ...ownExtras(FORMAT, tool),

@@ -58,12 +58,12 @@ export function heldSchema(schema: JsonObject, path: string, warnings: Warnings)
   }
   if (isOfObjects(result)) {
     if (result.additionalProperties === true || isObject(result.additionalProperties)) {
-      warnings.lost(path, 'objects cannot have further properties')
+      warnings.lost(path, 'objects cannot have additional properties')
     }
     result.additionalProperties = false
   }
   if (words.length === 0) return result
-  warnings.lost(path, 'rules that nothing can be held to are told in words')
+  warnings.lost(path, 'constraints that cannot be enforced are added to the description')
   return { ...result, description: [result.description, `(${words.join(', ')})`].filter(Boolean).join(' ') }
 }
 

@@ -73,7 +73,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
         emit({ type: 'end' })
         break
       default:
-      // Pings, and whatever is invented next.
+      // Pings, and event types that are new.
     }
   }
 

@@ -31,7 +31,7 @@ export function withoutCustomTools(request: ChatRequest, warnings: Warnings): Ch
 
 function asFunction(tool: Tool, path: string, warnings: Warnings): Tool {
   if (tool.type !== 'custom') return tool
-  warnings.lost(path, `a tool that takes free text is offered as one with a field ${FIELD}`)
+  warnings.lost(path, `a tool with free-text input is sent as a function with the field ${FIELD}`)
   const { name, description, grammar, extras } = tool
   const described = [description, grammar && `The input must fit: ${JSON.stringify(grammar)}`].filter(Boolean)
   return {

@@ -26,7 +26,7 @@ function fit(name: string): string {
 }
 
 /** The names that go out otherwise, by the client's; undefined where all of them are taken as they are. */
-export type FittedNames = ReadonlyMap<string, string>
+type FittedNames = ReadonlyMap<string, string>
 
 export function fittedNames({ tools = [], messages }: ChatRequest, format: string): FittedNames | undefined {
   const rule = RULES[format]

@@ -35,7 +35,7 @@ export function decodeContent(message: FieldReader): readonly Part[] {
   if (content === undefined || content === '') return []
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content)) {
-    return message.isStrict ? message.refuse('content', 'must be a text or a list of parts') : []
+    return message.isStrict ? message.refuse('content', 'must be a string or a list of parts') : []
   }
   return message.each('content').map(decodePart)
 }
@@ -146,7 +146,7 @@ export function encodePart(part: Part, path: string, warnings: Warnings): JsonOb
       warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return undefined
     default:
-      warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
+      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
       return undefined
   }
 }
@@ -198,7 +198,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
         }),
       }
   }
-  warnings.lost(path, `an address of a medium of the kind ${kind} cannot be sent and was left out`)
+  warnings.lost(path, `a URL of media of the type ${kind} cannot be sent and was left out`)
   return undefined
 }
 

@@ -43,7 +43,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
   const offered = dialect === undefined ? original : withoutCustomTools(original, warnings)
   const marked = options.keepCacheMarks ? offered : withoutCacheMarks(offered, warnings)
   if (marked.reasoning?.summary !== undefined)
-    warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+    warnings.lost('reasoning.summary', 'is not supported and was left out')
   const effort = fitEffort(marked, warnings)
   const request = fitLimits(fitSampling(marked, effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'responses')
@@ -126,7 +126,7 @@ function encodeAssistant(message: Message, { path, options, warnings }: Writing)
   const content = visibleParts.filter(part => part.type !== 'refusal')
   const encoded = encodeParts(content, path, warnings)
   if (options.omitReasoning && thoughts.length > 0) {
-    warnings.lost('messages.reasoning_content', 'the provider takes no thoughts of earlier turns')
+    warnings.lost('messages.reasoning_content', 'the provider accepts no reasoning of earlier turns')
   }
   return bodyOf({
     ...ownExtras(FORMAT, message),

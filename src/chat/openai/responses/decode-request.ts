@@ -64,7 +64,7 @@ function decodeInput(body: FieldReader): readonly Message[] {
   const input = body.any('input')
   if (typeof input === 'string') return [{ role: 'user', content: [{ type: 'text', text: input }] }]
   if (body.needList('input').length === 0)
-    body.refuse('input', 'must be a text or a list of at least one item')
+    body.refuse('input', 'must be a string or a list of at least one item')
   const messages: Message[] = []
   for (const item of body.each('input')) {
     const message = decodeInputItem(item)
@@ -86,7 +86,7 @@ function decodeInputItem(item: FieldReader): Message {
   if (type === 'item_reference')
     item.refuse(
       'id',
-      'cannot be taken: items are not stored, so send the item itself, as SDKs do with store: false',
+      'is not supported: items are not stored, so send the item itself, as SDKs do with store: false',
     )
   // An id that the client leaves out cannot be answered to: no new one is made up.
   if (type !== 'message') return { role: 'assistant', content: decodeItem(item, () => '') }

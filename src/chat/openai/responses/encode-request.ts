@@ -49,7 +49,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   const text = bodyOf({ format: encodeOutput(request.output), verbosity: request.verbosity })
   const reasoning = encodeReasoning(request, effort)
   const body = bodyOf({
-    // Nothing is to be kept at the vendor's that nobody here could ask for again.
+    // The gateway could not read stored responses again, so the vendor is asked to store none.
     store: false,
     ...shared,
     ...own,
@@ -132,7 +132,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
       case 'toolCall':
         warnings.foreign(`${path}.`, first)
         if (first.signature !== undefined) {
-          warnings.lost(path, 'the signature that another vendor gave a call was left out')
+          warnings.lost(path, 'the signature that another vendor gave to a tool call was left out')
         }
         return [{ ...ownExtras(FORMAT, first), ...callItem({ ...first, id: fitId(first.id, ID_RULE) }) }]
       case 'vendor':
@@ -142,7 +142,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
       default:
         warnings.lost(
           path,
-          `a part of the type ${first?.type} cannot be said by the assistant and was left out`,
+          `a part of the type ${first?.type} is not supported in an assistant message and was left out`,
         )
         return []
     }
@@ -171,7 +171,7 @@ function encodeThoughts(
   const isOurs = group.some(part => nativeSignature(FORMAT, part.encrypted ?? part.signature) !== undefined)
   if (isOurs) return [reasoningItem(group, group[0]?.id)]
   if (group.some(part => part.text !== '' || part.signature !== undefined || part.encrypted !== undefined)) {
-    warnings.lost(path, 'a thought that this vendor has not sealed was left out')
+    warnings.lost(path, 'reasoning that this vendor did not encrypt was left out')
   }
   return []
 }

@@ -108,7 +108,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         break
       }
       default:
-      // Progress of the vendor's own tools, and whatever is invented next.
+      // Progress of the vendor's own tools, and event types that are new.
     }
   }
 
