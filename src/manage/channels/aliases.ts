@@ -23,7 +23,7 @@ const MAX_ALIASES = 10_000
 const channelsOf = (row: Pick<AliasRow, 'channel_ids'>) =>
   row.channel_ids === null ? null : (JSON.parse(row.channel_ids) as number[])
 
-const tell = (row: AliasRow) => ({
+const presentAlias = (row: AliasRow) => ({
   id: row.id,
   name: row.name,
   target: row.target,
@@ -41,13 +41,13 @@ async function mustFind(db: Db, id: number): Promise<AliasRow> {
 /** Channels that are named must exist, but for those that were named before: an alias never widens by itself. */
 async function readChannels(
   trx: Trx,
-  given: readonly number[] | null,
+  channelIds: readonly number[] | null,
   before: readonly number[] = [],
 ): Promise<string | null> {
-  if (given === null) return null
-  const ids = [...new Set(given)]
-  const known = await existingChannels(trx, ids)
-  const missing = ids.find(id => !known.has(id) && !before.includes(id))
+  if (channelIds === null) return null
+  const ids = [...new Set(channelIds)]
+  const existing = await existingChannels(trx, ids)
+  const missing = ids.find(id => !existing.has(id) && !before.includes(id))
   if (missing !== undefined) throw invalidField('channel_ids', `there is no channel ${missing}`)
   return JSON.stringify(ids)
 }
@@ -67,8 +67,8 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
 
   return {
     listAliases: async ({ query: { keyword, paging } }) =>
-      presentPage(await listAliases(db, keyword, paging), paging, tell),
-    getAlias: async ({ params }) => tell(await mustFind(db, params.id)),
+      presentPage(await listAliases(db, keyword, paging), paging, presentAlias),
+    getAlias: async ({ params }) => presentAlias(await mustFind(db, params.id)),
 
     createAlias: async ({ body, change }) =>
       change(async ({ trx, audit }) => {
@@ -81,9 +81,9 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
           status: body.status ?? ALIAS_STATUS.enabled,
           created_time: now(),
         })
-        const told = tell(await mustFind(trx, id))
-        audit({ action: 'alias.create', target: `alias:${id}`, after: told })
-        return told
+        const view = presentAlias(await mustFind(trx, id))
+        audit({ action: 'alias.create', target: `alias:${id}`, after: view })
+        return view
       }),
 
     updateAlias: async ({ body, change }) =>
@@ -98,9 +98,14 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
           fields.channel_ids = await readChannels(trx, body.channel_ids, channelsOf(before) ?? [])
         await mustLead(trx, { ...before, ...fields }, before)
         await updateAlias(trx, before, fields)
-        const told = tell(await mustFind(trx, before.id))
-        audit({ action: 'alias.update', target: `alias:${before.id}`, before: tell(before), after: told })
-        return told
+        const view = presentAlias(await mustFind(trx, before.id))
+        audit({
+          action: 'alias.update',
+          target: `alias:${before.id}`,
+          before: presentAlias(before),
+          after: view,
+        })
+        return view
       }),
 
     deleteAlias: async ({ params, change }) =>
@@ -108,7 +113,7 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
         await lockAliases(trx)
         const row = await mustFind(trx, params.id)
         await deleteAlias(trx, row.id)
-        audit({ action: 'alias.delete', target: `alias:${row.id}`, before: tell(row) })
+        audit({ action: 'alias.delete', target: `alias:${row.id}`, before: presentAlias(row) })
         return undefined
       }),
   }

@@ -96,8 +96,8 @@ function keyCopies(channel: Aimed): ReadonlySet<string> {
   const carriers = new Set(headers.map(([name]) => name))
   const operations = operationsOf(channel)
   // An operation may copy what a later one copies on, so the search ends when it finds nothing more.
-  for (let found = -1; found !== copies.size; ) {
-    found = copies.size
+  for (let previousSize = -1; previousSize !== copies.size; ) {
+    previousSize = copies.size
     for (const { text, words } of operations) {
       if (!text.includes(API_KEY) && !words.some(word => carriers.has(word))) continue
       copies.add(text)
@@ -120,14 +120,19 @@ function movesOf(before: Aimed, after: Aimed): readonly string[] {
 }
 
 /** Paths of the masked values of an object that stay as they are stored, though the request does not contain them. */
-function keptSecrets(stored: JsonObject, after: JsonObject, sent: JsonObject, path: string): string[] {
+function unsentSecrets(
+  stored: JsonObject,
+  after: JsonObject,
+  sentValues: JsonObject,
+  path: string,
+): string[] {
   return Object.entries(stored).flatMap(([name, value]) => {
     const at = `${path}.${name}`
     const memberOf = (object: JsonObject) => (isObject(object[name]) ? object[name] : {})
-    if (isObject(value)) return keptSecrets(value, memberOf(after), memberOf(sent), at)
+    if (isObject(value)) return unsentSecrets(value, memberOf(after), memberOf(sentValues), at)
     // The credentials of a proxy stay with the proxy, which is judged above.
     const goesElsewhere = path.startsWith('setting') && ADDRESS_SETTING.test(name)
-    const isKept = isMaskedValue(name, value) && after[name] === value && sent[name] !== value
+    const isKept = isMaskedValue(name, value) && after[name] === value && sentValues[name] !== value
     return isKept && !goesElsewhere ? [at] : []
   })
 }
@@ -141,19 +146,19 @@ export type SecretsSent = {
   readonly objects?: { readonly [name in SecretObject]?: string | JsonObject | undefined }
 }
 
-const sentObject = (sent: string | JsonObject | undefined): JsonObject =>
-  typeof sent === 'string' ? parse(sent.trim() || '{}') : (sent ?? {})
+const sentObject = (objectOrText: string | JsonObject | undefined): JsonObject =>
+  typeof objectOrText === 'string' ? parse(objectOrText.trim() || '{}') : (objectOrText ?? {})
 
 export type Move = {
   readonly before: Aimed
   readonly after: Aimed
-  readonly sent: SecretsSent
+  readonly sentSecrets: SecretsSent
   /** Whether the channel has stored keys; asked only where it matters. */
   hasKeys(): Promise<boolean>
 }
 
 /** Throws 403 where a change would send a stored secret somewhere new and the caller is not Root. */
-export async function mustNotMoveSecrets({ before, after, sent, hasKeys }: Move): Promise<void> {
+export async function mustNotMoveSecrets({ before, after, sentSecrets: sent, hasKeys }: Move): Promise<void> {
   if (sent.actor.role >= ROLE.root) return
   const moves = movesOf(before, after)
   if (moves.length === 0) return
@@ -161,7 +166,7 @@ export async function mustNotMoveSecrets({ before, after, sent, hasKeys }: Move)
   const faults: FieldFault[] = []
   if (!sent.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
   for (const name of ['header_override', 'setting'] as const)
-    for (const path of keptSecrets(
+    for (const path of unsentSecrets(
       parse(before[name]),
       parse(after[name]),
       sentObject(sent.objects?.[name]),

@@ -12,7 +12,7 @@ import {
 } from '../../providers/index.ts'
 import type { ChannelRow } from '../../store/engine/schema.ts'
 import type { ChannelChange } from '../../store/records/channels.ts'
-import type { ChannelGiven } from '../contract/channel-fields.ts'
+import type { ChannelInput } from '../contract/channel-fields.ts'
 import { type ObjectField, readChannelObject } from './channel-objects.ts'
 
 /** Reads what a caller says of a channel into what is stored of it. */
@@ -69,7 +69,7 @@ export type FieldReading = {
 
 /** The columns that change; everything that cannot be taken is refused by its path. */
 export function readFields(
-  given: Partial<ChannelGiven>,
+  input: Partial<ChannelInput>,
   { current, at, policy }: FieldReading,
 ): ChannelChange {
   const change: ChannelChange = {}
@@ -80,29 +80,29 @@ export function readFields(
     if (value !== undefined) change[column] = value
   }
   const object = (name: ObjectField, bytes = MAX_OVERRIDE_BYTES) => {
-    const value = given[name]
+    const value = input[name]
     if (value === undefined) return
     const stored = WITH_SECRETS.has(name) ? JSON.parse(current[name]) : undefined
     change[name] = JSON.stringify(readChannelObject(name, value, { path: `${at}${name}`, bytes, stored }))
   }
 
-  set('name', given.name)
-  set('type', given.type)
-  set('models', given.models && JSON.stringify(given.models))
-  set('priority', given.priority)
-  set('weight', given.weight)
-  set('channel_group', given.group === '' ? 'default' : given.group)
-  set('auto_ban', given.auto_ban)
-  set('test_model', given.test_model)
-  set('openai_organization', given.openai_organization)
-  set('other', given.other)
-  set('remark', given.remark)
-  set('limits', given.limits && mergeLimits(given.limits, current.limits))
-  if (given.tag !== undefined) change.tag = given.tag || null
-  if (given.status !== undefined) Object.assign(change, { status: given.status, status_reason: '' })
+  set('name', input.name)
+  set('type', input.type)
+  set('models', input.models && JSON.stringify(input.models))
+  set('priority', input.priority)
+  set('weight', input.weight)
+  set('channel_group', input.group === '' ? 'default' : input.group)
+  set('auto_ban', input.auto_ban)
+  set('test_model', input.test_model)
+  set('openai_organization', input.openai_organization)
+  set('other', input.other)
+  set('remark', input.remark)
+  set('limits', input.limits && mergeLimits(input.limits, current.limits))
+  if (input.tag !== undefined) change.tag = input.tag || null
+  if (input.status !== undefined) Object.assign(change, { status: input.status, status_reason: '' })
   // An address that was taken before is not judged anew each time the whole object is sent back.
-  if (given.base_url !== undefined && given.base_url !== current.base_url)
-    change.base_url = readBaseUrl(given.base_url, `${at}base_url`, policy)
+  if (input.base_url !== undefined && input.base_url !== current.base_url)
+    change.base_url = readBaseUrl(input.base_url, `${at}base_url`, policy)
   object('model_mapping', MAX_MAPPING_BYTES)
   object('param_override')
   object('header_override')
@@ -192,9 +192,9 @@ export function checkProviderFields(provider: Provider, channel: WithFields, at:
 /** A host is filled in from the fields of the channel alone: `{model}` would let each request choose who gets the key. */
 function checkHost(provider: Provider, { base_url, setting }: WithFields, path: string): void {
   const host = /^[a-z]+:\/\/[^/]*/i.exec(base_url)?.[0] ?? ''
-  const known = fieldValues(provider, '', setting)
+  const values = fieldValues(provider, '', setting)
   for (const [placeholder, name = ''] of host.matchAll(/\{\+?(\w+)\}/g))
-    if (!Object.hasOwn(known, name))
+    if (!Object.hasOwn(values, name))
       throw invalidField(path, `must not have ${placeholder} in its host: it is no field of ${provider.name}`)
 }
 

@@ -39,8 +39,8 @@ const one = (text: string, path: string): readonly string[] => {
 }
 
 /** The keys of a channel that is to be made, or of several in mode `batch`. */
-export function readNewKeys(given: string | undefined, mode: Mode, provider: Provider, path: string) {
-  const text = given?.trim() ?? ''
+export function readNewKeys(keyText: string | undefined, mode: Mode, provider: Provider, path: string) {
+  const text = keyText?.trim() ?? ''
   const keys = mode === 'single' ? one(text, path) : several(text, path)
   if (keys.length === 0 && !(mode === 'single' && needsNoKey(provider)))
     throw invalidField(path, `is needed for ${provider.name}`)
@@ -52,7 +52,7 @@ export function mustHaveKey(provider: Provider, count: number, path: string): vo
   if (count === 0 && !needsNoKey(provider)) throw invalidField(path, `is needed for ${provider.name}`)
 }
 
-export type KeysGiven = {
+export type KeysInput = {
   readonly text: string | undefined
   readonly mode: 'append' | 'replace'
 }
@@ -62,13 +62,13 @@ export async function changeKeys(
   trx: Trx,
   seals: ChannelSeals,
   channel: Pick<ChannelRow, 'id' | 'is_multi'>,
-  given: KeysGiven,
+  input: KeysInput,
 ): Promise<{ isMulti: boolean; areReplaced: boolean }> {
   const isMulti = channel.is_multi === 1
-  const text = given.text?.trim() ?? ''
+  const text = input.text?.trim() ?? ''
   const existing = await listSealedKeys(trx, channel.id)
   if (text === '' || isSentBack(text, existing)) return { isMulti, areReplaced: false }
-  const isAppended = given.mode === 'append'
+  const isAppended = input.mode === 'append'
   const keys = isAppended || isMulti ? several(text, 'key') : one(text, 'key')
   if (!isAppended)
     await deleteKeys(
@@ -76,14 +76,17 @@ export async function changeKeys(
       channel.id,
       existing.map(key => key.id),
     )
-  const kept = isAppended ? existing : []
-  const known = new Set(kept.map(key => key.digest))
-  const added = keys.filter(key => !known.has(seals.digest(key)))
-  if (kept.length + added.length > MAX_KEYS)
-    throw invalidField('key', `would make ${kept.length + added.length} keys; at most ${MAX_KEYS} are taken`)
+  const remaining = isAppended ? existing : []
+  const digests = new Set(remaining.map(key => key.digest))
+  const added = keys.filter(key => !digests.has(seals.digest(key)))
+  if (remaining.length + added.length > MAX_KEYS)
+    throw invalidField(
+      'key',
+      `would make ${remaining.length + added.length} keys; at most ${MAX_KEYS} are taken`,
+    )
   await seals.add(
     trx,
-    added.map((key, index) => ({ channelId: channel.id, position: kept.length + index, key })),
+    added.map((key, index) => ({ channelId: channel.id, position: remaining.length + index, key })),
   )
   return { isMulti: isMulti || isAppended, areReplaced: !isAppended || existing.length === 0 }
 }
@@ -155,13 +158,13 @@ export function createChannelKeyHandlers(
     const row = await rows.mustLock(trx, channelId)
     const before = await keysOf(trx, row.id)
     await work(before)
-    const told = presentChannel(row, await keysOf(trx, row.id))
+    const viewAfter = presentChannel(row, await keysOf(trx, row.id))
     audit({
       action: 'channel.keys',
       target: `channel:${row.id}`,
-      ...difference(presentChannel(row, before), told),
+      ...difference(presentChannel(row, before), viewAfter),
     })
-    return told
+    return viewAfter
   }
 
   const indexed = ({ key_index }: Manage, keys: readonly ChannelKey[]) => {
@@ -208,11 +211,11 @@ export function createChannelKeyHandlers(
       const { action } = body
       if (action === 'get_key_status') {
         const row = await mustFindChannel(db, body.channel_id)
-        return tellKeys(await keysOf(db, row.id), body)
+        return presentKeys(await keysOf(db, row.id), body)
       }
       return change(async call => {
         await changing(call, body.channel_id, keys => ACTIONS[action](call.trx, keys, body))
-        return tellKeys(await keysOf(call.trx, body.channel_id), body)
+        return presentKeys(await keysOf(call.trx, body.channel_id), body)
       })
     },
   }
@@ -221,13 +224,13 @@ export function createChannelKeyHandlers(
 const DEFAULT_PAGE_SIZE = 50
 
 /** A page of the keys and how many there are of each state, in the form existing clients read. */
-function tellKeys(all: readonly ChannelKey[], asked: Pick<Manage, 'page' | 'page_size' | 'status'>) {
-  const page = Math.max(1, asked.page ?? 1)
+function presentKeys(all: readonly ChannelKey[], filter: Pick<Manage, 'page' | 'page_size' | 'status'>) {
+  const page = Math.max(1, filter.page ?? 1)
   const pageSize = Math.min(
     MAX_KEYS,
-    asked.page_size && asked.page_size > 0 ? asked.page_size : DEFAULT_PAGE_SIZE,
+    filter.page_size && filter.page_size > 0 ? filter.page_size : DEFAULT_PAGE_SIZE,
   )
-  const keys = asked.status ? all.filter(({ status }) => status === asked.status) : all
+  const keys = filter.status ? all.filter(({ status }) => status === filter.status) : all
   const count = (status: number) => all.filter(key => key.status === status).length
   return {
     keys: keys.slice((page - 1) * pageSize, page * pageSize).map(key => ({

@@ -129,12 +129,12 @@ export function createChannelModelHandlers(
 
     fetchModels: async ({ body }) => {
       const provider = readProvider(body.type, 'type')
-      const given = readObject(body.setting ?? {}, { path: 'setting', bytes: MAX_SETTING_BYTES })
+      const setting = readObject(body.setting ?? {}, { path: 'setting', bytes: MAX_SETTING_BYTES })
       const upstream = {
         type: body.type,
         baseUrl: readBaseUrl(body.base_url ?? '', 'base_url', { allowPrivate: allowPrivateUpstreams }),
-        key: readAskingKey(body.key ?? ''),
-        setting: withOther(provider, given, body.other ?? ''),
+        key: firstKeyOf(body.key ?? ''),
+        setting: withOther(provider, setting, body.other ?? ''),
         organization: body.openai_organization ?? '',
         headerOverride: {},
       }
@@ -149,8 +149,8 @@ export function createChannelModelHandlers(
 }
 
 /** A form may hold several keys already; one is enough to ask with. */
-function readAskingKey(given: string): string {
-  const text = given.trim()
+function firstKeyOf(keyText: string): string {
+  const text = keyText.trim()
   if (!/[\r\n]/.test(text)) {
     const fault = keyFault(text)
     if (fault) throw invalidField('key', fault)

@@ -32,11 +32,11 @@ export type ObjectField =
 /** An object of a channel, as it is given or as JSON text, with everything inside it judged. */
 export function readChannelObject(
   name: ObjectField,
-  given: string | Json,
+  input: string | Json,
   options: { readonly path: string; readonly bytes: number; readonly stored?: Json | undefined },
 ): Json {
   const { stored, path } = options
-  const read = readObject(given, options)
+  const read = readObject(input, options)
   const object = stored === undefined ? read : unmaskSecrets(read, stored)
   const masked = stored === undefined ? undefined : stillMasked(object, path)
   if (masked !== undefined) throw invalidField(masked, 'is masked; send the whole value')
@@ -52,9 +52,9 @@ const READS: Partial<Record<ObjectField, (object: Json, path: string) => Json | 
   setting: checkSetting,
 }
 
-function readMapping(given: Json, path: string): Json {
+function readMapping(input: Json, path: string): Json {
   const mapping: Record<string, string> = {}
-  for (const [from, to] of Object.entries(given)) {
+  for (const [from, to] of Object.entries(input)) {
     if (!isModelName(from) || !isModelName(to))
       throw invalidField(
         `${path}.${from.slice(0, 100)}`,
@@ -67,8 +67,8 @@ function readMapping(given: Json, path: string): Json {
   return mapping
 }
 
-function checkOverride(given: Json, path: string): undefined {
-  const read = readOverride(given)
+function checkOverride(overrideObject: Json, path: string): undefined {
+  const read = readOverride(overrideObject)
   if ('fault' in read) throw invalidField(`${path}${read.fault.path}`, read.fault.message)
 }
 
@@ -78,15 +78,15 @@ const isModelName = (name: unknown): name is string =>
 function checkHeaders(headers: Json, path: string): undefined {
   const entries = Object.entries(headers)
   if (entries.length > MAX_HEADERS) throw invalidField(path, `must hold at most ${MAX_HEADERS} headers`)
-  const seen = new Set<string>()
+  const lowercaseNames = new Set<string>()
   for (const [name, value] of entries) {
     const at = `${path}.${name.slice(0, 100)}`
     const lower = name.toLowerCase()
     const nameFault = headerNameFault(name)
     if (nameFault !== undefined) throw invalidField(at, nameFault)
     if (isFraming(name)) throw invalidField(at, 'belongs to the connection and cannot be set')
-    if (seen.has(lower)) throw invalidField(at, 'is the same header as another one')
-    seen.add(lower)
+    if (lowercaseNames.has(lower)) throw invalidField(at, 'is the same header as another one')
+    lowercaseNames.add(lower)
     if (typeof value !== 'string' || !HEADER_VALUE.test(value))
       throw invalidField(at, 'must be a text of plain ASCII without line breaks, at most 8192 characters')
     const fault = placeholderFault(value)
@@ -99,10 +99,10 @@ function placeholderFault(value: string): string | undefined {
   if (names.length > MAX_PLACEHOLDERS) return `must hold at most ${MAX_PLACEHOLDERS} placeholders`
   const bad = names.find(name => !HEADER_NAME.test(name))
   if (bad !== undefined) return `"${bad.slice(0, 100)}" is no name of a header`
-  const kept = names.find(name => !mayPass(name))
-  return kept === undefined
+  const withheldName = names.find(name => !mayPass(name))
+  return withheldName === undefined
     ? undefined
-    : `${kept} of a client is never passed on: it is a credential or belongs to the connection`
+    : `${withheldName} of a client is never passed on: it is a credential or belongs to the connection`
 }
 
 /** Why a name stands for no header: neither the name of one nor `re:` and a regular expression. */

@@ -23,7 +23,11 @@ import {
   updateChannels,
 } from '../../store/records/channels.ts'
 import type { Deps } from '../server/deps.ts'
-import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SecretsSent } from './channel-destination.ts'
+import {
+  DESTINATION_COLUMNS,
+  mustNotMoveSecrets,
+  type SecretsSent as SentSecrets,
+} from './channel-destination.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
 /** For whoever does not look at its headers: they are left sealed. */
@@ -42,8 +46,8 @@ type Listing<Item> = (
 
 const pagesOf =
   <Item>(list: Listing<Item>, open: (item: Item) => Item): Listing<Item> =>
-  async (...asked) => {
-    const { items, total } = await list(...asked)
+  async (...criteria) => {
+    const { items, total } = await list(...criteria)
     return { items: items.map(open), total }
   }
 
@@ -65,10 +69,15 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
     updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
 
   /** Every change of a stored channel passes here, so that none moves its secrets unseen. */
-  async function mustKeepSecrets(trx: Trx, before: ChannelRow, change: ChannelChange, sent: SecretsSent) {
+  async function mustKeepSecrets(
+    trx: Trx,
+    before: ChannelRow,
+    change: ChannelChange,
+    sentSecrets: SentSecrets,
+  ) {
     if (DESTINATION_COLUMNS.every(column => change[column] === undefined)) return
     const hasKeys = async () => ((await listKeys(trx, [before.id])).get(before.id)?.length ?? 0) > 0
-    await mustNotMoveSecrets({ before, after: { ...before, ...change }, sent, hasKeys })
+    await mustNotMoveSecrets({ before, after: { ...before, ...change }, sentSecrets: sentSecrets, hasKeys })
   }
 
   return {
@@ -102,8 +111,13 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       return ids
     },
 
-    async update(trx: Trx, current: ChannelRow, change: ChannelChange, sent: SecretsSent): Promise<void> {
-      await mustKeepSecrets(trx, current, change, sent)
+    async update(
+      trx: Trx,
+      current: ChannelRow,
+      change: ChannelChange,
+      sentSecrets: SentSecrets,
+    ): Promise<void> {
+      await mustKeepSecrets(trx, current, change, sentSecrets)
       const { header_override: text } = change
       const sealed = text === undefined ? {} : { header_override: sealHeaders(keyring, current.id, text) }
       await updateChannel(trx, current, { ...change, ...sealed })
@@ -113,9 +127,9 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       trx: Trx,
       rows: readonly ChannelRow[],
       change: Omit<ChannelChange, 'name' | 'base_url'>,
-      sent: SecretsSent,
+      sentSecrets: SentSecrets,
     ): Promise<void> {
-      for (const row of rows) await mustKeepSecrets(trx, row, change, sent)
+      for (const row of rows) await mustKeepSecrets(trx, row, change, sentSecrets)
       const ids = rows.map(row => row.id)
       const { header_override: text, ...rest } = change
       await updateChannels(trx, ids, rest)
@@ -127,7 +141,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
 export type ChannelRows = ReturnType<typeof createChannelRows>
 
 /** Channels with their keys, in one query for all of them. */
-export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelView[]> {
+export async function presentChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelView[]> {
   const keys = await listKeys(
     db,
     rows.map(row => row.id),
@@ -135,7 +149,7 @@ export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise
   return rows.map(row => presentChannel(row, keys.get(row.id) ?? []))
 }
 
-export async function tellOne(db: Db, row: ChannelRow): Promise<ChannelView> {
+export async function presentOne(db: Db, row: ChannelRow): Promise<ChannelView> {
   const keys = await listKeys(db, [row.id])
   return presentChannel(row, keys.get(row.id) ?? [])
 }

@@ -28,10 +28,10 @@ async function changeTogether(
   if (change.models !== undefined) await writeModels(trx, ids, JSON.parse(change.models) as string[])
   const columns = Object.keys(change) as (keyof typeof change)[]
   for (const row of rows) {
-    const told = difference(presentChannel(row, []), presentChannel({ ...row, ...change }, []))
+    const changedFields = difference(presentChannel(row, []), presentChannel({ ...row, ...change }, []))
     // By what is stored: two secrets may look the same once they are masked.
     if (columns.some(column => change[column] !== row[column]))
-      audit({ action: 'channel.update', target: `channel:${row.id}`, ...told })
+      audit({ action: 'channel.update', target: `channel:${row.id}`, ...changedFields })
   }
 }
 

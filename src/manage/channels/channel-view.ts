@@ -70,6 +70,6 @@ export function difference(before: ChannelView, after: ChannelView) {
   const names = (Object.keys(after) as (keyof ChannelView)[]).filter(
     name => JSON.stringify(before[name]) !== JSON.stringify(after[name]),
   )
-  const pick = (told: ChannelView) => Object.fromEntries(names.map(name => [name, told[name]]))
+  const pick = (view: ChannelView) => Object.fromEntries(names.map(name => [name, view[name]]))
   return { before: pick(before), after: pick(after) }
 }

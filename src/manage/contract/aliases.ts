@@ -8,7 +8,7 @@ const aliasName = modelName.refine(name => !name.includes(','), 'must not contai
 /** Null and an empty list both mean any channel. */
 const channelIds = z.array(id).max(1_000).nullish()
 
-const aliasTold = z
+const aliasView = z
   .object({
     id: z.int(),
     name: z.string(),
@@ -26,7 +26,7 @@ export const aliasContract = {
     access: 'admin',
     summary: 'List aliases, newest first; keyword is a part of the name or target',
     query: paged({ keyword: queryText }),
-    data: pageOf(aliasTold),
+    data: pageOf(aliasView),
   },
   createAlias: {
     method: 'POST',
@@ -34,7 +34,7 @@ export const aliasContract = {
     access: 'admin',
     summary: 'Make an alias: requests for its name are served as the target, which may be another alias',
     body: z.object({ name: aliasName, target: modelName, channel_ids: channelIds, status: optional(status) }),
-    data: aliasTold,
+    data: aliasView,
   },
   getAlias: {
     method: 'GET',
@@ -42,7 +42,7 @@ export const aliasContract = {
     access: 'admin',
     summary: 'One alias',
     params: idParams,
-    data: aliasTold,
+    data: aliasView,
   },
   updateAlias: {
     method: 'PUT',
@@ -56,7 +56,7 @@ export const aliasContract = {
       channel_ids: channelIds,
       status: optional(status),
     }),
-    data: aliasTold,
+    data: aliasView,
   },
   deleteAlias: {
     method: 'DELETE',

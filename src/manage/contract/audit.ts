@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { paged, pageOf, queryNumber, queryText } from './fields.ts'
 import type { Contract } from './route.ts'
 
-const auditTold = z
+const auditView = z
   .object({
     seq: z.int(),
     time: z.int(),
@@ -32,6 +32,6 @@ export const auditContract = {
       start_timestamp: queryNumber,
       end_timestamp: queryNumber,
     }),
-    data: pageOf(auditTold),
+    data: pageOf(auditView),
   },
 } as const satisfies Contract

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CHANNEL_NAME_LENGTH } from '../../domain/channel.ts'
-import { limits, limitsTold, nameList, optional, text } from './fields.ts'
+import { limits, limitsView, nameList, optional, text } from './fields.ts'
 
 /** Fields of a channel, also in the forms that existing clients send (docs/reference/management-api.md: Channels). */
 
@@ -76,7 +76,7 @@ export const channelFields = {
   limits: optional(limits),
 }
 const channel = z.object(channelFields)
-export type ChannelGiven = z.output<typeof channel>
+export type ChannelInput = z.output<typeof channel>
 
 const mode = z.enum(['single', 'batch', 'multi_to_single'])
 
@@ -92,7 +92,7 @@ export const channelCreated = z
 
 const object = z.record(z.string(), z.unknown())
 
-export const channelTold = z
+export const channelView = z
   .object({
     id: z.int(),
     name: z.string(),
@@ -135,7 +135,7 @@ export const channelTold = z
     openai_organization: z.string(),
     other: z.string(),
     remark: z.string(),
-    limits: limitsTold,
+    limits: limitsView,
     channel_info: z.object({
       is_multi_key: z.boolean(),
       multi_key_size: z.int(),

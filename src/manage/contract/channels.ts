@@ -2,7 +2,7 @@ import { z } from 'zod'
 import {
   channelCreated,
   channelFields,
-  channelTold,
+  channelView,
   group,
   objectOrText,
   priority,
@@ -57,10 +57,10 @@ const filters = {
 }
 
 const tagGroup = z
-  .object({ tag: z.string().nullable(), channels: z.array(channelTold), count: z.int() })
+  .object({ tag: z.string().nullable(), channels: z.array(channelView), count: z.int() })
   .meta({ id: 'ChannelTagGroup' })
 
-const channelPage = pageOf(z.union([channelTold, tagGroup])).extend({
+const channelPage = pageOf(z.union([channelView, tagGroup])).extend({
   type_counts: z.record(z.string(), z.int()).describe('How many of each type the other filters leave'),
 })
 
@@ -72,7 +72,7 @@ const keyParams = z.object({
     .transform(Number),
 })
 
-const keysTold = z.object({
+const keysView = z.object({
   keys: z.array(
     z.object({
       index: z.int(),
@@ -91,7 +91,7 @@ const keysTold = z.object({
   auto_disabled_count: z.int(),
 })
 
-const testTold = z.object({
+const testView = z.object({
   success: z.boolean(),
   message: z.string(),
   time: z.number().describe('Seconds'),
@@ -136,7 +136,7 @@ export const channelContract = {
     summary:
       'Make a channel with one key (single) or several (multi_to_single), or one for each key (batch: the answer is an array). Name and type are needed, and a key unless the provider runs on your own machine; without models it serves nothing yet',
     body: channelCreated,
-    data: z.union([channelTold, z.array(channelTold)]),
+    data: z.union([channelView, z.array(channelView)]),
   },
   getChannel: {
     method: 'GET',
@@ -144,7 +144,7 @@ export const channelContract = {
     access: 'admin',
     summary: 'One channel',
     params: idParams,
-    data: channelTold,
+    data: channelView,
   },
   updateChannel: {
     method: 'PUT',
@@ -159,7 +159,7 @@ export const channelContract = {
         'For several keys: append to those there are, or replace them, which is the default',
       ),
     }),
-    data: channelTold,
+    data: channelView,
   },
   deleteChannel: {
     method: 'DELETE',
@@ -175,7 +175,7 @@ export const channelContract = {
     summary: 'A second channel like this one, keys included; the suffix goes behind its name',
     params: idParams,
     query: z.object({ suffix: queryText }),
-    data: channelTold,
+    data: channelView,
   },
   setChannelStatus: {
     method: 'POST',
@@ -245,7 +245,7 @@ export const channelContract = {
     summary: 'Enable or disable one key of a channel',
     params: keyParams,
     body: z.object({ status }),
-    data: channelTold,
+    data: channelView,
   },
   deleteChannelKey: {
     method: 'DELETE',
@@ -253,7 +253,7 @@ export const channelContract = {
     access: 'admin',
     summary: 'Delete one key of a channel; those behind it move up. The last one stays',
     params: keyParams,
-    data: channelTold,
+    data: channelView,
   },
   manageChannelKeys: {
     method: 'POST',
@@ -277,7 +277,7 @@ export const channelContract = {
       page_size: optional(z.int().max(1_000_000)),
       status: optional(z.int().min(0).max(3)),
     }),
-    data: keysTold,
+    data: keysView,
   },
 
   enableTag: {
@@ -408,7 +408,7 @@ export const channelContract = {
     path: '/api/channel/test',
     access: 'admin',
     summary: 'Send a test request through every enabled channel',
-    data: z.array(testTold),
+    data: z.array(testView),
   },
   testChannel: {
     method: 'GET',
@@ -422,6 +422,6 @@ export const channelContract = {
       endpoint_type: queryText,
       key: queryNumber.describe('Index of the key to try; without it the first that is on'),
     }),
-    reply: testTold,
+    reply: testView,
   },
 } as const satisfies Contract

@@ -76,12 +76,12 @@ const readPaging = <
   size,
   ...rest
 }: T) => {
-  const asked = page_size || ps || size || DEFAULT_PAGE_SIZE
+  const requestedSize = page_size || ps || size || DEFAULT_PAGE_SIZE
   return {
     ...rest,
     paging: {
       page: Math.min(Math.max(p ?? 1, 1), MAX_PAGE),
-      pageSize: asked < 1 ? DEFAULT_PAGE_SIZE : Math.min(asked, MAX_PAGE_SIZE),
+      pageSize: requestedSize < 1 ? DEFAULT_PAGE_SIZE : Math.min(requestedSize, MAX_PAGE_SIZE),
     },
   }
 }
@@ -118,7 +118,7 @@ export const limits = z.object({
   concurrency: z.int().min(1).max(1_000_000).nullish(),
 })
 /** Absent limits are told as null. */
-export const limitsTold = z.object({
+export const limitsView = z.object({
   rpm: z.int().nullable(),
   tpm: z.int().nullable(),
   concurrency: z.int().nullable(),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { idParams, paged, pageOf, queryFlag, queryNumber, text } from './fields.ts'
 import type { Contract } from './route.ts'
 
-const suspenseTold = z
+const suspenseView = z
   .object({
     id: z.int(),
     time: z.int(),
@@ -21,7 +21,7 @@ const suspenseTold = z
   })
   .meta({ id: 'Suspense' })
 
-export const entryTold = z
+export const entryView = z
   .object({
     chain: z.string(),
     seq: z.int(),
@@ -56,7 +56,7 @@ export const ledgerContract = {
     summary:
       'Entries of the ledger about a user (without one, about yourself), newest first, or only those about a token',
     query: paged({ user_id: queryNumber, token_id: queryNumber }),
-    data: pageOf(entryTold),
+    data: pageOf(entryView),
   },
   ledgerHealth: {
     method: 'GET',
@@ -88,7 +88,7 @@ export const ledgerContract = {
     access: 'admin',
     summary: 'What a provider may have billed for and nobody received, newest first',
     query: paged({ open: queryFlag }),
-    data: pageOf(suspenseTold),
+    data: pageOf(suspenseView),
   },
   closeSuspense: {
     method: 'POST',
@@ -97,6 +97,6 @@ export const ledgerContract = {
     summary: 'Decide a doubt: write it off, or charge it to the user and token of the request',
     params: idParams,
     body: z.object({ action: z.enum(['write_off', 'charge']), reason: text({ min: 1, max: 200 }) }),
-    data: suspenseTold,
+    data: suspenseView,
   },
 } as const satisfies Contract

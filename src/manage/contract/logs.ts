@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { hasControl } from '../../domain/text.ts'
 import { paged, pageOf, queryFlag, queryNumber, queryText } from './fields.ts'
-import { entryTold } from './ledger.ts'
+import { entryView } from './ledger.ts'
 import type { Contract } from './route.ts'
 
 const MAX_PATTERN = 64
@@ -131,7 +131,7 @@ const columnNames = longText
 
 const percentiles = z.object({ p50: z.int(), p95: z.int() }).nullable()
 
-const logTold = z
+const logView = z
   .object({
     id: z.int(),
     user_id: z.int(),
@@ -163,7 +163,7 @@ const logTold = z
   })
   .meta({ id: 'LogRow' })
 
-const costTold = z
+const costView = z
   .object({
     lines: z.array(
       z.object({
@@ -179,7 +179,7 @@ const costTold = z
   })
   .meta({ id: 'CostLines' })
 
-const statTold = z.object({
+const statView = z.object({
   quota: z.int().describe('Units of all requests the filter leaves'),
   rpm: z.int().describe('Requests of the last minute'),
   tpm: z.int().describe('Tokens of the last minute'),
@@ -203,7 +203,7 @@ export const logContract = {
     summary:
       'Everybody’s log, newest first; `total` stops at 100,000. Several filters together, or `%` in a text, look through the newest 20,000 rows of the narrowest',
     query: paged(filters),
-    data: pageOf(logTold),
+    data: pageOf(logView),
   },
   walkLogs: {
     method: 'GET',
@@ -216,7 +216,7 @@ export const logContract = {
       cursor: cursorText,
       limit: queryNumber.pipe(z.int().min(1).max(500).optional()),
     }),
-    data: z.object({ rows: z.array(logTold), next: z.string().nullable() }),
+    data: z.object({ rows: z.array(logView), next: z.string().nullable() }),
   },
   logTotals: {
     method: 'GET',
@@ -285,13 +285,13 @@ export const logContract = {
       'One request whole: its rows, what its cost is made of, and for administrators its entries in the ledger and its doubts',
     params: z.object({ request_id: z.string().regex(/^req_[0-9A-Z]{26}$/, 'must be a request id, req_…') }),
     data: z.object({
-      rows: z.array(logTold),
+      rows: z.array(logView),
       costs: z
-        .array(costTold.nullable())
+        .array(costView.nullable())
         .describe(
           'Of each row, what its cost is made of; null where the price of then is not known any more',
         ),
-      entries: z.array(entryTold),
+      entries: z.array(entryView),
       doubts: z.array(
         z.object({ channel_id: z.int(), cost: z.string(), reason: z.string(), is_open: z.boolean() }),
       ),
@@ -303,7 +303,7 @@ export const logContract = {
     access: 'user',
     summary: 'Your own log, newest first',
     query: paged(ownFilters),
-    data: pageOf(logTold),
+    data: pageOf(logView),
   },
   sumLogs: {
     method: 'GET',
@@ -311,7 +311,7 @@ export const logContract = {
     access: 'admin',
     summary: 'What everybody’s requests cost, and how many there were in the last minute',
     query: z.object(filters),
-    data: statTold,
+    data: statView,
   },
   sumOwnLogs: {
     method: 'GET',
@@ -319,7 +319,7 @@ export const logContract = {
     access: 'user',
     summary: 'What your requests cost, and how many there were in the last minute',
     query: z.object(ownFilters),
-    data: statTold,
+    data: statView,
   },
   listTokenLogs: {
     method: 'GET',
@@ -327,6 +327,6 @@ export const logContract = {
     access: 'key',
     summary: 'The newest 1,000 rows of the token that asks; expired and used-up tokens may ask too',
     query: z.object({ key: queryText }),
-    data: z.array(logTold),
+    data: z.array(logView),
   },
 } as const satisfies Contract

@@ -13,7 +13,7 @@ const MAX_VARIANTS = 500
 const MAX_TIME = 100_000_000_000
 
 /** Ranges and decimals are judged where prices are known; here only that a price is a number. */
-const ratesGiven = {
+const ratesInput = {
   ...each([...RATES, 'per_image'], z.number().nullish()),
   tools: z
     .object(each(TOOLS, z.number().nullish()))
@@ -23,15 +23,15 @@ const ratesGiven = {
     ),
 }
 
-const priceGiven = z.object({
+const priceInput = z.object({
   model: modelName,
-  ...ratesGiven,
+  ...ratesInput,
   tiers: z
-    .array(z.object({ input_over: z.number(), ...ratesGiven }))
+    .array(z.object({ input_over: z.number(), ...ratesInput }))
     .max(MAX_TIERS)
     .nullish(),
   variants: z
-    .array(z.object({ when: z.object(each(CONDITIONS, text({ max: 64 }).nullish())), ...ratesGiven }))
+    .array(z.object({ when: z.object(each(CONDITIONS, text({ max: 64 }).nullish())), ...ratesInput }))
     .max(MAX_VARIANTS)
     .nullish()
     .describe(
@@ -49,7 +49,7 @@ const MAX_BATCH = 500
 
 const dryRun = optional(z.boolean()).describe('True: nothing is written, it is only told what would be')
 
-const ratesTold = {
+const ratesView = {
   ...each(RATES, z.number().optional()),
   tools: z
     .object(each(TOOLS, z.number().optional()))
@@ -58,46 +58,46 @@ const ratesTold = {
 }
 
 /** USD per million tokens or per unit; a price that is not stated is absent. */
-export const priceFieldsTold = {
-  ...ratesTold,
+export const priceFieldsView = {
+  ...ratesView,
   tiers: z
-    .array(z.object({ input_over: z.int(), ...ratesTold }))
+    .array(z.object({ input_over: z.int(), ...ratesView }))
     .readonly()
     .optional(),
   variants: z
-    .array(z.object({ when: z.object(each(CONDITIONS, z.string().optional())), ...ratesTold }))
+    .array(z.object({ when: z.object(each(CONDITIONS, z.string().optional())), ...ratesView }))
     .readonly()
     .optional(),
   max_output_tokens: z.int().optional(),
   unit_note: z.string().optional(),
 }
 
-const priceTold = z
+const priceView = z
   .object({
     id: z.int().nullable().describe('null: the price that comes with the product'),
     model: z.string(),
     version: z.int().describe('From 1; 0: the price that comes with the product'),
     source: z.enum(['admin', 'shipped']),
     quota_type: z.int().describe('0 per token, 1 for everything else'),
-    ...priceFieldsTold,
+    ...priceFieldsView,
     effective_time: z.int(),
     created_time: z.int(),
     author: z.object({ id: z.int(), username: z.string() }).nullable(),
   })
   .meta({ id: 'Price' })
 
-const batchTold = z.array(
+const batchView = z.array(
   z.object({
     model: z.string(),
     is_changed: z.boolean().describe('False where it costs that already, or was refused'),
     code: z.string().describe('Empty, or why it was refused'),
     message: z.string(),
-    before: z.object(priceFieldsTold).nullable().describe('null: it had no price'),
-    after: z.object(priceFieldsTold).nullable(),
+    before: z.object(priceFieldsView).nullable().describe('null: it had no price'),
+    after: z.object(priceFieldsView).nullable(),
   }),
 )
 
-const priceVersionTold = priceTold
+const priceVersionView = priceView
   .extend({ ended_time: z.int().nullable().describe('When it was ended by DELETE') })
   .meta({ id: 'PriceVersion' })
 
@@ -117,15 +117,15 @@ export const priceContract = {
         .optional()
         .describe('`admin`: only administrators’ prices; `shipped`: the whole table of the product'),
     }),
-    data: pageOf(priceTold),
+    data: pageOf(priceView),
   },
   createPrice: {
     method: 'POST',
     path: '/api/price/',
     access: 'admin',
     summary: 'Make a new version of a model’s price, from now on or from a later moment on',
-    body: priceGiven,
-    data: priceTold,
+    body: priceInput,
+    data: priceView,
   },
   changePrices: {
     method: 'PUT',
@@ -135,12 +135,12 @@ export const priceContract = {
       'Make new versions of several prices, from now on: of each the fields given are changed, null takes one away, and what is missing stays as it is in force. Each is changed whole or not at all, and the answer says which',
     body: z.object({
       prices: z
-        .array(priceGiven.omit({ effective_time: true }))
+        .array(priceInput.omit({ effective_time: true }))
         .min(1)
         .max(MAX_BATCH),
       dry_run: dryRun,
     }),
-    data: batchTold,
+    data: batchView,
   },
   multiplyPrices: {
     method: 'POST',
@@ -153,7 +153,7 @@ export const priceContract = {
       factor: z.number().gt(0).max(1_000).describe('With at most six decimals'),
       dry_run: dryRun,
     }),
-    data: batchTold,
+    data: batchView,
   },
   listPriceHistory: {
     method: 'GET',
@@ -161,7 +161,7 @@ export const priceContract = {
     access: 'admin',
     summary: 'Every version administrators ever made, of one model or of all, newest first',
     query: paged({ model: queryText }),
-    data: pageOf(priceVersionTold),
+    data: pageOf(priceVersionView),
   },
   deletePrice: {
     method: 'DELETE',

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { priceFieldsTold } from './prices.ts'
+import { priceFieldsView } from './prices.ts'
 import type { Contract } from './route.ts'
 
 /** A model with its price: in dollars, and as the ratios that clients of this family read. */
-const pricingTold = z
+const pricingView = z
   .object({
     model_name: z.string(),
     owned_by: z.string(),
@@ -13,7 +13,7 @@ const pricingTold = z
     unpriced: z.boolean().describe('It has no price: its ratios mean nothing'),
     input_price_per_million: z.number().nullable().describe('USD; null for a model without a price'),
     output_price_per_million: z.number().nullable(),
-    ...priceFieldsTold,
+    ...priceFieldsView,
     model_ratio: z.number(),
     model_price: z.number(),
     completion_ratio: z.number(),
@@ -37,7 +37,7 @@ export const pricingContract = {
     reply: z.object({
       success: z.literal(true),
       message: z.string(),
-      data: z.array(pricingTold),
+      data: z.array(pricingView),
       vendors: z.array(
         z.object({ id: z.int(), name: z.string(), description: z.string(), icon: z.string() }),
       ),

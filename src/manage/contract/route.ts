@@ -36,10 +36,10 @@ export const hasKeyParameter = ({ query }: Pick<Route, 'query'>): boolean =>
   query instanceof z.ZodObject && Object.hasOwn(query.shape, 'key')
 
 type Parsed<T> = T extends z.ZodType ? z.output<T> : undefined
-type Told<T> = T extends z.ZodType ? z.input<T> : undefined
+type Output<T> = T extends z.ZodType ? z.input<T> : undefined
 
 export type Params<R extends Route> = Parsed<R['params']>
 export type Query<R extends Route> = Parsed<R['query']>
 export type BodySchema<R extends Route> = Parsed<R['body']>
 /** What a handler hands back: the envelope's `data`, or the whole answer where the route has a `reply`. */
-export type Answer<R extends Route> = R['reply'] extends z.ZodType ? Told<R['reply']> : Told<R['data']>
+export type Answer<R extends Route> = R['reply'] extends z.ZodType ? Output<R['reply']> : Output<R['data']>

@@ -3,7 +3,7 @@ import { paged, pageOf, queryNumber, queryText } from './fields.ts'
 import type { Contract } from './route.ts'
 
 /** A video job in the words that existing clients of this family read. */
-const taskTold = z
+const taskView = z
   .object({
     id: z.int(),
     task_id: z.string().describe('The id of the video job'),
@@ -42,7 +42,7 @@ export const taskContract = {
     summary:
       'Everybody’s video jobs in the words of existing clients, newest first; `/api/video/` tells more',
     query: paged({ ...filters, platform: queryText, channel_id: queryNumber }),
-    data: pageOf(taskTold),
+    data: pageOf(taskView),
   },
   listOwnTasks: {
     method: 'GET',
@@ -50,6 +50,6 @@ export const taskContract = {
     access: 'user',
     summary: 'Your own video jobs in the words of existing clients, newest first',
     query: paged(filters),
-    data: pageOf(taskTold),
+    data: pageOf(taskView),
   },
 } as const satisfies Contract

@@ -6,7 +6,7 @@ import {
   idParams,
   ids,
   limits,
-  limitsTold,
+  limitsView,
   nameList,
   optional,
   paged,
@@ -36,7 +36,7 @@ const tokenFields = {
 
 const name = text({ min: 1, max: 50 })
 
-const tokenTold = z
+const tokenView = z
   .object({
     id: z.int(),
     user_id: z.int(),
@@ -55,7 +55,7 @@ const tokenTold = z
     model_limits: z.string(),
     allow_ips: z.array(z.string()),
     group: z.string(),
-    limits: limitsTold,
+    limits: limitsView,
   })
   .meta({ id: 'Token' })
 
@@ -66,7 +66,7 @@ export const tokenContract = {
     access: 'user',
     summary: 'List your tokens, newest first',
     query: paged({}),
-    data: pageOf(tokenTold),
+    data: pageOf(tokenView),
   },
   searchTokens: {
     method: 'GET',
@@ -75,7 +75,7 @@ export const tokenContract = {
     summary:
       'Find your tokens by a part of their name, by their whole value, or by what is told of it: `sk-ab12…wxyz`',
     query: paged({ keyword: queryText, token: queryText }),
-    data: pageOf(tokenTold),
+    data: pageOf(tokenView),
   },
   createToken: {
     method: 'POST',
@@ -83,7 +83,7 @@ export const tokenContract = {
     access: 'user',
     summary: 'Make a token; the answer carries its whole value',
     body: z.object({ name, ...tokenFields }),
-    data: tokenTold,
+    data: tokenView,
   },
   getToken: {
     method: 'GET',
@@ -91,7 +91,7 @@ export const tokenContract = {
     access: 'user',
     summary: 'One of your tokens',
     params: idParams,
-    data: tokenTold,
+    data: tokenView,
   },
   updateToken: {
     method: 'PUT',
@@ -100,7 +100,7 @@ export const tokenContract = {
     summary: 'Change the fields given, keep the rest',
     query: z.object({ status_only: queryFlag }),
     body: z.object({ id, name: optional(name), status: optional(z.int().min(1).max(4)), ...tokenFields }),
-    data: tokenTold,
+    data: tokenView,
   },
   deleteToken: {
     method: 'DELETE',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Contract } from './route.ts'
 
-const usageTold = z.object({
+const usageView = z.object({
   object: z.literal('token_usage'),
   name: z.string(),
   total_granted: z.int(),
@@ -13,7 +13,7 @@ const usageTold = z.object({
   expires_at: z.int().describe('0: never'),
 })
 
-const subscriptionTold = z
+const subscriptionView = z
   .object({
     object: z.literal('billing_subscription'),
     has_payment_method: z.boolean(),
@@ -24,7 +24,7 @@ const subscriptionTold = z
   })
   .meta({ id: 'BillingSubscription' })
 
-const totalTold = z
+const totalView = z
   .object({
     object: z.literal('list'),
     total_usage: z.number().describe('US cents that the token has used'),
@@ -35,7 +35,7 @@ const subscription = {
   method: 'GET',
   access: 'key',
   summary: 'The limit of the token that asks, in the common form',
-  reply: subscriptionTold,
+  reply: subscriptionView,
   relayErrors: true,
 } as const
 
@@ -43,7 +43,7 @@ const total = {
   method: 'GET',
   access: 'key',
   summary: 'What the token that asks has used, in US cents; what is left is the limit less this',
-  reply: totalTold,
+  reply: totalView,
   relayErrors: true,
 } as const
 
@@ -55,7 +55,7 @@ export const usageContract = {
     access: 'key',
     summary:
       'What the token that asks was given, has used and has left; expired and used-up ones may ask too',
-    reply: z.object({ code: z.literal(true), message: z.string(), data: usageTold }),
+    reply: z.object({ code: z.literal(true), message: z.string(), data: usageView }),
   },
   billingSubscription: { ...subscription, path: '/v1/dashboard/billing/subscription' },
   billingUsage: { ...total, path: '/v1/dashboard/billing/usage' },

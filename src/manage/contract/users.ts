@@ -5,7 +5,7 @@ import {
   id,
   idParams,
   limits,
-  limitsTold,
+  limitsView,
   optional,
   paged,
   pageOf,
@@ -42,7 +42,7 @@ const role = z.union([z.literal(1), z.literal(10), z.literal(100)], {
 const status = z.union([z.literal(1), z.literal(2)], { error: 'must be 1 (enabled) or 2 (disabled)' })
 const quota = z.int().min(0).max(MAX_UNITS)
 
-const userTold = z
+const userView = z
   .object({
     id: z.int(),
     username: z.string(),
@@ -58,11 +58,11 @@ const userTold = z
     request_count: z.int(),
     created_time: z.int(),
     last_login_time: z.int(),
-    limits: limitsTold,
+    limits: limitsView,
   })
   .meta({ id: 'User' })
 
-const accessTokenTold = z
+const accessTokenView = z
   .object({
     id: z.int(),
     name: z.string(),
@@ -73,7 +73,7 @@ const accessTokenTold = z
   })
   .meta({ id: 'AccessToken' })
 
-const sessionTold = z
+const sessionView = z
   .object({
     id: z.int(),
     current: z.boolean(),
@@ -101,7 +101,7 @@ export const selfContract = {
     path: '/api/user/self',
     access: 'user',
     summary: 'Your own account',
-    data: userTold,
+    data: userView,
   },
   updateSelf: {
     method: 'PUT',
@@ -116,7 +116,7 @@ export const selfContract = {
       original_password: emptyAsAbsent(z.string().max(1024)),
       revoke_access_tokens: revokeAccessTokens,
     }),
-    data: userTold,
+    data: userView,
   },
   deleteSelf: {
     method: 'DELETE',
@@ -131,7 +131,7 @@ export const selfContract = {
     access: 'user',
     summary: 'Your system access tokens',
     query: paged({}),
-    data: pageOf(accessTokenTold),
+    data: pageOf(accessTokenView),
   },
   createAccessToken: {
     method: 'POST',
@@ -169,7 +169,7 @@ export const selfContract = {
     path: '/api/user/sessions',
     access: 'user',
     summary: 'Where you are signed in',
-    data: z.array(sessionTold),
+    data: z.array(sessionView),
   },
   endSession: {
     method: 'DELETE',
@@ -196,7 +196,7 @@ export const signInContract = {
     summary:
       'Sign in; sets the session cookie. Refuses forms, and pages of other sites (403 cross_site_refused)',
     body: z.object({ username: text({ min: 1, max: 256 }), password: z.string().min(1).max(1024) }),
-    data: userTold,
+    data: userView,
   },
   register: {
     method: 'POST',
@@ -210,7 +210,7 @@ export const signInContract = {
       display_name: emptyAsAbsent(displayName),
       email: emptyAsAbsent(email),
     }),
-    data: userTold,
+    data: userView,
   },
   logout: { method: 'POST', path: '/api/user/logout', access: 'public', summary: 'Sign out' },
   logoutByLink: {
@@ -228,7 +228,7 @@ export const userContract = {
     access: 'admin',
     summary: 'List users, newest first',
     query: paged(userFilters),
-    data: pageOf(userTold),
+    data: pageOf(userView),
   },
   searchUsers: {
     method: 'GET',
@@ -236,7 +236,7 @@ export const userContract = {
     access: 'admin',
     summary: 'Find users by id or by a part of their names or address',
     query: paged(userFilters),
-    data: pageOf(userTold),
+    data: pageOf(userView),
   },
   getUser: {
     method: 'GET',
@@ -244,7 +244,7 @@ export const userContract = {
     access: 'admin',
     summary: 'One user',
     params: idParams,
-    data: userTold,
+    data: userView,
   },
   createUser: {
     method: 'POST',
@@ -262,7 +262,7 @@ export const userContract = {
       group,
       limits: optional(limits),
     }),
-    data: userTold,
+    data: userView,
   },
   updateUser: {
     method: 'PUT',
@@ -283,7 +283,7 @@ export const userContract = {
       group,
       limits: optional(limits),
     }),
-    data: userTold,
+    data: userView,
   },
   deleteUser: {
     method: 'DELETE',
@@ -304,6 +304,6 @@ export const userContract = {
       mode: optional(z.enum(['add', 'subtract', 'override'])),
       reason: optional(text({ max: 200 })),
     }),
-    data: userTold.nullable(),
+    data: userView.nullable(),
   },
 } as const satisfies Contract

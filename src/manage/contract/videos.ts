@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { VIDEO_STATES } from '../../domain/video.ts'
 import { optional, paged, pageOf, queryFlag, queryNumber, queryText, text } from './fields.ts'
-import { entryTold } from './ledger.ts'
+import { entryView } from './ledger.ts'
 import type { Contract } from './route.ts'
 
 const params = z.object({
   id: z.string().regex(/^video_[A-Za-z0-9]{24}$/, 'must be the id of a video job, video_…'),
 })
 
-const refundTold = z.object({ time: z.int(), by: z.string(), reason: z.string(), cost: z.string() })
+const refundView = z.object({ time: z.int(), by: z.string(), reason: z.string(), cost: z.string() })
 
-const videoTold = z
+const videoView = z
   .object({
     id: z.string(),
     request_id: z.string(),
@@ -36,7 +36,7 @@ const videoTold = z
     cost: z.string().describe('USD, exact; 0 while it is not known whether the provider took the job'),
     is_in_doubt: z.boolean(),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
-    refund: refundTold.nullable(),
+    refund: refundView.nullable(),
     is_refundable: z.boolean(),
   })
   .meta({ id: 'VideoJob' })
@@ -61,7 +61,7 @@ export const videoContract = {
       end_timestamp: queryNumber,
       unrefunded: queryFlag.describe('Failed, paid and not given back'),
     }),
-    data: pageOf(videoTold),
+    data: pageOf(videoView),
   },
   getVideo: {
     method: 'GET',
@@ -70,14 +70,14 @@ export const videoContract = {
     summary:
       'One video job with what was asked, when each state was reached, and for administrators its entries',
     params,
-    data: videoTold.extend({
+    data: videoView.extend({
       parameters: z.record(z.string(), z.unknown()),
       states: z.record(z.string(), z.int()),
       remixed_from: z.string().nullable(),
       poll_error: z.string().describe('Why the last look at the provider told nothing; for administrators'),
       upstream_id: z.string().describe('For administrators'),
       price: z.string(),
-      entries: z.array(entryTold),
+      entries: z.array(entryView),
     }),
   },
   videoContent: {
@@ -103,6 +103,6 @@ export const videoContract = {
     summary: 'Gives the price of a failed job back to its user and token, once; a reason may be told',
     params,
     body: z.object({ reason: optional(text({ max: 500 })) }).nullish(),
-    data: videoTold,
+    data: videoView,
   },
 } as const satisfies Contract

@@ -30,7 +30,7 @@ const NO_RATIOS: Ratios = {
 export const ownerOf = ({ pricedAs }: Served) =>
   pricedAs.reduce<string | undefined>((owner, name) => owner ?? shippedOwner(name), undefined) ?? NO_OWNER
 
-const tell = (model: Served, price: Price | undefined) => {
+const presentPricing = (model: Served, price: Price | undefined) => {
   const owner = ownerOf(model)
   return {
     model_name: model.name,
@@ -79,7 +79,9 @@ export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContra
       const isAllowed = await mayUse(call)
       const [served, prices] = await Promise.all([listServed(db), pricesInForce(db, now())])
       const priceOf = createPriceOf(prices, now())
-      const models = served.filter(({ name }) => isAllowed(name)).map(model => tell(model, priceOf(model)))
+      const models = served
+        .filter(({ name }) => isAllowed(name))
+        .map(model => presentPricing(model, priceOf(model)))
       const owners = [...new Set(models.map(model => model.owned_by))].sort()
       const data = models.map(model => ({ ...model, vendor_id: owners.indexOf(model.owned_by) + 1 }))
       return {

@@ -8,17 +8,17 @@ import type { RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { markIfStale } from '../server/freshness.ts'
 
-type Asking = Pick<RouteCall, 'authorization' | 'address' | 'reply'>
+type KeyRequest = Pick<RouteCall, 'authorization' | 'address' | 'reply'>
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
 /** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
-function credentialOf({ authorization, reply: { request } }: Asking): string {
+function credentialOf({ authorization, reply: { request } }: KeyRequest): string {
   const { 'x-api-key': apiKey, 'x-goog-api-key': googleKey } = request.headers
   const { key } = request.query as { key?: unknown }
   const { route } = request.routeOptions.config
-  const named = route && hasKeyParameter(route) ? textOf(key) : ''
-  return authorization || textOf(apiKey) || textOf(googleKey) || named
+  const queryKey = route && hasKeyParameter(route) ? textOf(key) : ''
+  return authorization || textOf(apiKey) || textOf(googleKey) || queryKey
 }
 
 /** How a route says that the address is not allowed: in the words of the error table it answers by. */
@@ -32,7 +32,7 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outs
     digest,
     now,
   })
-  return async (asking: Asking, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
+  return async (asking: KeyRequest, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
     // What was answered a moment ago counts already.
     await markIfStale(asking.reply, ledger.catchUp())
     const token = await checkKey(credentialOf(asking), options)

@@ -53,25 +53,25 @@ export function createSelfHandlers({
     if (!isLive) throw unauthorized('the credential has ended; sign in again')
   }
 
-  async function issue(trx: Trx, wanted: { user_id: number; name: string; expired_time: number }) {
+  async function issue(trx: Trx, newToken: { user_id: number; name: string; expired_time: number }) {
     const token = newAccessToken()
     const created_time = now()
-    const row = { ...wanted, digest: digest(token), hint: mask(token), created_time }
+    const row = { ...newToken, digest: digest(token), hint: mask(token), created_time }
     const id = await insertAccessToken(trx, row)
-    return { id, name: wanted.name, token, created_time, expired_time: wanted.expired_time }
+    return { id, name: newToken.name, token, created_time, expired_time: newToken.expired_time }
   }
 
   /** Whoever has somebody's session or access token does not get to guess the password with it. */
   async function mustKnowPassword(
     user: Pick<UserRow, 'id' | 'username' | 'password_hash'>,
-    given: string | undefined,
+    password: string | undefined,
     address: string,
   ): Promise<void> {
     const wrong = new Refusal('wrong_password', 'original_password is missing or wrong')
-    if (given === undefined) throw wrong
+    if (password === undefined) throw wrong
     const account = fold(user.username)
     await mustBeAllowed(throttle, account, address)
-    if (!(await passwords.verify(given, user.password_hash, signedIn(user)))) throw wrong
+    if (!(await passwords.verify(password, user.password_hash, signedIn(user)))) throw wrong
     throttle.succeed(account, address)
   }
 

@@ -51,7 +51,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
     const network = networkOf(address)
     // A name that does not exist costs the same query: how long it takes must not tell.
     const addresses = await signInAddresses(db, userId ?? 0)
-    const isKnown = userId !== undefined && addresses.some(known => networkOf(known) === network)
+    const isKnown = userId !== undefined && addresses.some(address => networkOf(address) === network)
     return isKnown ? signedIn({ id: userId }) : { name: network, isKnown: false }
   }
 
@@ -72,7 +72,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
       }
       throttle.succeed(account, address)
       const sessionId = newSessionId()
-      const told = await change(async ({ trx, audit }) => {
+      const response = await change(async ({ trx, audit }) => {
         // The password may have been changed while this one was hashed: a session must not outlive that.
         const current = await mustHoldUser(trx, user.id)
         if (current.password_hash !== user.password_hash || current.status !== 1) throw wrongCredentials()
@@ -88,7 +88,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
         return presentUser(await mustFindUser(trx, user.id))
       })
       reply.setCookie(SESSION_COOKIE, sessionId, { ...cookieOf(isTls), maxAge: SESSION_ABSOLUTE_S })
-      return told
+      return response
     },
 
     register: async ({ body, address, change }) => {

@@ -34,8 +34,8 @@ const MIDDLE = /…|\.{3}/
 const keyPlace = (id: number) => ({ table: 'tokens', row: id, field: 'key' })
 
 /** Addresses and CIDRs, as an array or as text with commas or line breaks between. */
-function readAddresses(given: readonly string[] | string): string {
-  const parts = typeof given === 'string' ? given.split(/[\s,]+/) : given
+function readAddresses(input: readonly string[] | string): string {
+  const parts = typeof input === 'string' ? input.split(/[\s,]+/) : input
   const addresses = parts.map(part => part.trim()).filter(part => part !== '')
   for (const address of addresses) {
     if (!isAddressOrRange(address))
@@ -154,12 +154,12 @@ export function createTokenHandlers({
         return tell(row, key)
       }),
 
-    updateToken: async ({ actor, query, body: given, change }) => {
-      await ledger.flushAndReturn({ kind: 'token', ownerId: given.id })
+    updateToken: async ({ actor, query, body: update, change }) => {
+      await ledger.flushAndReturn({ kind: 'token', ownerId: update.id })
       return change(async ({ trx, audit }) => {
-        const body: Partial<typeof given> & { id: number } = query.status_only
-          ? { id: given.id, status: given.status }
-          : given
+        const body: Partial<typeof update> & { id: number } = query.status_only
+          ? { id: update.id, status: update.status }
+          : update
         const account = { kind: 'token', ownerId: body.id } as const
         await lockAccount(trx, account)
         const before = await mustFind(trx, actor.id, body.id)
@@ -180,10 +180,10 @@ export function createTokenHandlers({
         await updateToken(trx, before.id, fields)
 
         const owner = { id: before.id, userId: actor.id }
-        const left = before.credited - before.posted
-        if (body.remain_quota !== undefined && body.remain_quota !== unitsLeft(Math.max(0, left)))
+        const remaining = before.credited - before.posted
+        if (body.remain_quota !== undefined && body.remain_quota !== unitsLeft(Math.max(0, remaining)))
           await setRemaining(trx, owner, body.remain_quota, 'token updated')
-        else if (body.unlimited_quota === false && left < 0)
+        else if (body.unlimited_quota === false && remaining < 0)
           // What an unlimited token spent beyond its quota does not count against it once it is limited.
           await setRemaining(trx, owner, 0, 'token limited again')
         if (body.unlimited_quota !== undefined) await setUnlimited(trx, account, body.unlimited_quota)
@@ -232,10 +232,10 @@ export function createTokenHandlers({
   }
 }
 
-type GivenModels = { readonly models?: string[] | undefined; readonly model_limits?: string[] | undefined }
+type ModelsInput = { readonly models?: string[] | undefined; readonly model_limits?: string[] | undefined }
 
 /** `models` and `model_limits` say the same; in a whole object that is sent back, the one that changed counts. */
-function changedModels({ models, model_limits }: GivenModels, current: string[]): string[] | undefined {
+function changedModels({ models, model_limits }: ModelsInput, current: string[]): string[] | undefined {
   if (models === undefined || model_limits === undefined) return models ?? model_limits
   return models.join(',') === current.join(',') ? model_limits : models
 }

@@ -19,10 +19,10 @@ type Override = Omit<Move, 'amount'> & { readonly units: number }
 type Limiting = Pick<Move, 'actor' | 'user'> & { readonly unlimited: boolean }
 
 /** What is free of a quota is left minus held; more than that cannot be taken back. */
-const tooMuchTaken = ({ credited, posted, held }: UserWithAccount) =>
+const tooMuchTaken = ({ credited, posted, held: heldNanos }: UserWithAccount) =>
   new Refusal(
     'conflict',
-    `the user has ${unitsLeft(Math.max(0, credited - posted))} units left, of which ${unitsUsed(held)} are held by running requests`,
+    `the user has ${unitsLeft(Math.max(0, credited - posted))} units left, of which ${unitsUsed(heldNanos)} are held by running requests`,
   )
 
 /** What administrators do to a balance: money moves by an entry that says who moved it and why. */
@@ -49,11 +49,11 @@ export function createUserBalance(now: () => number) {
     move,
 
     /** Sets what is left; the entry says by how much that moved it. */
-    async override(trx: Trx, { units, ...given }: Override): Promise<void> {
-      const { credited, posted, held } = given.user
+    async override(trx: Trx, { units, ...request }: Override): Promise<void> {
+      const { credited, posted, held: heldNanos } = request.user
       const amount = nanosOf(units) - (credited - posted)
-      if (amount !== 0 && nanosOf(units) < held) throw tooMuchTaken(given.user)
-      await move(trx, { ...given, amount })
+      if (amount !== 0 && nanosOf(units) < heldNanos) throw tooMuchTaken(request.user)
+      await move(trx, { ...request, amount })
     },
 
     /** An unlimited user may have spent more than was ever granted; once limited, it stands at nothing left. */

@@ -198,9 +198,9 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
           time: now(),
         })
         if (body.limits) await updateUser(trx, user, { limits: mergeLimits(body.limits) })
-        const told = presentUser(await mustFindUser(trx, user.id))
-        audit({ action: 'user.create', target: `user:${user.id}`, after: told })
-        return told
+        const view = presentUser(await mustFindUser(trx, user.id))
+        audit({ action: 'user.create', target: `user:${user.id}`, after: view })
+        return view
       })
     },
 

@@ -20,7 +20,7 @@ import { readJson } from '../../wire/json-skim.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { noSuchRouteMessage, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
+import { noSuchRoute, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 import { createStoreWatch, shapeFor } from './store-watch.ts'
 
@@ -38,21 +38,21 @@ const SECURITY_HEADERS = {
 /** The body, within its bounds; it takes of the memory of all bodies until the request is answered. */
 function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const gathered = createGatherer()
+  const gatherer = createGatherer()
   const fail = (error: Error) => {
     payload.off('data', onData).pause()
     reject(error)
   }
   const onData = (chunk: Buffer) => {
-    gathered.push(chunk)
-    if (gathered.size() > MAX_BODY_BYTES) fail(tooLarge())
+    gatherer.push(chunk)
+    if (gatherer.size() > MAX_BODY_BYTES) fail(tooLarge())
     else if (!request.share?.take(chunk.length)) fail(overloaded(BUDGET_SHORTAGES.memory))
   }
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return Promise.reject(tooLarge())
   // Events rather than an iterator: a client that waits for 100 Continue is told so when the body flows (http/server.ts).
   payload
     .on('data', onData)
-    .once('end', () => resolve(gathered.whole()))
+    .once('end', () => resolve(gatherer.whole()))
     .once('error', fail)
   return promise
 }
@@ -90,11 +90,11 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
     // Addresses that cannot be read never reach a hook or a route.
     frameworkErrors: (error, request, reply) => {
-      dress(request, reply)
+      addCommonHeaders(request, reply)
       const refusal =
         error.code === 'FST_ERR_BAD_URL'
           ? invalidField('path', 'is not a readable address')
-          : noSuchRouteMessage(request)
+          : noSuchRoute(request)
       send(reply, managementError(refusal))
     },
   })
@@ -120,7 +120,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
 
   const watchStore = createStoreWatch(deps.isStoreAnswering, send)
   app.addHook('onRequest', async (request, reply) => {
-    dress(request, reply)
+    addCommonHeaders(request, reply)
     const share = createShare(deps.memory)
     request.share = share
     reply.raw.once('close', share.end)
@@ -151,7 +151,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.setNotFoundHandler(async (request, reply) => {
     refuseOtherMethod(request)
     if (isPage(request)) return sendPage(reply)
-    throw noSuchRouteMessage(request)
+    throw noSuchRoute(request)
   })
   serveEverything(app, deps)
 
@@ -173,7 +173,7 @@ function mustBePlain({ headers }: FastifyRequest): void {
 const RELAY_PATH = /^\/+(?:v1|dashboard)\//
 
 /** The headers that every answer wears. */
-function dress({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply: FastifyReply): void {
+function addCommonHeaders({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply: FastifyReply): void {
   reply.header('x-request-id', id).headers(SECURITY_HEADERS)
   if (url.startsWith('/api')) reply.header('cache-control', 'no-store')
   else if (RELAY_PATH.test(url)) reply.headers(RELAY_SECURITY)

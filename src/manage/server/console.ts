@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import statics, { type SendOptions } from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
-import { noSuchRouteMessage } from './routes.ts'
+import { noSuchRoute } from './routes.ts'
 
 const YEAR_MS = 31_536_000_000
 
@@ -90,7 +90,7 @@ function errorHandler(error: FileError, request: FastifyRequest, reply: FastifyR
     reply.removeHeader(name)
     reply.raw.removeHeader(name)
   }
-  throw noSuchRouteMessage(request)
+  throw noSuchRoute(request)
 }
 
 /** The console: one page for every address of its own, and the files that page asks for. */
@@ -116,13 +116,13 @@ export async function serveConsole(
       .send(page ?? waitingPage(basePath, nonce))
   }
 
-  async function sendFile(reply: FastifyReply, file: string, kept: SendOptions): Promise<FastifyReply> {
+  async function sendFile(reply: FastifyReply, file: string, caching: SendOptions): Promise<FastifyReply> {
     // Before any look at the disk: an answer must not tell whether a file exists elsewhere.
-    if (LEADS_OUT.test(file)) throw noSuchRouteMessage(reply.request)
+    if (LEADS_OUT.test(file)) throw noSuchRoute(reply.request)
     const folders = await consoleBuilds()
     const folder = (await folderWith(file, folders)) ?? folders[0]
-    if (folder === undefined) throw noSuchRouteMessage(reply.request)
-    return reply.sendFile(file, folder, kept)
+    if (folder === undefined) throw noSuchRoute(reply.request)
+    return reply.sendFile(file, folder, caching)
   }
 
   const hide = { schema: { hide: true } }

@@ -31,7 +31,7 @@ function outOfRange(bound: number | bigint, origin: string, word: 'least' | 'mos
 }
 
 /** What is wrong with a field, in a sentence whose subject is the field; a schema with words of its own keeps them. */
-export function faultWords(issue: Issue): string | undefined {
+export function faultMessage(issue: Issue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       return wrongType(issue.expected, issue)

@@ -7,10 +7,10 @@ type Options = { readonly path: string; readonly bytes: number }
 
 /** An object that was given as it is, or as JSON text; an empty text is an empty object. */
 export function readObject(
-  given: string | Readonly<Record<string, unknown>>,
+  input: string | Readonly<Record<string, unknown>>,
   { path, bytes }: Options,
 ): Readonly<Record<string, unknown>> {
-  const value = typeof given === 'string' ? parseText(given, { path, bytes }) : given
+  const value = typeof input === 'string' ? parseText(input, { path, bytes }) : input
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalidField(path, 'must be an object, or the JSON text of one')
   if (!isWithin(value, MAX_DEPTH)) throw invalidField(path, `is nested deeper than ${MAX_DEPTH} levels`)

@@ -54,8 +54,8 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
     deps,
   )
   app.get(DOCUMENT_PATH, { schema: { hide: true } }, async () => app.swagger())
-  keepNamesApart(app)
-  leaveOut(app)
+  reserveFixedPaths(app)
+  rejectMissingRoutes(app)
   servePreflights(app)
 }
 
@@ -98,13 +98,13 @@ const KNOWN = knownPaths()
 
 /** A known path asked in another way is 405, not 404. */
 export function refuseOtherMethod(request: FastifyRequest): void {
-  const asked = (request.url.split('?')[0] ?? '').replaceAll(/\/{2,}/g, '/')
-  const known = KNOWN.find(({ pattern }) => pattern.test(asked))
-  if (known) throw wrongMethod(known.path, known.methods, request.method)
+  const requestedPath = (request.url.split('?')[0] ?? '').replaceAll(/\/{2,}/g, '/')
+  const match = KNOWN.find(({ pattern }) => pattern.test(requestedPath))
+  if (match) throw wrongMethod(match.path, match.methods, request.method)
 }
 
 /** Where a path with a parameter takes what a name of ours does not, the name would be taken for somebody's id. */
-function keepNamesApart(app: FastifyInstance): void {
+function reserveFixedPaths(app: FastifyInstance): void {
   for (const { path, methods } of KNOWN) {
     const wider = KNOWN.filter(other => other.path !== path && patternOf(other.path, '[^/]+').test(path))
     const others = new Set(wider.flatMap(other => [...other.methods])).difference(methods)
@@ -120,7 +120,7 @@ function keepNamesApart(app: FastifyInstance): void {
   }
 }
 
-export const noSuchRouteMessage = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
+export const noSuchRoute = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
   new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
 
 /** What an `sk-` token may know of itself is read by pages of any origin, like the relay: no cookie counts there. */
@@ -145,18 +145,18 @@ function servePreflights(app: FastifyInstance): void {
 }
 
 /** Names of this family of gateways that there is nothing at; beside `/api/user/:id` each would be taken for an id. */
-const LEFT_OUT = ['aff', 'aff_transfer', 'amount', 'checkin', 'pay', 'setting', 'topup'].map(
+const MISSING_ROUTES = ['aff', 'aff_transfer', 'amount', 'checkin', 'pay', 'setting', 'topup'].map(
   name => `/api/user/${name}`,
 )
 
-function leaveOut(app: FastifyInstance): void {
-  for (const url of LEFT_OUT)
+function rejectMissingRoutes(app: FastifyInstance): void {
+  for (const url of MISSING_ROUTES)
     app.route({
       method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
       url,
       schema: { hide: true },
       handler: async request => {
-        throw noSuchRouteMessage(request)
+        throw noSuchRoute(request)
       },
     })
 }

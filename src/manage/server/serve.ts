@@ -9,7 +9,7 @@ import { type Contract, hasKeyParameter, type Route } from '../contract/route.ts
 import type { Handlers, RouteCall } from './call.ts'
 import { createChange } from './change.ts'
 import type { Deps } from './deps.ts'
-import { faultWords } from './fault-words.ts'
+import { faultMessage } from './fault-words.ts'
 import { tagOf } from './reference.ts'
 
 const envelope = (data: unknown) =>
@@ -120,8 +120,8 @@ export function serveContract<C extends Contract>(
       handler: async (request, reply) => {
         const { address, isTls, actor } = request.caller
         // What is relayed is repeated, or not, by the relay's own rules.
-        const run = route.isRelayed ? unchanging : change.repeatable
-        const told = await run(request, route, changing =>
+        const run = route.isRelayed ? rejectChanges : change.repeatable
+        const data = await run(request, route, changing =>
           handle({
             params: request.params as never,
             query: request.query as never,
@@ -136,16 +136,16 @@ export function serveContract<C extends Contract>(
             change: changing as never,
           }),
         )
-        return route.reply ? told : envelope(told)
+        return route.reply ? data : envelope(data)
       },
     }
-    if (route.isRelayed) unread(app, options)
+    if (route.isRelayed) serveWithoutParsing(app, options)
     else app.route(options)
   }
 }
 
 /** A route whose body is left to whoever takes the request over. */
-function unread(app: FastifyInstance, options: RouteOptions): void {
+function serveWithoutParsing(app: FastifyInstance, options: RouteOptions): void {
   app.register(async scope => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', async () => undefined)
@@ -153,13 +153,13 @@ function unread(app: FastifyInstance, options: RouteOptions): void {
   })
 }
 
-const unchanging: ReturnType<typeof createChange>['repeatable'] = (_request, _route, handle) =>
+const rejectChanges: ReturnType<typeof createChange>['repeatable'] = (_request, _route, handle) =>
   handle(() => Promise.reject(new Error('a relayed route changes nothing itself')))
 
 /** The contract's schemas judge every part of a request; each fault is told by its path. */
 export const validatorCompiler = ({ schema, httpPart }: { schema: z.ZodType; httpPart?: string }) => {
   return (value: unknown) => {
-    const result = schema.safeParse(value, { error: faultWords })
+    const result = schema.safeParse(value, { error: faultMessage })
     if (result.success) return { value: result.data }
     const errors = result.error.issues.slice(0, 50).map(issue => ({
       path: issue.path.length > 0 ? issue.path.join('.') : (httpPart ?? 'body'),

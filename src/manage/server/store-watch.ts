@@ -3,14 +3,14 @@ import { type ErrorAnswer, managementError, relayError, storeUnavailable } from 
 import type { Deps } from './deps.ts'
 
 /** So long a request waits for its answer before somebody asks whether the store still gives any. */
-const PATIENCE_MS = 5_000
+const SLOW_MS = 5_000
 const LOOK_EVERY_MS = 1_000
 
 /** Told by the relay's own words where the route is one of its kind. */
 export const shapeFor = ({ routeOptions }: FastifyRequest) =>
   routeOptions.config.route?.relayErrors ? relayError : managementError
 
-const isUnderWay = ({ sent, raw }: FastifyReply) => sent || raw.headersSent || raw.destroyed
+const isAnswered = ({ sent: isSent, raw }: FastifyReply) => isSent || raw.headersSent || raw.destroyed
 
 /**
  * A store that hangs fails nobody's question before half a minute is over. Whoever waits is told sooner; a store that
@@ -24,7 +24,7 @@ export function createStoreWatch(
   let clock: NodeJS.Timeout | undefined
 
   const isWaitingLong = (reply: FastifyReply) =>
-    reply.elapsedTime >= PATIENCE_MS && !isUnderWay(reply) && waiting.has(reply)
+    reply.elapsedTime >= SLOW_MS && !isAnswered(reply) && waiting.has(reply)
 
   async function look(): Promise<void> {
     if (waiting.size === 0) {

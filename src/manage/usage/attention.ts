@@ -40,9 +40,9 @@ export function createAttention({
       rejectedKeys(db),
       implausibleChannels(db),
     ])
-    const resting = channels.conditions().filter(({ channel }) => channel.state === 'resting')
-    const restingIds = resting.map(({ id }) => id)
-    const restingNames = await namesOf(db, 'channel', restingIds)
+    const coolingDown = channels.conditions().filter(({ channel }) => channel.state === 'resting')
+    const coolingIds = coolingDown.map(({ id }) => id)
+    const coolingNames = await namesOf(db, 'channel', coolingIds)
     return [
       ...off.map(
         ({ id, name, status_reason }): Need => ({
@@ -84,12 +84,12 @@ export function createAttention({
           since: disabled_time,
         }),
       ),
-      ...resting.map(
+      ...coolingDown.map(
         ({ id, channel }): Need => ({
           kind: 'channel_resting',
           level: 'warning',
           target: `channel:${id}`,
-          name: restingNames.get(id) ?? String(id),
+          name: coolingNames.get(id) ?? String(id),
           detail: `rests for another ${Math.ceil(channel.againInMs / 1000)} s`,
           since: null,
         }),
@@ -178,15 +178,15 @@ export function createAttention({
     const tokens = await tokensNeedingAttention(db, userId, { after: now(), until: now() + WEEK_S })
     return tokens.map(token => {
       const { id, name, expired_time, credited, posted } = token
-      const told = { level: 'info', target: `token:${id}`, name } as const
+      const common = { level: 'info', target: `token:${id}`, name } as const
       return isLow(token)
         ? {
-            ...told,
+            ...common,
             kind: 'token_low',
             detail: `${Math.floor((posted / credited) * 100)} % of its quota is used`,
             since: null,
           }
-        : { ...told, kind: 'token_expiring', detail: 'expires within a week', since: expired_time }
+        : { ...common, kind: 'token_expiring', detail: 'expires within a week', since: expired_time }
     })
   }
 

@@ -32,7 +32,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
     return { from: to - DAY_S, to }
   }
 
-  const tellCondition = ({ state, againInMs }: Condition) => ({
+  const presentCondition = ({ state, againInMs }: Condition) => ({
     state,
     resting_until: state === 'resting' ? now() + Math.ceil(againInMs / 1000) : null,
   })
@@ -67,8 +67,8 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
         }
         return {
           channel_id: id,
-          ...tellCondition(condition?.channel ?? { state: 'ready', againInMs: 0 }),
-          keys: (condition?.keys ?? []).map(({ index, ...key }) => ({ index, ...tellCondition(key) })),
+          ...presentCondition(condition?.channel ?? { state: 'ready', againInMs: 0 }),
+          keys: (condition?.keys ?? []).map(({ index, ...key }) => ({ index, ...presentCondition(key) })),
           ...figuresOf(sumsOf.get(id) ?? NOTHING),
           hours: strip,
         }
@@ -87,7 +87,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const sumsOf = new Map(sums.map(each => [each.key, each]))
       return served.map(model => {
         // An alias has the channels of what it leads to; the last name of its way is the one that channels list.
-        const listed = model.pricedAs.map(name => listings.get(name)).find(found => found !== undefined)
+        const listed = model.pricedAs.map(name => listings.get(name)).find(channels => channels !== undefined)
         const price = priceOf(model)
         const used = sumsOf.get(model.name) ?? NOTHING
         return {

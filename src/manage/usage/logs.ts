@@ -32,7 +32,7 @@ const FACET_VALUES = 50
 const vendorCostOf = (other: string): string | null =>
   other.includes('"vendor_cost"') ? ((JSON.parse(other) as Other).vendor_cost ?? null) : null
 
-const tell = (row: LogWithNames) => ({
+const presentRow = (row: LogWithNames) => ({
   id: row.id,
   user_id: row.user_id,
   created_at: row.created_time,
@@ -60,11 +60,11 @@ const tell = (row: LogWithNames) => ({
 })
 
 /** How a request was routed is the administrators' business; that it was tried again, and for how long, its owner's too. */
-const tellOwner = (row: LogWithNames) => {
+const presentToOwner = (row: LogWithNames) => {
   const { admin_info: _routed, audit_info: _audited, trace, ...other } = JSON.parse(row.other) as Other
   const attempts = trace?.attempts?.map(({ ms }) => ({ ms }))
   return {
-    ...tell(row),
+    ...presentRow(row),
     channel_name: '',
     other: JSON.stringify(attempts ? { ...other, trace: { attempts } } : other),
   }
@@ -74,9 +74,9 @@ type Other = Record<string, unknown> & {
   readonly vendor_cost?: string
 }
 
-const tellerFor = (actor: Actor) => (isAdmin(actor) ? tell : tellOwner)
+const presenterFor = (actor: Actor) => (isAdmin(actor) ? presentRow : presentToOwner)
 
-type Told = ReturnType<typeof tell>
+type LogView = ReturnType<typeof presentRow>
 type Exported = (typeof EXPORTED)[number]
 type Value = string | number | boolean
 const CSV_COLUMNS = [
@@ -95,7 +95,7 @@ const CSV_COLUMNS = [
   'is_stream',
   'ip',
   'content',
-] as const satisfies readonly (keyof Told & Exported)[]
+] as const satisfies readonly (keyof LogView & Exported)[]
 
 /** What stands inside `other`, under the names that it is exported by; empty where a row says nothing of it. */
 const INSIDE: Partial<Record<Exported, (other: Record<string, unknown>) => unknown>> = {
@@ -110,11 +110,11 @@ const INSIDE: Partial<Record<Exported, (other: Record<string, unknown>) => unkno
   vendor_cost: other => other.vendor_cost,
 }
 
-function valuesOf(row: Told, columns: readonly Exported[]): Value[] {
+function valuesOf(row: LogView, columns: readonly Exported[]): Value[] {
   const other = JSON.parse(row.other)
   return columns.map(name => {
     const inside = INSIDE[name]
-    return (inside ? (inside(other) ?? '') : (row[name as keyof Told] ?? '')) as Value
+    return (inside ? (inside(other) ?? '') : (row[name as keyof LogView] ?? '')) as Value
   })
 }
 
@@ -130,16 +130,16 @@ const FILES = {
   csv: {
     type: 'text/csv; charset=utf-8',
     head: (columns: readonly Exported[] = CSV_COLUMNS) => csvLine(columns),
-    line: (row: Told, columns: readonly Exported[] = CSV_COLUMNS) => csvLine(valuesOf(row, columns)),
+    line: (row: LogView, columns: readonly Exported[] = CSV_COLUMNS) => csvLine(valuesOf(row, columns)),
   },
   jsonl: {
     type: 'application/jsonl; charset=utf-8',
     head: () => '',
-    line: (row: Told, columns?: readonly Exported[]) => {
-      const told = columns
+    line: (row: LogView, columns?: readonly Exported[]) => {
+      const cells = columns
         ? Object.fromEntries(valuesOf(row, columns).map((value, place) => [columns[place], value]))
         : row
-      return `${JSON.stringify(told)}\n`
+      return `${JSON.stringify(cells)}\n`
     },
   },
 } as const
@@ -253,13 +253,17 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   return {
     listLogs: async ({ query }) => {
       const filter = await adminFilter(query)
-      return presentPage(filter ? await listLogs(store, filter, query.paging) : NONE, query.paging, tell)
+      return presentPage(
+        filter ? await listLogs(store, filter, query.paging) : NONE,
+        query.paging,
+        presentRow,
+      )
     },
 
     listOwnLogs: async ({ actor, query }) => {
       const filter = { ...ownFilter(query), userId: actor.id }
       const page = isNoGroup(query.group) ? NONE : await listLogs(store, filter, query.paging)
-      return presentPage(page, query.paging, tellOwner)
+      return presentPage(page, query.paging, presentToOwner)
     },
 
     getLog: async ({ actor, params }) => {
@@ -268,13 +272,13 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       const [first] = items
       if (!first) throw new Refusal('not_found', 'there is no such request')
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
-      if (!isAdmin(actor)) return { rows: items.map(tellOwner), costs, entries: [], doubts: [] }
+      if (!isAdmin(actor)) return { rows: items.map(presentToOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([
         entriesOfRequest(db, first),
         suspenseOfEntries(db, params.request_id),
       ])
       return {
-        rows: items.map(tell),
+        rows: items.map(presentRow),
         costs,
         entries: entries.map(presentEntry),
         doubts: doubts.map(({ channel_id, amount, reason, closed_time }) => ({
@@ -292,7 +296,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       const { rows, next } = filter
         ? await walkLogs(store, filter, cursor, limit)
         : { rows: [], next: undefined }
-      return { rows: rows.map(tellerFor(actor)), next: next ? `${next.time}-${next.id}` : null }
+      return { rows: rows.map(presenterFor(actor)), next: next ? `${next.time}-${next.id}` : null }
     },
 
     logTotals: async ({ actor, query }) => {
@@ -338,11 +342,11 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
 
     exportLogs: async ({ actor, query, reply }) => {
       const filter = await filterFor(actor, query)
-      const told = tellerFor(actor)
+      const present = presenterFor(actor)
       const { columns, format } = query
       const { type, head, line } = FILES[format]
       reply.type(type).header('content-disposition', `attachment; filename="usage.${format}"`)
-      return Readable.from(linesOf(head(columns), filter, row => line(told(row), columns)))
+      return Readable.from(linesOf(head(columns), filter, row => line(present(row), columns)))
     },
 
     sumLogs: async ({ query }) => stat(await adminFilter(query)),
@@ -352,7 +356,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
 
     listTokenLogs: async call => {
       const token = await keyHolder(call, { evenIfExpired: true })
-      return (await listTokenLogs(db, token.id, TOKEN_ROWS)).map(tellOwner)
+      return (await listTokenLogs(db, token.id, TOKEN_ROWS)).map(presentToOwner)
     },
   }
 }

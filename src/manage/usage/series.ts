@@ -87,7 +87,7 @@ export const createTop =
       by,
       groups.map(({ key }) => key),
     )
-    const rest = groups.reduce((left, each) => plus(left, each, -1), totals)
+    const rest = groups.reduce((remainder, each) => plus(remainder, each, -1), totals)
     return {
       totals: figuresOf(totals),
       rows: groups.map(({ key, ...figures }) => ({
@@ -132,15 +132,15 @@ export const createSeries =
       ])
       const whole = folded(starts, steps)
       const byKey = Map.groupBy(rows, ({ key }) => key)
-      const named = keys.map(key => ({ key, points: folded(starts, byKey.get(key) ?? []) }))
+      const largest = keys.map(key => ({ key, points: folded(starts, byKey.get(key) ?? []) }))
       const rest = whole.map((point, place) =>
-        named.reduce((left, { points }) => plus(left, points[place] ?? NOTHING, -1), point),
+        largest.reduce((remainder, { points }) => plus(remainder, points[place] ?? NOTHING, -1), point),
       )
       const other = rest.some(({ requests }) => requests > 0)
         ? [{ key: 'other', name: 'other', ...columnsOf(rest) }]
         : []
       return [
-        ...named.map(({ key, points }) => ({
+        ...largest.map(({ key, points }) => ({
           key: String(key),
           name: names.get(key) ?? String(key),
           ...columnsOf(points),

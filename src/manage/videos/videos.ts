@@ -26,7 +26,7 @@ const isRefundable = (row: VideoWithNames) =>
   row.status === 'failed' && row.cost > 0 && row.refunded_time === null
 
 /** How a job was routed is the administrators' business. */
-const tellTo = (actor: Pick<Actor, 'role'>) => (row: VideoWithNames) => ({
+const presentTo = (actor: Pick<Actor, 'role'>) => (row: VideoWithNames) => ({
   id: row.id,
   request_id: row.request_id,
   user_id: row.user_id,
@@ -98,7 +98,7 @@ export function createVideoHandlers({
         isUnrefunded: unrefunded,
         isWithDeleted: unrefunded && isAdmin(actor),
       }
-      return presentPage(await listVideos(db, filter, paging), paging, tellTo(actor))
+      return presentPage(await listVideos(db, filter, paging), paging, presentTo(actor))
     },
 
     getVideo: async ({ actor, params }) => {
@@ -106,7 +106,7 @@ export function createVideoHandlers({
       const row = await visible(params.id, actor)
       const entries = isAdmin(actor) ? await entriesOfRequest(db, row) : []
       return {
-        ...tellTo(actor)(row),
+        ...presentTo(actor)(row),
         parameters: JSON.parse(row.parameters),
         states: JSON.parse(row.states),
         remixed_from: row.remixed_from,
@@ -128,7 +128,7 @@ export function createVideoHandlers({
           // From the first byte on the answer is not the framework's any more.
           onStart: () => void reply.hijack(),
         })
-        .catch(inOurWords)
+        .catch(throwManagementError)
       return undefined
     },
 
@@ -138,7 +138,7 @@ export function createVideoHandlers({
       await change(async ({ trx, audit }) => {
         if (!(await deleteVideo(trx, row.id, now())))
           throw new Refusal('conflict', `only ended jobs can be deleted; this one is ${row.status}`)
-        audit({ action: 'video.delete', target: `video:${row.id}`, before: tellTo(actor)(row) })
+        audit({ action: 'video.delete', target: `video:${row.id}`, before: presentTo(actor)(row) })
         return undefined
       })
       videos.forget(row)
@@ -150,7 +150,7 @@ export function createVideoHandlers({
       const reason = body?.reason || NO_REASON
       await ledger.flushAndReturn({ kind: 'user', ownerId: before.user_id })
       await ledger.flushAndReturn({ kind: 'token', ownerId: before.token_id })
-      const told = await change(async ({ trx, audit }) => {
+      const refunded = await change(async ({ trx, audit }) => {
         const by = actorLabel(actor)
         const row = await markRefunded(trx, params.id, { time: now(), by, reason })
         if (!row) throw new Refusal('conflict', whyNot(before))
@@ -181,13 +181,13 @@ export function createVideoHandlers({
         audit({
           action: 'video.refund',
           target: `video:${row.id}`,
-          before: tellTo(actor)(before),
-          after: tellTo(actor)(after),
+          before: presentTo(actor)(before),
+          after: presentTo(actor)(after),
         })
-        return tellTo(actor)(after)
+        return presentTo(actor)(after)
       })
       await announce([`user:${before.user_id}`, `token:${before.token_id}`])
-      return told
+      return refunded
     },
   }
 }
@@ -200,7 +200,7 @@ const NAMES: Readonly<Record<string, ManagementCode>> = {
   upstream_timeout: 'upstream_error',
 }
 
-function inOurWords(error: unknown): never {
+function throwManagementError(error: unknown): never {
   if (!(error instanceof Refusal)) throw error
   const errors = error.errors === undefined ? {} : { errors: error.errors }
   throw new Refusal(NAMES[error.code] ?? error.code, error.message, errors)
