@@ -140,7 +140,7 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     stripOrigin(request)
     const isHealth = HEALTH_PATH.test(request.url ?? '/')
     if (!isHealth && !stripBasePath(request, basePath))
-      return refuse(response, new Refusal('not_found', 'nothing lives at this path'))
+      return refuse(response, new Refusal('not_found', 'No such route'))
     const path = request.url ?? '/'
     if (HEALTH_PATH.test(path)) return tellHealth(request, response, isReady)
     const isBeyond = crowd.isBeyond(request)

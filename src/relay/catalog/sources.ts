@@ -59,7 +59,7 @@ type Deps = {
   onUnreadable(channelId: number, error: Error): void
 }
 
-/** Somebody who asks for themselves: nothing limits them but what limits the user. */
+/** A user without a token: only the limits of the user apply. */
 async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined> {
   const user = await findUser(db, userId)
   return (
@@ -119,7 +119,7 @@ export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnread
     })
   }
 
-  /** A channel whose headers cannot be read is left out: without them it would ask as somebody else. */
+  /** A channel whose headers cannot be decrypted is left out: without them it would send other credentials. */
   function readHeaders(row: ChannelRow): string | undefined {
     try {
       return openHeaders(keyring, row)

@@ -13,27 +13,27 @@ import {
 } from '../../store/records/idempotency.ts'
 import type { Form } from './form.ts'
 
-/** An answer as it went out, for whoever asks the same again. */
+/** An answer that is repeated for a retry with the same `Idempotency-Key`. */
 export type StoredAnswer = { readonly status: number; readonly contentType: string; readonly body: Buffer }
 
-/** A request that may be repeated, while it runs: nobody else runs it. */
+/** The exclusive right to run a request with an `Idempotency-Key`. */
 export type Claim = {
   /**
-   * Called before the books are closed and the client hears: an answer that is paid for is never made twice, and of a
-   * failure nothing is kept.
+   * Called before the settlement and the answer, so that a paid answer is never made twice. Undefined: a failure, which
+   * is not stored.
    */
   keep(answer: StoredAnswer | undefined): Promise<void>
-  /** Lets the key go where nothing was kept. */
+  /** Frees the key where nothing was stored. */
   end(): Promise<void>
 }
 
 const MAX_KEY = 255
-/** An answer beyond this is not kept; asking again is refused rather than done again. */
+/** A longer answer is not stored; a retry is refused rather than run again. */
 export const MAX_STORED_BYTES = 16 * 1_048_576
-/** No request runs so long: whoever claimed the key is gone. */
+/** No request runs this long: the process that claimed the key has died. */
 const STALE_S = 15 * 60
 
-/** What stands in the store, sealed. */
+/** The sealed value in the store. */
 type Saved =
   | { readonly pending: string; readonly boot: string }
   | { readonly status: number; readonly type: string; readonly body: string }
@@ -56,7 +56,7 @@ export function keyOf({ headers }: IncomingMessage): string | undefined {
 type Deps = {
   readonly db: Db
   readonly keyring: Keyring
-  /** This node, and this run of it: what an earlier run left unfinished is nobody's any more. */
+  /** This node, and this run of it: claims of an earlier run are abandoned. */
   readonly nodeId: string
   readonly boot: string
   now(): number
@@ -77,14 +77,14 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
     }
   }
 
-  const isLeft = (saved: Saved, createdTime: number): boolean =>
+  const isAbandoned = (saved: Saved, createdTime: number): boolean =>
     'pending' in saved && ((saved.pending === nodeId && saved.boot !== boot) || createdTime < now() - STALE_S)
 
   function claimOf(repeat: Repeat): Claim {
-    let isKept = false
+    let isStored = false
     return {
       async keep(answer) {
-        isKept = true
+        isStored = true
         if (answer === undefined) return dropAnswer(db, repeat)
         const { status, contentType, body } = answer
         const saved: Saved =
@@ -94,18 +94,18 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
         await keepAnswer(db, repeat, seal(repeat, saved))
       },
       async end() {
-        if (!isKept) await dropAnswer(db, repeat)
+        if (!isStored) await dropAnswer(db, repeat)
       },
     }
   }
 
   return {
-    /** What was answered before, or the right to answer now. */
+    /** The stored answer, or the claim to run the request now. */
     async begin(repeat: Repeat, digest: string): Promise<StoredAnswer | Claim> {
       for (;;) {
         if (await claim(repeat, digest)) return claimOf(repeat)
         const existing = await findAnswer(db, repeat, now())
-        // It was let go in between, or has lived its day.
+        // It was freed meanwhile, or has expired.
         if (!existing) {
           await dropAnswer(db, repeat, now())
           continue
@@ -113,13 +113,13 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
         if (existing.body_digest !== digest)
           throw conflict('this Idempotency-Key was used with another body; use a new key')
         const saved = JSON.parse(keyring.open(existing.answer_sealed, answerPlace(repeat))) as Saved
-        if (isLeft(saved, existing.created_time)) {
+        if (isAbandoned(saved, existing.created_time)) {
           await dropAnswer(db, repeat)
           continue
         }
         if ('pending' in saved) throw conflict('the first request with this Idempotency-Key is still running')
         if ('isTooLarge' in saved)
-          throw conflict('the answer to this Idempotency-Key was too large to be kept; use a new key')
+          throw conflict('the answer to this Idempotency-Key was too large to be stored; use a new key')
         return {
           status: saved.status,
           contentType: saved.type,
@@ -132,7 +132,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
 
 export type IdempotentRequests = ReturnType<typeof createIdempotentRequests>
 
-/** Two forms are the same if their fields and files are, whatever stands between the parts. */
+/** Forms with the same fields and files have the same digest; boundaries do not count. */
 export async function digestOfForm({ fields, files }: Form): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(fields))
   for (const { field, name, open } of files) {

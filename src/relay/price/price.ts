@@ -16,11 +16,11 @@ import type { ChannelRequest, Work, WorkLimits } from '../operations/operation.t
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 
-/** Prices as they stood when the request was admitted: it is billed by these, whatever changes meanwhile. */
+/** The prices at the time when the request was admitted. Later changes do not affect it. */
 export type RequestPrice = {
-  /** Nanodollars that no answer to this request can pass. */
+  /** Nanodollars; no answer to this request costs more. */
   readonly bound: number
-  /** Undefined: this channel has none, and leaves the plan. */
+  /** Undefined: the channel has no price, and is not eligible. */
   priceFor(channel: RelayChannel): CatalogPrice | undefined
   /** `served` is what the price depends on: the services and the picture that were asked for, or that were delivered. */
   costOf(channel: RelayChannel, usage: Usage, served?: When): number

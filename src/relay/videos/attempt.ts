@@ -129,7 +129,7 @@ type Attempting = {
   readonly errand: VideoRequest
   /** Says where the job goes, in the store and in the journal; nothing is sent before it resolves. */
   aim(aiming: Aiming): Promise<void>
-  /** Whether something is on its way of which nobody knows how it ends. */
+  /** Whether a submission is in flight, with an unknown outcome. */
   onFlight(isFlying: boolean): void
 }
 

@@ -28,7 +28,7 @@ import { openAccess, secretsOf, type VendorAccess, VendorError, videoDialect } f
 import type { StoredResult } from './video-view.ts'
 
 const TICK_MS = 1_000
-/** Looks at once; at one channel fewer, so that a provider that does not answer keeps nobody else's jobs waiting. */
+/** Concurrent polls, in total and per channel: a provider that does not answer must not delay the jobs of others. */
 const AT_ONCE = 32
 const AT_ONCE_OF_CHANNEL = 8
 /** Longer than a look can take, so that no second one begins before the first is over. */
@@ -36,7 +36,7 @@ const LEASE_MS = 90_000
 const LEAST_PAUSE_MS = 2_000
 const MOST_PAUSE_MS = 30_000
 const MOST_ERROR_PAUSE_MS = 120_000
-/** Whoever asks for a job refreshes it, but not more often than this. */
+/** A request for a job polls it, but not more often than this. */
 const REFRESH_MS = 3_000
 const REFRESH_WAIT_MS = 5_000
 /** A provider that has not known a job so often in a row does not have it. */
@@ -91,7 +91,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     return Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, Math.round(ageMs / 20)))
   }
 
-  /** A look that came to nothing: twice the pause there was meant to be, whatever time went by meanwhile. */
+  /** A failed poll doubles the planned pause. */
   function troubled(row: VideoRow, message: string, access?: VendorAccess): Progressed {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
     const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
@@ -278,7 +278,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     if (updated) await progressVideo(db, row, updated)
   }
 
-  /** One look by whoever gets the lease; nothing where this process looks already. */
+  /** Polls a job if this process gets its lease and does not poll it already. */
   function lookAt({ id, channel_id: channelId }: DueVideo, polledBeforeMs?: number): Promise<void> {
     if (looks.has(id)) return Promise.resolve()
     const done = lease(id, polledBeforeMs)
@@ -341,7 +341,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   sweeper.unref()
 
   return {
-    /** The job as it is now, looked at again unless somebody did so just now; waits a few seconds at most. */
+    /** The current job, polled again unless it was polled just now; waits a few seconds at most. */
     async refresh(row: VideoRow): Promise<VideoRow> {
       if (row.phase !== 'running' || row.polled_ms > nowMs() - REFRESH_MS) return row
       const late = new AbortController()

@@ -51,12 +51,12 @@ type Answer = { readonly status: number; readonly body: unknown }
 
 const conflict = (message: string) => new Refusal('idempotency_conflict', message)
 
-/** A submission to a provider is not worth repeating by itself: what it has done is not undone by it. */
+/** The provider may run the job already, so SDKs must not retry by themselves. */
 const AFTER_DISPATCH = { 'x-should-retry': 'false' }
 
 let sequence = 0
 
-/** Takes video jobs: held before anything is sent, paid when the provider has taken it, exactly once. */
+/** Submits video jobs: money is held before the request is sent, and charged once when the provider accepts the job. */
 export function createSubmit(
   deps: VideoDeps,
   doubts: SuspenseBook,
@@ -76,7 +76,7 @@ export function createSubmit(
     const { caller } = admitted
     return {
       id: newVideoId(),
-      // Jobs of one millisecond keep their order.
+      // Keeps the order of jobs within one millisecond.
       seq: nowMs() * 1_000 + (sequence++ % 1_000),
       request_id: submission.requestId,
       user_id: caller.userId,
@@ -148,7 +148,7 @@ export function createSubmit(
     )
   }
 
-  /** Claims the key with the row itself, so that a second request finds it whatever happens to the first. */
+  /** The row itself claims the key: a second request finds it even if the first one fails. */
   async function insert(submission: Submitting, row: VideoRow, repeat: Repeat | undefined): Promise<boolean> {
     if (await insertVideo(db, row)) return true
     const first = repeat && (await findRepeated(db, { userId: row.user_id, key: repeat.key, now: nowS() }))
@@ -238,7 +238,7 @@ export function createSubmit(
         address: admitted.address,
         videoId: row.id,
       })
-      // Waiting takes a moment, in which the token may have been deleted.
+      // The token may have been deleted meanwhile.
       if (!deps.directory.isCurrent(credentialOf(request), admitted.caller))
         await identify(deps, request, credentialOf(request))
       const placedHold = hold
@@ -275,7 +275,7 @@ export function createSubmit(
       else if (submitted.kind === 'doubt') await doubt(errand, submission, row, submitted)
       else await fail(errand, submission, row, submitted)
     } catch (error) {
-      // Nothing is known of what is on its way, unless the job has been settled.
+      // The outcome of a submission in flight is unknown, unless the job has been settled.
       if (!isFlying)
         await dropVideo(db, row.id, undefined, nowS()).catch(lost =>
           deps.onTrouble(lost, 'a video job that was not sent could not be removed', row.id),
@@ -350,7 +350,7 @@ export function createSubmit(
       video: { id: row.id, outcome: 'accepted', upstreamIds: ids },
     })
     const body = viewOf(submission, row)
-    // The journal has it: the row follows by itself, should the store be away just now.
+    // The journal has the settlement; the row follows when the store is reachable again.
     await Promise.all([
       deps.ledger.barrier(),
       saveVideoAnswer(db, row.id, JSON.stringify({ status: 200, body } satisfies Answer)),
@@ -391,7 +391,7 @@ export function createSubmit(
 
   async function fail(errand: VideoRequest, submission: Submitting, row: VideoRow, submitted: Of<'failed'>) {
     const { channel, failure, trace } = submitted
-    // What is wrong between us and the provider is not the client's to read.
+    // Problems between the gateway and the provider are not forwarded to the client.
     const isOurs = failure.health.kind === 'auth' || failure.status === 402 || failure.status === 429
     const forwarded = !isOurs && failure.answer ? upstreamError(failure.answer, channel) : undefined
     const refusal = refusalFor(trace.failures)
@@ -424,7 +424,7 @@ export function createSubmit(
       running.add(submitting)
       return submitting
     },
-    /** Resolves when nobody submits any more: a client that left does not end its job. */
+    /** Resolves when no submission is running; a submission goes on when its client disconnects. */
     settled: async (): Promise<void> => void (await Promise.allSettled(running)),
   }
 }

@@ -27,8 +27,8 @@ export const LOST = {
 }
 
 /**
- * Keeps the holds of submissions that nobody answered, and looks for the jobs: found, it is paid; not found in time, it has
- * failed, the hold is released and the estimate stands in doubt (docs/reference/videos.md: Unresolved submissions).
+ * Keeps the holds of unanswered submissions while it searches for their jobs. A job that is found is charged. One that is
+ * not found in time has failed: its hold is released, and its estimate goes to suspense (docs/reference/videos.md: Unresolved submissions).
  */
 export function createSuspenseBook(deps: VideoDeps, search: Search) {
   const stopping = new AbortController()
@@ -83,7 +83,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
       trace,
       error: doubted.reason,
       doubts: doubtsOf(doubted),
-      // Whoever goes on after a stop looks further; the money is in doubt from now on.
+      // After a restart the poller goes on searching; the amount is in suspense from now on.
       video: isLost ? { ...video, outcome: 'lost', ...LOST } : { ...video, outcome: 'doubt' },
     })
   }

@@ -37,7 +37,7 @@ type Asked = {
 
 type Serve = (asked: Asked) => Promise<void>
 
-/** Every way in which video jobs are made, asked about, fetched and removed on `/v1`. */
+/** The routes of `/v1` that create, read, fetch and delete video jobs. */
 export function createVideos(deps: VideoDeps) {
   const { db, nowMs, keyring, vendor, basePath } = deps
   const search = createSearch(deps)
@@ -46,14 +46,14 @@ export function createVideos(deps: VideoDeps) {
   const fetchContent = createContent(deps)
   const { submit, settled } = createSubmit(deps, doubts, baseOf)
 
-  /** Where this client reaches the gateway. */
+  /** The address at which this client reaches the gateway. */
   function baseOf(request: IncomingMessage): string {
     const { host = '' } = request.headers
     if (!HOST.test(host)) return basePath
     return `${deps.clientAddress(request).isTls ? 'https' : 'http'}://${host}${basePath}`
   }
 
-  /** A job of the caller's own; anybody else's does not exist. */
+  /** A job of the caller; jobs of other users do not exist for it. */
   async function own({ request, id }: Asked): Promise<VideoRow> {
     const { caller } = await identify(deps, request, credentialOf(request))
     const row = /^video_[A-Za-z0-9]{24}$/.test(id) ? await findVideo(db, id) : undefined
@@ -97,7 +97,7 @@ export function createVideos(deps: VideoDeps) {
     })
   }
 
-  /** A film is opened in the address bar, too, where nothing but the user's own session says who asks. */
+  /** A video may be opened in the address bar, where only the console session identifies the user. */
   async function assumeSession(request: IncomingMessage): Promise<void> {
     const userId = isWithoutCredential(request) ? await deps.sessionUser(request) : undefined
     if (userId !== undefined) assignCaller(request, credentialOfPerson({ userId, tokenId: NO_TOKEN }))
@@ -110,7 +110,7 @@ export function createVideos(deps: VideoDeps) {
     await fetchContent({ row, request, response, headers: commonHeaders(requestId) })
   }
 
-  /** The provider is told as well, where it can be; its answer changes nothing. The row is as it was before. */
+  /** Deletes the job at the provider too, where that is possible; its answer changes nothing. */
   function forget(row: VideoRow): void {
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
@@ -179,12 +179,12 @@ export function createVideos(deps: VideoDeps) {
   ]
 
   return {
-    /** What answers a path and method; undefined where the path is none of ours. */
+    /** The handler of a path and method; undefined for a path of another API. */
     route(path: string, method: string): ((asked: Omit<Asked, 'path' | 'id'>) => Promise<void>) | undefined {
       for (const [pattern, methods] of ROUTES) {
         const match = pattern.exec(path)
         if (!match) continue
-        // Whoever asks for the head alone is answered the same; Node.js leaves the body out.
+        // HEAD is answered like GET; Node.js leaves the body out.
         const verb = method === 'HEAD' ? 'GET' : method
         const serve = Object.hasOwn(methods, verb) ? methods[verb] : undefined
         if (!serve) throw wrongMethod(path, Object.keys(methods), method)
@@ -195,7 +195,7 @@ export function createVideos(deps: VideoDeps) {
     fetchContent,
     refresh: poller.refresh,
     forget,
-    /** Lets submissions end for a moment, then cuts what is left: it ends in doubt, which the books know. */
+    /** Waits a moment for running submissions, then aborts the rest: their charges go to suspense. */
     async close(cut: () => Promise<void>): Promise<void> {
       await poller.close()
       await Promise.race([settled(), delay(LAST_MOMENT_MS, undefined, { ref: false })])
