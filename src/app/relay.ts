@@ -222,10 +222,10 @@ export async function buildRelay({
     nodeId,
     vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
     surrender: barrier.surrender,
-    doubtMs: config.videoDoubtS * 1000,
+    searchMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
-    onTrouble: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
+    onProblem: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
   })
 
   const listener = createRelay(deps, videos)

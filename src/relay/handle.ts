@@ -30,7 +30,7 @@ import type { RelayDeps, RelayRequest } from './request.ts'
 import type { Videos } from './videos/videos.ts'
 
 /** Handles one request: every step happens once, here, in this order. */
-async function walk(
+async function handleOperation(
   deps: RelayDeps,
   spec: OperationSpec,
   request: IncomingMessage,
@@ -48,7 +48,7 @@ async function walk(
       isFunded: () => deps.ledger.canSpend(identified.caller.userId, identified.caller.tokenId),
     })
     try {
-      await walkOn({
+      await handleAdmitted({
         deps,
         spec,
         work,
@@ -68,7 +68,7 @@ async function walk(
   }
 }
 
-type Begun = Pick<
+type IncomingOperation = Pick<
   RelayRequest,
   'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs' | 'share'
 > & {
@@ -77,7 +77,7 @@ type Begun = Pick<
   readonly identified: AdmittedCaller
 }
 
-async function walkOn(incoming: Begun): Promise<void> {
+async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
   const { deps, work, response, requestId, request, credential, identified } = incoming
   // The caller may have changed while the body was read.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
@@ -98,7 +98,7 @@ async function walkOn(incoming: Begun): Promise<void> {
 
 /** An answer of the gateway itself costs nothing, but counts under the limits. */
 async function answerItself(
-  { deps, spec, work, response, requestId }: Begun,
+  { deps, spec, work, response, requestId }: IncomingOperation,
   admitted: AdmittedCaller,
 ): Promise<void> {
   const ticket = await admitted.enter(0)
@@ -112,7 +112,7 @@ async function answerItself(
 }
 
 /** Only operations with a digest of their requests support `Idempotency-Key`. */
-async function claimRepeat({ deps, work, request }: Begun, { caller }: AdmittedCaller) {
+async function claimRepeat({ deps, work, request }: IncomingOperation, { caller }: AdmittedCaller) {
   const key = keyOf(request)
   if (key === undefined || !work.digest) return undefined
   const path = `POST ${pathOf(request)}`
@@ -121,7 +121,7 @@ async function claimRepeat({ deps, work, request }: Begun, { caller }: AdmittedC
 
 type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'keep'>
 
-async function serve(incoming: Begun, served: Served): Promise<void> {
+async function serve(incoming: IncomingOperation, served: Served): Promise<void> {
   const { deps, spec, work, request, response, requestId, startedMs, credential, share } = incoming
   const { admitted, route } = served
   let { priced } = served
@@ -148,7 +148,7 @@ async function serve(incoming: Begun, served: Served): Promise<void> {
       priced = priceWork(deps.catalog, route, { ...work, inputTokens })
       return holdOf(priced.bound)
     })
-    const errand: RelayRequest = {
+    const relayRequest: RelayRequest = {
       deps,
       spec,
       work,
@@ -163,8 +163,8 @@ async function serve(incoming: Begun, served: Served): Promise<void> {
     try {
       // The token may have been deleted while the request waited for limits or a lease.
       if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request, credential)
-      const answered = await firstAnswer(errand)
-      await conclude(errand, answered, ticket)
+      const answered = await firstAnswer(relayRequest)
+      await conclude(relayRequest, answered, ticket)
     } finally {
       hold.release() // returns what was not settled
     }
@@ -276,7 +276,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
         return serve({ request, response, requestId })
       }
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
-      return walk(deps, spec, request, response, requestId)
+      return handleOperation(deps, spec, request, response, requestId)
     }
     Promise.try(run).catch(error =>
       fail(response, error, { voice: spec ? spec.voice : voiceAt(path, request), requestId }),

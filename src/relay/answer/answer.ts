@@ -78,20 +78,20 @@ const NOT_RETRYABLE = new Set(['insufficient_quota', 'model_not_priced'])
 /** Answers with an error in the client's format. */
 export function answerError(
   response: ServerResponse,
-  trouble: RelayError,
-  { voice = COMMON_ERROR_FORMAT, requestId, headers = {} }: Told,
+  error: RelayError,
+  { voice = COMMON_ERROR_FORMAT, requestId, headers = {} }: ErrorOptions,
 ): void {
   const more = { ...commonHeaders(requestId, voice), ...headers }
-  answerJson(response, trouble.status, more, voice.errorBody(trouble, requestId))
+  answerJson(response, error.status, more, voice.errorBody(error, requestId))
 }
 
-type Told = {
+type ErrorOptions = {
   readonly voice?: ErrorFormat | undefined
   readonly requestId: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function answerRefusal(response: ServerResponse, refusal: Refusal, options: Told): void {
+export function answerRefusal(response: ServerResponse, refusal: Refusal, options: ErrorOptions): void {
   const { headers } = relayError(refusal)
   const repeat = NOT_RETRYABLE.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
   // The rest of an unread body would be parsed as the next request.

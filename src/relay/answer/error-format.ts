@@ -27,9 +27,9 @@ export type ErrorFormat = {
   readonly keepAlive?: string
   /** The content type of a stream, where it is not `text/event-stream`. */
   readonly streamType?: string
-  errorBody(trouble: RelayError, requestId: string): unknown
+  errorBody(error: RelayError, requestId: string): unknown
   /** Ends a stream with an error, without the event that ends a complete one. */
-  lastEvent(trouble: RelayError, ambience: IdsAndClock): string | Buffer
+  lastEvent(error: RelayError, ambience: IdsAndClock): string | Buffer
 }
 
 export const relayErrorOf = (refusal: Refusal): RelayError => relayError(refusal) as RelayError
@@ -61,12 +61,12 @@ export const errorFormatOf = (
   ...(more.headers && { headers: more.headers }),
   ...(more.keepAlive !== undefined && { keepAlive: more.keepAlive }),
   ...(more.streamType !== undefined && { streamType: more.streamType }),
-  errorBody: (trouble, requestId) => ({
-    ...format.encodeError(chatErrorOf(trouble)).body,
+  errorBody: (error, requestId) => ({
+    ...format.encodeError(chatErrorOf(error)).body,
     ...(more.hasRequestId && { request_id: requestId }),
   }),
-  lastEvent: (trouble, ambience) =>
+  lastEvent: (error, ambience) =>
     Buffer.concat(
-      format.createStreamEncoder({ ambience }).push({ type: 'error', error: chatErrorOf(trouble) }),
+      format.createStreamEncoder({ ambience }).push({ type: 'error', error: chatErrorOf(error) }),
     ),
 })

@@ -170,7 +170,7 @@ export type ChannelAddress = {
   readonly traded?: { readonly provider: Provider; readonly key: string }
 }
 
-type Asking = {
+type AddressRequest = {
   readonly operation: Operation
   readonly format: FormatName
   readonly isStream: boolean
@@ -185,15 +185,15 @@ type Asking = {
 /** Caches the addresses of a channel by key and model. A channel that was changed is a new object. */
 export function createAddressBook() {
   const books = new WeakMap<RelayChannel, Map<string, ChannelAddress>>()
-  return function addressOf(channel: RelayChannel, asking: Asking): ChannelAddress | undefined {
-    const { operation, format, isStream, model, key, sibling, values } = asking
-    if (values) return makeAddress(channel, asking)
+  return function addressOf(channel: RelayChannel, request: AddressRequest): ChannelAddress | undefined {
+    const { operation, format, isStream, model, key, sibling, values } = request
+    if (values) return makeAddress(channel, request)
     const addresses = books.get(channel) ?? new Map<string, ChannelAddress>()
     books.set(channel, addresses)
     const name = `${operation} ${sibling} ${format} ${isStream} ${key.index} ${model}`
     const cached = addresses.get(name)
     if (cached) return cached
-    const address = makeAddress(channel, asking)
+    const address = makeAddress(channel, request)
     if (address) addresses.set(name, address)
     return address
   }
@@ -203,7 +203,7 @@ export type AddressBook = ReturnType<typeof createAddressBook>
 
 function makeAddress(
   channel: RelayChannel,
-  { operation, format, isStream, model, key, sibling, values }: Asking,
+  { operation, format, isStream, model, key, sibling, values }: AddressRequest,
 ): ChannelAddress | undefined {
   const path = channel.provider[operation]?.[format]
   if (path === undefined) return undefined

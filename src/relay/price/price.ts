@@ -92,8 +92,8 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
 }
 
 /** A channel's override may change what a request asks for, but not what its client was granted. */
-const servicesOf = ({ asked = {} }: Work): When =>
-  Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
+const servicesOf = ({ asked: services = {} }: Work): When =>
+  Object.fromEntries(SERVICES.flatMap(name => (services[name] === undefined ? [] : [[name, services[name]]])))
 
 /** The price of the requested name, else of the alias target, else of the name that a channel maps it to. */
 export function channelPrices(catalog: Catalog, route: RoutedModel<RelayChannel>) {
@@ -214,8 +214,8 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
     billedBy,
     passesRouting: channel => alternativesOn(channel) !== undefined,
     boundFor: (channel, changed) => {
-      const asked = { ...servicesOf(work), ...changed.asked }
-      return Math.max(...pricesOn(channel).map(price => boundOf(price, { ...changed, asked }, searches)))
+      const limited = { ...changed, asked: { ...servicesOf(work), ...changed.asked } }
+      return Math.max(...pricesOn(channel).map(price => boundOf(price, limited, searches)))
     },
     priceOn: channel => (priceFor(channel) ?? FREE).price,
     unreported,

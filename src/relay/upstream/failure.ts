@@ -17,7 +17,7 @@ export type AttemptFailure = {
   readonly message: string
   readonly retryAfterS: number | undefined
   /** The provider may bill for the attempt although no answer was delivered. */
-  readonly isInDoubt: boolean
+  readonly mayBeBilled: boolean
   /** What it says about the health of the channel. */
   readonly health: HealthOutcome
   /** The next channel may be tried; false: the client gets this failure. */
@@ -62,7 +62,7 @@ export function connectionFailure(
     status: 0,
     message,
     retryAfterS: undefined,
-    isInDoubt: wasSent && reason !== 'connect',
+    mayBeBilled: wasSent && reason !== 'connect',
     health: connectionHealth(reason, message),
     // Another channel would need the same resource.
     isRetryable: reason !== 'local',
@@ -102,13 +102,13 @@ function errorIn(
   return outboundOf(format ?? '')?.decodeError({ status, body: document, header })
 }
 
-type Asked = { readonly nowMs: number; readonly format: string | undefined }
+type FailureContext = { readonly nowMs: number; readonly format: string | undefined }
 
 /** A failure by status. The status mapping of the channel decides what is tried next and what the client gets. */
 export function statusFailure(
   channel: RelayChannel,
   response: WholeResponse,
-  { nowMs, format }: Asked,
+  { nowMs, format }: FailureContext,
 ): AttemptFailure {
   const status = channel.statusMapping.get(response.status) ?? response.status
   const body = parsed(response.body)
@@ -124,7 +124,7 @@ export function statusFailure(
     status,
     message: isMapped ? `status ${response.status}, taken for ${status}` : `status ${status}`,
     retryAfterS,
-    isInDoubt: false,
+    mayBeBilled: false,
     health: healthOf(status, isKeyTrouble, retryAfterS),
     isRetryable: isKeyTrouble || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
     answer: isMapped ? { ...response, status } : response,
@@ -139,7 +139,7 @@ export const overrideFailure = (channel: RelayChannel, message: string): Attempt
   status: 0,
   message,
   retryAfterS: undefined,
-  isInDoubt: false,
+  mayBeBilled: false,
   health: { kind: 'client' },
   isRetryable: true,
   answer: undefined,

@@ -132,7 +132,7 @@ async function newToken(client: JWT): Promise<string> {
   throw new Error('the token endpoint gave no token')
 }
 
-/** What the library throws has the request in it, and with that the proof made by the key: only a word of it is told. */
+/** The error of the library contains the request, and so a signature made with the key: only its code is reported. */
 function exchangeError(error: unknown): Error {
   const { response, message } = error as { response?: { status: number; data?: unknown }; message: string }
   if (response === undefined) {

@@ -323,7 +323,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
             if (handsOver()) {
               if (!isHandedOver) handOver(chunk)
             } else if (status >= 400 && size > MAX_ERROR_BYTES) {
-              // Enough of an error to tell; the rest is not worth receiving.
+              // Enough of an error body to report; the rest is not received.
               finish('end')
               controller?.abort(new Error('enough'))
             } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)

@@ -166,7 +166,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     return mediaType(type) ?? BYTES_TYPE
   }
 
-  /** The policy of every answer forbids a browser to play what it has opened, so it is told to save it. */
+  /** The content security policy forbids a browser to play the file, so the header asks it to save the file. */
   const typeHeaders = (type: string, { request, row }: Fetching): Record<string, string> =>
     request.headers['sec-fetch-mode'] === 'navigate'
       ? {

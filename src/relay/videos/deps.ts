@@ -14,10 +14,10 @@ export type VideoDeps = RelayDeps & {
   /** Returns the leases of an account to the store before a charge there. */
   surrender(account: AccountName): Promise<void>
   /** How long an unanswered submission is searched for. */
-  readonly doubtMs: number
+  readonly searchMs: number
   /** A job that has not ended by then has failed. */
   readonly deadlineMs: number
   /** The path prefix behind a proxy. */
   readonly basePath: string
-  onTrouble(error: Error, message: string, videoId: string): void
+  onProblem(error: Error, message: string, videoId: string): void
 }

@@ -92,7 +92,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   /** A failed poll doubles the planned pause. */
-  function troubled(row: VideoRow, message: string, access?: VendorAccess): Progressed {
+  function failedPoll(row: VideoRow, message: string, access?: VendorAccess): Progressed {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
     const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
@@ -187,7 +187,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
-  async function lookAtRunning(row: VideoRow): Promise<Progressed> {
+  async function pollRunning(row: VideoRow): Promise<Progressed> {
     if (isTooLate(row)) return failed(row, TOO_LATE, undefined)
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
@@ -203,19 +203,19 @@ export function createPoller(deps: VideoDeps, search: Search) {
       const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
       const misses = isUnknown ? row.misses + 1 : row.misses
       if (misses >= MOST_MISSES) return failed(row, FORGOTTEN, access)
-      return { ...troubled(row, secretsAt(row, access).scrub(error.message), access), misses }
+      return { ...failedPoll(row, secretsAt(row, access).scrub(error.message), access), misses }
     }
   }
 
-  /** Found after its hold was gone: what stands in doubt for it is charged, as Root would have decided. */
+  /** Charges the suspense of a job that was found after its hold was released, as Root would have decided. */
   async function chargeFound(row: VideoRow): Promise<void> {
     await deps.surrender({ kind: 'user', ownerId: row.user_id })
     await deps.surrender({ kind: 'token', ownerId: row.token_id })
     const time = Math.floor(nowMs() / 1000)
     const reason = `the video job ${row.id} was found`
     const isCharged = await transact(db, async trx => {
-      const [doubt] = await suspenseOfRequest(trx, row.request_id)
-      if (!doubt) {
+      const [suspense] = await suspenseOfRequest(trx, row.request_id)
+      if (!suspense) {
         await startFound(trx, row.id, { cost: 0, nowMs: nowMs() })
         return true
       }
@@ -224,14 +224,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
         userId: row.user_id,
         tokenId: row.token_id,
         channelId: row.channel_id,
-        amount: doubt.amount,
+        amount: suspense.amount,
         requestId: row.request_id,
         actor: SYSTEM,
         reason,
         time,
       })
       if (!outcome.isCharged) throw new NotCovered()
-      await closeSuspense(trx, doubt.id, closing)
+      await closeSuspense(trx, suspense.id, closing)
       await insertLog(trx, {
         created_time: time,
         type: LOG_TYPE.consume,
@@ -240,25 +240,25 @@ export function createPoller(deps: VideoDeps, search: Search) {
         token_name: row.token_name,
         channel_id: row.channel_id,
         model_name: row.model,
-        cost: doubt.amount,
+        cost: suspense.amount,
         content: reason,
         request_id: row.request_id,
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
-      await startFound(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
+      await startFound(trx, row.id, { cost: suspense.amount, nowMs: nowMs() })
       return true
     }).catch(error => {
       if (error instanceof NotCovered) return false
       throw error
     })
-    // It runs all the same; what it cost stays in doubt until Root decides.
+    // The job runs anyway; its cost stays in suspense until Root decides.
     if (!isCharged) await transact(db, trx => startFound(trx, row.id, { cost: 0, nowMs: nowMs() }))
   }
 
-  async function lookAtDoubt(row: VideoRow): Promise<Progressed | undefined> {
-    const isOver = nowMs() >= row.created_time * 1000 + deps.doubtMs
+  async function pollUnanswered(row: VideoRow): Promise<Progressed | undefined> {
+    const isOver = nowMs() >= row.created_time * 1000 + deps.searchMs
     const upstreamId = await search(row).catch(error => {
-      deps.onTrouble(error, 'a lost video job could not be looked for', row.id)
+      deps.onProblem(error, 'a lost video job could not be looked for', row.id)
       return undefined
     })
     if (upstreamId !== undefined) {
@@ -270,10 +270,10 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   async function look(row: VideoRow): Promise<void> {
-    const at = row.phase === 'doubt' ? lookAtDoubt(row) : lookAtRunning(row)
+    const at = row.phase === 'doubt' ? pollUnanswered(row) : pollRunning(row)
     const updated = await at.catch(error => {
-      deps.onTrouble(error as Error, 'a video job could not be looked at', row.id)
-      return troubled(row, 'the gateway could not look at it')
+      deps.onProblem(error as Error, 'a video job could not be looked at', row.id)
+      return failedPoll(row, 'the gateway could not poll it')
     })
     if (updated) await progressVideo(db, row, updated)
   }
@@ -291,7 +291,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
         // Tried again by the next turn, not at once.
         error => {
           looks.delete(id)
-          deps.onTrouble(error as Error, 'what a look at a video job found could not be written', id)
+          deps.onProblem(error as Error, 'what a look at a video job found could not be written', id)
         },
       )
     looks.set(id, { channelId, done })
@@ -326,7 +326,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   function take(): void {
     if (isClosed) return
     turning ??= turn()
-      .catch(error => deps.onTrouble(error as Error, 'video jobs could not be read', ''))
+      .catch(error => deps.onProblem(error as Error, 'video jobs could not be read', ''))
       .finally(() => {
         turning = undefined
       })
@@ -334,7 +334,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   const timer = setInterval(take, TICK_MS)
   const sweeper = setInterval(() => {
     forgetKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
-      deps.onTrouble(error as Error, 'keys of ended video jobs could not be removed', ''),
+      deps.onProblem(error as Error, 'keys of ended video jobs could not be removed', ''),
     )
   }, SWEEP_MS)
   timer.unref()

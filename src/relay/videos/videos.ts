@@ -27,7 +27,7 @@ const LAST_MOMENT_MS = 5_000
 
 const notFound = (id: string) => new Refusal('video_not_found', `there is no video "${id.slice(0, 64)}"`)
 
-type Asked = {
+type VideoRouteCall = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string
@@ -35,16 +35,16 @@ type Asked = {
   readonly id: string
 }
 
-type Serve = (asked: Asked) => Promise<void>
+type Serve = (asked: VideoRouteCall) => Promise<void>
 
 /** The routes of `/v1` that create, read, fetch and delete video jobs. */
 export function createVideos(deps: VideoDeps) {
   const { db, nowMs, keyring, vendor, basePath } = deps
   const search = createSearch(deps)
-  const doubts = createSuspenseBook(deps, search)
+  const suspense = createSuspenseBook(deps, search)
   const poller = createPoller(deps, search)
   const fetchContent = createContent(deps)
-  const { submit, settled } = createSubmit(deps, doubts, baseOf)
+  const { submit, settled } = createSubmit(deps, suspense, baseOf)
 
   /** The address at which this client reaches the gateway. */
   function baseOf(request: IncomingMessage): string {
@@ -54,7 +54,7 @@ export function createVideos(deps: VideoDeps) {
   }
 
   /** A job of the caller; jobs of other users do not exist for it. */
-  async function own({ request, id }: Asked): Promise<VideoRow> {
+  async function own({ request, id }: VideoRouteCall): Promise<VideoRow> {
     const { caller } = await identify(deps, request, credentialOf(request))
     const row = /^video_[A-Za-z0-9]{24}$/.test(id) ? await findVideo(db, id) : undefined
     if (row?.user_id !== caller.userId) throw notFound(id)
@@ -68,7 +68,7 @@ export function createVideos(deps: VideoDeps) {
       await submit({ request, response, requestId, path, spec: videoSpec, isTask, identified })
     }
 
-  const tell =
+  const present =
     (inWords: (row: VideoRow, base: string) => unknown): Serve =>
     async call => {
       const row = await poller.refresh(await own(call))
@@ -118,7 +118,7 @@ export function createVideos(deps: VideoDeps) {
     const job = { id: row.upstream_id, kind: row.kind, model: row.sent_model }
     vendor
       .ask(dialect.remove(job), access, row.sent_model)
-      .catch(error => deps.onTrouble(error, 'a provider did not delete a video', row.id))
+      .catch(error => deps.onProblem(error, 'a provider did not delete a video', row.id))
   }
 
   const remove: Serve = async call => {
@@ -171,16 +171,19 @@ export function createVideos(deps: VideoDeps) {
   /** By path, then by method. */
   const ROUTES: readonly (readonly [RegExp, Readonly<Record<string, Serve>>])[] = [
     [/^\/v1\/videos$/, { POST: create(false), GET: list }],
-    [/^\/v1\/videos\/([^/]+)$/, { GET: tell(presentVideo), DELETE: remove }],
+    [/^\/v1\/videos\/([^/]+)$/, { GET: present(presentVideo), DELETE: remove }],
     [/^\/v1\/videos\/([^/]+)\/content$/, { GET: content }],
     [/^\/v1\/videos\/([^/]+)\/remix$/, { POST: remix }],
     [/^\/v1\/video\/generations$/, { POST: create(true) }],
-    [/^\/v1\/video\/generations\/([^/]+)$/, { GET: tell(presentTask) }],
+    [/^\/v1\/video\/generations\/([^/]+)$/, { GET: present(presentTask) }],
   ]
 
   return {
     /** The handler of a path and method; undefined for a path of another API. */
-    route(path: string, method: string): ((asked: Omit<Asked, 'path' | 'id'>) => Promise<void>) | undefined {
+    route(
+      path: string,
+      method: string,
+    ): ((asked: Omit<VideoRouteCall, 'path' | 'id'>) => Promise<void>) | undefined {
       for (const [pattern, methods] of ROUTES) {
         const match = pattern.exec(path)
         if (!match) continue
@@ -201,7 +204,7 @@ export function createVideos(deps: VideoDeps) {
       await Promise.race([settled(), delay(LAST_MOMENT_MS, undefined, { ref: false })])
       await cut()
       await settled()
-      await doubts.close()
+      await suspense.close()
     },
   }
 }
