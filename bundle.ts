@@ -23,6 +23,7 @@ const PROGRAMS = [
   'main',
   'store/engine/sqlite-thread',
   'relay/price/token-count-thread',
+  'relay/operations/translation-thread',
   'cli/backup-thread',
   'cli/journal-thread',
   '../simulator/main',

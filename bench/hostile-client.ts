@@ -22,6 +22,24 @@ export const HOSTILE = {
     `{${MODEL},"messages":[{"role":"user","content":"${'\\"'.repeat(5_000_000)}`,
 } as const satisfies Record<string, () => string>
 
+/** A model whose provider speaks another format than the client. */
+const TRANSLATED_MODEL = '"model":"claude-sonnet-4-5","max_tokens":100'
+const MB = 1_048_576
+
+/** Requests of chat completions for a channel that speaks another format. */
+export const TRANSLATED = {
+  'a text of 30 MB translated': () =>
+    `{${TRANSLATED_MODEL},"messages":[{"role":"user","content":"${'a'.repeat(30 * MB)}"}]}`,
+  'a picture of 30 MB translated': () =>
+    `{${TRANSLATED_MODEL},"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,${'iVBORw0K'.repeat((30 * MB) / 8)}"}}]}]}`,
+  '30 MB in 1,000 messages translated': () =>
+    `{${TRANSLATED_MODEL},"messages":[${list(1_000, i => `{"role":"${i % 2 === 0 ? 'user' : 'assistant'}","content":"${'é\\n'.repeat(7 * 1_024)}"}`)}]}`,
+  '40,000 messages translated': () =>
+    `{${TRANSLATED_MODEL},"messages":[${list(40_000, i => `{"role":"${i % 2 === 0 ? 'user' : 'assistant'}","content":"m${i}"}`)}]}`,
+} as const satisfies Record<string, () => string>
+
+const BODIES: Readonly<Record<string, () => string>> = { ...HOSTILE, ...TRANSLATED }
+
 export type HostileOrder = {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -52,7 +70,7 @@ function send({ url, headers }: HostileOrder, body: Buffer): Promise<string> {
 
 if (import.meta.main) {
   const order = JSON.parse(process.argv[2] ?? '{}') as HostileOrder
-  const body = Buffer.from(order.body ?? HOSTILE[order.name as keyof typeof HOSTILE]())
+  const body = Buffer.from(order.body ?? BODIES[order.name]?.() ?? '')
   const statuses: string[] = []
   // Making the body has kept a core busy; that must be over before anybody measures.
   await new Promise(resolve => setTimeout(resolve, 500))

@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { QUESTION } from './answers.ts'
-import { HOSTILE, type HostileOrder } from './hostile-client.ts'
+import { HOSTILE, type HostileOrder, TRANSLATED } from './hostile-client.ts'
 import { HOSTILE_ANSWERS, type HostileAnswer } from './hostile-provider.ts'
 import { openInspector } from './inspector.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
-import { rssMibOf, start, startTold, untilQuiet } from './process.ts'
+import { rssMibOf, start, startReporting, untilQuiet } from './process.ts'
 import { type Sluice, startSluice } from './sluice.ts'
 import { inWords, printTable } from './table.ts'
 
@@ -104,18 +104,36 @@ const questionFor = (model: string, name: string) =>
     messages: [{ role: 'user', content: `answer with: ${name}` }],
   })
 
+/** Sends each of these bodies a few times; returns the longest stall. */
+async function benchBodies(names: readonly string[], sluice: Sluice, watch: Watch): Promise<number> {
+  const rows: string[][] = []
+  let mostMs = 0
+  for (const name of names) {
+    const { statuses, outside, inside, cpu } = await measure({ name, times: TIMES }, sluice, watch)
+    mostMs = Math.max(mostMs, cpu)
+    rows.push([name, statuses.join(' '), ...[outside, inside, cpu].map(ms => ms.toFixed(1))])
+  }
+  console.log(`\nhostile: the longest wait of others while a client sends each of these ${TIMES} times\n`)
+  printTable(['body', 'status', ...TIMES_HEAD], rows)
+  return mostMs
+}
+
 /** The same while a provider answers what hurts: as it is asked by its own clients, and through a translation. */
-async function benchAnswers(sluice: Sluice, watch: Watch): Promise<number> {
-  const provider = await startTold<[string]>([pathOf('hostile-provider.ts')])
+async function benchAnswers(
+  sluice: Sluice,
+  watch: Watch,
+  namesIn: (table: object) => readonly string[],
+): Promise<number> {
+  const provider = await startReporting<[string]>([pathOf('hostile-provider.ts')])
   try {
-    const [base_url] = provider.told
+    const [base_url] = provider.report
     for (const { model, type } of Object.values(ANSWER_MODELS)) {
       const channel = { name: model, type, key: 'k', base_url, models: [model] }
       await sluice.api('POST', '/api/channel/', { mode: 'single', channel })
     }
+    let mostMs = await benchBodies(namesIn(TRANSLATED), sluice, watch)
     const rows: string[][] = []
-    let mostMs = 0
-    for (const name of Object.keys(HOSTILE_ANSWERS))
+    for (const name of namesIn(HOSTILE_ANSWERS))
       for (const [format, { model }] of Object.entries(ANSWER_MODELS)) {
         await measure({ name, body: questionFor(model, 'good'), times: 1 }, sluice, watch)
         const order = { name, body: questionFor(model, name), times: ANSWER_TIMES }
@@ -133,28 +151,21 @@ async function benchAnswers(sluice: Sluice, watch: Watch): Promise<number> {
   }
 }
 
-export async function benchHostile({ engine }: Options): Promise<void> {
-  const upstream = await startTold<[string]>([pathOf('upstream.ts')])
+export async function benchHostile({ engine, row }: Options): Promise<void> {
+  const namesIn = (table: object) => Object.keys(table).filter(name => name.includes(row))
+  const upstream = await startReporting<[string]>([pathOf('upstream.ts')])
   const sluice = await startSluice({ engine, inspected: true })
   const pinger = startTalking([pathOf('pinger.ts'), sluice.url])
   try {
-    await sluice.addChannel(upstream.told[0])
+    await sluice.addChannel(upstream.report[0])
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: 16 }
     await putLoad({ ...load, requests: 5_000 })
     // What a start leaves to do in the background would be measured with the first row.
     await untilQuiet(sluice.pid)
     const inspector = await openInspector(sluice.inspectorPort)
     const watch = { pinger: pinger.child, inspector }
-    const rows: string[][] = []
-    let mostMs = 0
-    for (const name of Object.keys(HOSTILE)) {
-      const { statuses, outside, inside, cpu } = await measure({ name, times: TIMES }, sluice, watch)
-      mostMs = Math.max(mostMs, cpu)
-      rows.push([name, statuses.join(' '), ...[outside, inside, cpu].map(ms => ms.toFixed(1))])
-    }
-    console.log(`hostile: the longest wait of others while a client sends each of these ${TIMES} times\n`)
-    printTable(['sent', 'answered', ...TIMES_HEAD], rows)
-    mostMs = Math.max(mostMs, await benchAnswers(sluice, watch))
+    const bodiesMs = await benchBodies(namesIn(HOSTILE), sluice, watch)
+    const mostMs = Math.max(bodiesMs, await benchAnswers(sluice, watch, namesIn))
     inspector.close()
     console.log(
       `Goal (event loop stalls ≤ ${GOAL_MS} ms of CPU, here ${mostMs.toFixed(1)}): ${inWords(mostMs <= GOAL_MS)}.`,

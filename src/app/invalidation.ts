@@ -14,9 +14,9 @@ export type Caches<C extends RoutedChannel> = {
     refreshSettings(): Promise<void>
   }
   readonly health: {
-    renew(channelId: number): void
-    keep(find: (channelId: number) => C | undefined): void
-    forgive(used: { channel: C; key: RoutedKey }): void
+    forgetChannel(channelId: number): void
+    prune(find: (channelId: number) => C | undefined): void
+    endCooldown(used: { channel: C; key: RoutedKey }): void
   }
   /** Whether a channel sends the same requests to the same place as before. */
   isSameUpstream(before: C, after: C): boolean
@@ -24,7 +24,7 @@ export type Caches<C extends RoutedChannel> = {
 
 export type InvalidationDeps<C extends RoutedChannel> = Caches<C> & {
   /** Resolves when every other worker has invalidated the targets. */
-  tellOthers(targets: readonly string[]): Promise<void>
+  broadcast(targets: readonly string[]): Promise<void>
   /** Puts prices into force whose time has come. */
   activatePrices(): Promise<void>
   onFailure(error: unknown): void
@@ -61,15 +61,15 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
       const current = catalog.table()
       for (const id of ids) {
         const [before, after] = [previous.channel(id), current.channel(id)]
-        if (before && after && !deps.isSameUpstream(before, after)) health.renew(id)
+        if (before && after && !deps.isSameUpstream(before, after)) health.forgetChannel(id)
       }
-      health.keep(current.channel)
+      health.prune(current.channel)
     },
     async cooldown(_ids, targets) {
       for (const [, id, index] of targets.map(target => target.split(':'))) {
         const channel = catalog.table().channel(Number(id))
         const key = channel?.keys.find(other => other.index === Number(index)) ?? NO_KEY
-        if (channel) health.forgive({ channel, key })
+        if (channel) health.endCooldown({ channel, key })
       }
     },
     alias: () => catalog.refreshAliases(),
@@ -104,7 +104,7 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
   }
 
   let isRefreshing = false
-  /** Never two at once: a store that hangs would collect them. */
+  /** One at a time: they would pile up while the store hangs. */
   async function refresh(): Promise<void> {
     if (isRefreshing) return
     isRefreshing = true
@@ -124,7 +124,7 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
     invalidate,
     /** Resolves when every worker has invalidated the targets. */
     async announce(targets: readonly string[]): Promise<void> {
-      await Promise.all([invalidate(targets), deps.tellOthers(targets)])
+      await Promise.all([invalidate(targets), deps.broadcast(targets)])
     },
     refresh,
     start(): void {

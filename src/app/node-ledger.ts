@@ -36,7 +36,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
       journal,
       books,
       nowMs: Date.now,
-      onLost: what => log.error({ node: orphan, what }, 'records in the books are missing from a journal'),
+      onLost: what => log.error({ node: orphan, what }, 'a journal lacks records that are in the ledger'),
     })
     journal.close()
     release()
@@ -48,9 +48,9 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
     nodeId,
     journal: node.journal,
     books,
-    neighbours: {
+    otherNodes: {
       areNone: peers.isAlone,
-      recall: accounts => peers.tellOthers({ name: 'recall', input: accounts }),
+      returnIdle: accounts => peers.broadcast({ name: 'returnIdle', input: accounts }),
       exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
     },
     nowMs: Date.now,

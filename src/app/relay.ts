@@ -16,7 +16,13 @@ import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
-import { createAddressBook, isAskedAlike, openCatalog, type RelayChannel } from '../relay/catalog/catalog.ts'
+import {
+  createAddressBook,
+  isAskedAlike,
+  listDisabledOverrides,
+  openCatalog,
+  type RelayChannel,
+} from '../relay/catalog/catalog.ts'
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
 import { createChannelTest } from '../relay/channel-test.ts'
 import { createExplain } from '../relay/explain.ts'
@@ -24,6 +30,7 @@ import { createRelay } from '../relay/handle.ts'
 import { createIdsAndClock } from '../relay/ids-and-clock.ts'
 import { openForms } from '../relay/intake/form.ts'
 import { createIdempotentRequests } from '../relay/intake/repeat.ts'
+import { createTranslator } from '../relay/operations/translator.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
 import type { RelayDeps } from '../relay/request.ts'
 import { createFormatMemory } from '../relay/upstream/format-fallback.ts'
@@ -72,9 +79,9 @@ function ratesOf({ supervisor }: Peers): RateLimiter {
   if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
     admit: (subjects, countedInput) =>
-      supervisor.ask('admit', { subjects, countedInput }) as Promise<RateReport>,
-    leave: id => supervisor.ask('leaveTicket', id),
-    end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
+      supervisor.call('admit', { subjects, countedInput }) as Promise<RateReport>,
+    leave: id => supervisor.call('leaveTicket', id),
+    end: (id, tokens) => supervisor.call('endTicket', { id, tokens }),
     nowMs: monotonicMs,
   })
 }
@@ -121,6 +128,8 @@ export async function buildRelay({
       nowMs: Date.now,
       onUnreadable: (channelId, error) =>
         log.error({ err: error, channel_id: channelId }, 'the key of a channel cannot be decrypted'),
+      onDisabledOverride: (channelId, reason) =>
+        log.warn({ channel_id: channelId, reason }, 'an override operation is disabled'),
     }),
   )
   const rates = ratesOf(peers)
@@ -138,6 +147,9 @@ export async function buildRelay({
   const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
+  })
+  const translator = createTranslator({
+    onFailure: error => log.error({ err: error }, 'the translation thread failed'),
   })
   const care = createChannelCare<RelayChannel>({
     channels: () => catalog.table().channels,
@@ -157,7 +169,7 @@ export async function buildRelay({
     catalog,
     health,
     isSameUpstream: isAskedAlike,
-    tellOthers: targets => peers.tellOthers({ name: 'news', input: targets }),
+    broadcast: targets => peers.broadcast({ name: 'news', input: targets }),
     // One worker activates prices for all.
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
@@ -194,6 +206,7 @@ export async function buildRelay({
       settings: catalog.settings,
       isServed: model => catalog.table().resolve(model) !== undefined,
       ambience: createIdsAndClock(Date.now),
+      translator,
     },
     isStopping,
     isOverloaded: request => overload.isOverloaded() || isBeyond(request),
@@ -209,8 +222,8 @@ export async function buildRelay({
   const barrier = createReadBarrier({
     ledger,
     others: {
-      surrender: account => peers.tellOthers({ name: 'surrender', input: account }),
-      barrier: () => peers.tellOthers({ name: 'apply', input: null }),
+      flushAndReturn: account => peers.broadcast({ name: 'flushAndReturn', input: account }),
+      barrier: () => peers.broadcast({ name: 'apply', input: null }),
     },
   })
 
@@ -221,7 +234,7 @@ export async function buildRelay({
     keyring,
     nodeId,
     vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
-    surrender: barrier.surrender,
+    flushAndReturn: barrier.flushAndReturn,
     searchMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
@@ -232,8 +245,8 @@ export async function buildRelay({
   peers.serve({
     news: invalidation.invalidate,
     apply: ledger.barrier,
-    surrender: ledger.surrender,
-    recall: ledger.yieldTo,
+    flushAndReturn: ledger.flushAndReturn,
+    returnIdle: ledger.returnIdle,
   })
 
   return {
@@ -244,7 +257,7 @@ export async function buildRelay({
     ledger: barrier,
     routes: { explain: createExplain(deps) },
     announce: invalidation.announce,
-    channels: care,
+    channels: { ...care, disabledOverrides: () => listDisabledOverrides(catalog.table().channels) },
     async close(): Promise<void> {
       invalidation.close()
       catalog.close()
@@ -252,6 +265,7 @@ export async function buildRelay({
       overload.close()
       await videos.close(upstream.close)
       await counter.close()
+      await translator.close()
       await node.close()
     },
   }

@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { CommandError, type Report } from './command.ts'
 import type { Operations } from './operations.ts'
 
-/** Exit codes of sysexits.h, so that supervisors can tell a typo from a fault. */
+/** Exit codes of sysexits.h, so that supervisors can tell wrong usage from a failure. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, badData: 65, config: 78 } as const
 
 export type StartOptions = {
@@ -13,7 +13,7 @@ export type StartOptions = {
   readonly data?: string | undefined
 }
 
-/** What the command line is given by whoever built the program. */
+/** What the command line needs from the program. */
 export type CliDeps = {
   readonly version: string
   start(options: StartOptions): Promise<number>
@@ -23,7 +23,7 @@ export type CliDeps = {
     input: Parameters<Operations[Name]>[0],
     dataDir: string | undefined,
   ): Promise<Awaited<ReturnType<Operations[Name]>>>
-  /** Needs an empty data directory, so nobody else is asked. */
+  /** Needs an empty data directory, so there is no running server to call. */
   restore(file: string, dataDir: string | undefined): Promise<Report>
   print(line: string): void
   printError(line: string): void
@@ -43,12 +43,12 @@ const text = (value: string | boolean | undefined) => (typeof value === 'string'
 const DATA = { data: { type: 'string' } } as const
 const DATA_HELP = '--data DIR      the data directory (default: SLUICE_DATA, else ./data)'
 
-function tell(deps: CliDeps, { ok, lines }: Report): number {
+function printReport(deps: CliDeps, { ok, lines }: Report): number {
   for (const line of lines) deps.print(line)
   return ok ? EXIT.ok : EXIT.badData
 }
 
-/** Every command, by the words that call it. */
+/** Every command, by its name. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   start: {
     summary: 'start the gateway',
@@ -121,7 +121,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     ],
     positionals: 0,
     run: async (deps, values) =>
-      tell(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
+      printReport(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
   },
   verify: {
     summary: 'check the ledger: recompute chains and balances, compare journals, anchors and rows',
@@ -147,11 +147,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       const reason = text(values['accept-restore'])
       const options = {
         auditOnly: values.audit === true,
-        // The server stands in another directory.
+        // The server has another working directory.
         ...(anchor !== undefined && { anchorFile: resolve(anchor) }),
         ...(reason !== undefined && { acceptRestore: reason }),
       }
-      return tell(deps, await deps.operate('verify', options, text(values.data)))
+      return printReport(deps, await deps.operate('verify', options, text(values.data)))
     },
   },
   backup: {
@@ -166,8 +166,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     positionals: 1,
     run: async (deps, values, [file]) => {
       if (file === undefined) return missing(deps, 'FILE', 'backup')
-      // The server stands in another directory.
-      return tell(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
+      // The server has another working directory.
+      return printReport(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
     },
   },
   restore: {
@@ -184,7 +184,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (deps, values, [file]) =>
       file === undefined
         ? missing(deps, 'FILE', 'restore')
-        : tell(deps, await deps.restore(resolve(file), text(values.data))),
+        : printReport(deps, await deps.restore(resolve(file), text(values.data))),
   },
   version: {
     summary: 'print the version',
@@ -242,10 +242,10 @@ function unknown(deps: CliDeps, words: string): number {
   return EXIT.usage
 }
 
-type Found = { readonly command: Command; readonly rest: string[] }
+type CommandMatch = { readonly command: Command; readonly rest: string[] }
 
-/** The longest words that name a command, and what follows them. */
-function find(argv: readonly string[]): Found | undefined {
+/** The command with the longest matching name, and the remaining arguments. */
+function find(argv: readonly string[]): CommandMatch | undefined {
   for (const count of [2, 1]) {
     const command = commandNamed(argv.slice(0, count))
     if (command && argv.length >= count) return { command, rest: argv.slice(count) }
@@ -259,10 +259,10 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
     return argv.length === 0 ? EXIT.usage : EXIT.ok
   }
   if (argv[0] === '--version' || argv[0] === '-v') return COMMANDS.version?.run(deps, {}, []) ?? EXIT.failed
-  const found = find(argv)
-  if (!found) return unknown(deps, argv.slice(0, 2).join(' '))
-  const { command } = found
-  const read = readWords(found)
+  const match = find(argv)
+  if (!match) return unknown(deps, argv.slice(0, 2).join(' '))
+  const { command } = match
+  const read = readArguments(match)
   if ('fault' in read) {
     deps.printError(`sluice: ${read.fault}\n${command.usage}`)
     return EXIT.usage
@@ -280,15 +280,18 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   }
 }
 
-function readWords({ command, rest }: Found): { values: Values; positionals: string[] } | { fault: string } {
+function readArguments({
+  command,
+  rest,
+}: CommandMatch): { values: Values; positionals: string[] } | { fault: string } {
   try {
     const { values, positionals } = parseArgs({
       args: rest,
       options: { ...command.options, help: { type: 'boolean', short: 'h' } },
       allowPositionals: true,
     })
-    const tooMany = positionals[command.positionals]
-    if (tooMany !== undefined && !values.help) return { fault: `unexpected argument "${tooMany}"` }
+    const surplus = positionals[command.positionals]
+    if (surplus !== undefined && !values.help) return { fault: `unexpected argument "${surplus}"` }
     return { values: values as Values, positionals }
   } catch (error) {
     return { fault: (error as Error).message }

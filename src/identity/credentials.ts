@@ -15,12 +15,12 @@ export const newSessionId = () => randomText(SECRET_LENGTH)
 export const newVideoId = () => `video_${randomText(24)}`
 export const newPassword = () => randomText(20)
 
-/** Relay tokens are told from access tokens by shape alone, before any look-up. */
+/** API keys differ from access tokens by their prefix, so no look-up is needed. */
 export const isApiKey = (credential: string) => credential.startsWith('sk-')
 
 /**
- * Credentials are found by a keyed digest of the whole value: the store never holds them in a form that could be
- * compared by prefix, and a stolen store cannot confirm a leaked one.
+ * Credentials are looked up by a keyed digest of the whole value: the store has no form of them that could be compared by
+ * prefix, and a stolen store cannot confirm a leaked credential.
  */
 export const createDigest = (key: Buffer) => (credential: string) =>
   createHmac('sha256', key).update(credential).digest('hex')

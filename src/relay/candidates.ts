@@ -84,9 +84,13 @@ export function openCandidates(
     },
     /** For a request that no channel could take: it may come back when the first of them is ready again. */
     noChannel: () =>
-      new Refusal('no_channel_available', `No channel can take the model "${request.route.asked}" now`, {
-        retryAfterS: retryAfterS(passedOver) ?? RETRY_AFTER_S,
-      }),
+      new Refusal(
+        'no_channel_available',
+        `No channel can take the model "${request.route.requestedModel}" now`,
+        {
+          retryAfterS: retryAfterS(passedOver) ?? RETRY_AFTER_S,
+        },
+      ),
   }
 }
 

@@ -10,14 +10,8 @@ import {
   signing,
 } from './catalog/catalog.ts'
 import { forwardedHeaders } from './catalog/header-override.ts'
-import type {
-  AnswerReading,
-  ChannelRequest,
-  OperationSpec,
-  ReadContext,
-  Work,
-  WorkLimits,
-} from './operations/operation.ts'
+import type { AnswerReading, ChannelRequest, WorkLimits } from './operations/channel-request.ts'
+import type { OperationSpec, ReadContext, Work } from './operations/operation.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from './upstream/failure.ts'
 import { errorAtOnce } from './upstream/first-event.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'

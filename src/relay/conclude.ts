@@ -15,7 +15,7 @@ import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/
 import type { AnsweredAttempt } from './attempt.ts'
 import { rateHeaders } from './callers/admit.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
-import type { StreamMeter } from './operations/operation.ts'
+import type { StreamMeter } from './operations/channel-request.ts'
 import { limitedByDelivery, limitsOf, plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'
 import { type CountedOutput, countUsage, reportedUsage } from './price/usage-count.ts'
 import type { RelayRequest } from './request.ts'

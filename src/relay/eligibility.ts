@@ -3,7 +3,8 @@ import { Refusal } from '../domain/errors.ts'
 import { SKIP_REASONS } from '../routing/plan.ts'
 import { type RoutedModel, sentModel } from '../routing/table.ts'
 import { type Catalog, type FormatChoice, formatOn, type RelayChannel } from './catalog/catalog.ts'
-import type { ChannelRequest, Work, WorkLimits } from './operations/operation.ts'
+import type { ChannelRequest, WorkLimits } from './operations/channel-request.ts'
+import type { Work } from './operations/operation.ts'
 
 /** Reasons that depend on the request, beside those of the plan. */
 export const NOT_OFFERED = 'not_offered'

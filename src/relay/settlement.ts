@@ -1,5 +1,5 @@
 import type { Refusal } from '../domain/errors.ts'
-import type { Doubt, UsageLog } from '../domain/settled.ts'
+import type { UnresolvedCharge, UsageLog } from '../domain/settled.ts'
 import {
   allCounts,
   type ToolCalls,
@@ -14,18 +14,18 @@ import { excessSuspense } from './price/plausible-usage.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { type SettledUsage, servedIn, usageDetails } from './usage-details.ts'
 
-const NO_SUSPENSE: readonly Doubt[] = []
+const NO_SUSPENSE: readonly UnresolvedCharge[] = []
 
 type Settling = SettledUsage & {
   /** Calls of the provider's own tools that the answer shows; `usage` may not count them. */
   readonly toolCalls?: ToolCalls | undefined
   readonly error?: string
-  readonly doubts?: readonly Doubt[]
+  readonly doubts?: readonly UnresolvedCharge[]
   readonly upstreamRequestId?: string
 }
 
 /** Attempts that were cut or timed out may have been billed by their providers (docs/reference/money.md: Suspense). */
-function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly Doubt[] {
+function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly UnresolvedCharge[] {
   if (failures.length === 0) return NO_SUSPENSE
   return failures
     .filter(({ mayBeBilled }) => mayBeBilled)

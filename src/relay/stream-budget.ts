@@ -1,6 +1,6 @@
 import { withToolCalls } from '../domain/usage.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
-import type { ChannelRequest, StreamMeter } from './operations/operation.ts'
+import type { ChannelRequest, StreamMeter } from './operations/channel-request.ts'
 import { plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'
 import { usageSoFar } from './price/usage-count.ts'
 import type { RelayRequest } from './request.ts'

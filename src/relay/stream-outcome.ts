@@ -1,7 +1,7 @@
 import { Refusal } from '../domain/errors.ts'
 import type { AttemptOutcome } from '../routing/health.ts'
 import type { Delivery } from './answer/deliver.ts'
-import type { StreamMeter } from './operations/operation.ts'
+import type { StreamMeter } from './operations/channel-request.ts'
 
 /** Why a stream is not a complete answer; undefined: it is one, or its client disconnected. */
 export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending'>): Refusal | undefined {

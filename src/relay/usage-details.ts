@@ -9,7 +9,7 @@ import {
   type Usage,
 } from '../domain/usage.ts'
 import type { CatalogPrice, RelayChannel } from './catalog/catalog.ts'
-import type { ChannelRequest } from './operations/operation.ts'
+import type { ChannelRequest } from './operations/channel-request.ts'
 import type { RequestPrice } from './price/price.ts'
 import type { CountedUsage } from './price/usage-count.ts'
 import type { RelayRequest, Trace } from './request.ts'

@@ -25,12 +25,12 @@ function openCaches() {
       refreshSettings: () => note('settings'),
     },
     health: {
-      renew: id => calls.push(`renew ${id}`),
-      keep: () => calls.push('keep'),
-      forgive: ({ channel, key }) => calls.push(`forgive ${channel.id}/${key.index}`),
+      forgetChannel: id => calls.push(`forget channel ${id}`),
+      prune: () => calls.push('prune'),
+      endCooldown: ({ channel, key }) => calls.push(`end cooldown ${channel.id}/${key.index}`),
     },
     isSameUpstream: () => false,
-    tellOthers: async targets => void calls.push(`others ${targets}`),
+    broadcast: async targets => void calls.push(`others ${targets}`),
     activatePrices: () => note('activate'),
     onFailure: error => calls.push((error as Error).message),
   })
@@ -59,14 +59,14 @@ describe('invalidation', () => {
     const { invalidate, calls, state } = openCaches()
     state.channels.set(5, channel(5))
     await invalidate(['channel:5', 'channel:6'])
-    assert.deepEqual(calls, ['channels 5,6', 'renew 5', 'keep'])
+    assert.deepEqual(calls, ['channels 5,6', 'forget channel 5', 'prune'])
   })
 
   it('ends the cooldown of a channel and key that were tested', async () => {
     const { invalidate, calls, state } = openCaches()
     state.channels.set(5, channel(5))
     await invalidate([cooldownTarget(5, NO_KEY), 'cooldown:9:0'])
-    assert.deepEqual(calls, [`forgive 5/${NO_KEY.index}`])
+    assert.deepEqual(calls, [`end cooldown 5/${NO_KEY.index}`])
   })
 
   it('retries targets that the store could not answer, until it does', async () => {

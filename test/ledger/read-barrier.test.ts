@@ -8,10 +8,10 @@ function openBarrier(others: () => Promise<void>, maxWaitMs?: number) {
   const calls: string[] = []
   const barrier = createReadBarrier({
     ledger: {
-      surrender: async ({ ownerId }) => void calls.push(`return ${ownerId}`),
+      flushAndReturn: async ({ ownerId }) => void calls.push(`return ${ownerId}`),
       barrier: async () => void calls.push('apply'),
     },
-    others: { surrender: others, barrier: others },
+    others: { flushAndReturn: others, barrier: others },
     ...(maxWaitMs !== undefined && { maxWaitMs }),
   })
   return { ...barrier, calls }

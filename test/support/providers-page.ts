@@ -1,22 +1,15 @@
 import { OPERATIONS, type Operation } from '../../src/domain/operation.ts'
-import { offersOf, type Provider, providers, spokenFor } from '../../src/providers/index.ts'
-
-const SCHEMES = {
-  'aws-sigv4': 'signed by AWS Signature 4',
-  'google-service-account': 'service account, exchanged for an access token',
-  'access-secret-jwt': 'access and secret key, as a short JWT',
-  'volcengine-v4': 'access and secret key, signed with Volcengine’s scheme',
-} as const
+import { offersOf, type Provider, providers, supportedFormats } from '../../src/providers/index.ts'
 
 /** How a key is sent: the headers that the vendor's own function makes from it. */
 function authOf({ auth, exchange }: Provider): string {
   const headers = Object.entries(auth?.('KEY') ?? {}).map(([name, value]) => `\`${name}: ${value}\``)
-  return [...headers, ...(exchange ? [SCHEMES[exchange.scheme]] : [])].join('; or ')
+  return [...headers, ...(exchange ? [exchange.description] : [])].join('; or ')
 }
 
 /** What of an operation a reader wants to know beyond that it is there. */
 function cellOf(provider: Provider, operation: Operation): string {
-  const formats = spokenFor(provider, operation)
+  const formats = supportedFormats(provider, operation)
   if (formats.length === 0) return ''
   if (operation === 'chat') return formats.join(', ')
   if (operation !== 'speech') return 'yes'

@@ -67,7 +67,7 @@ export function createChange({
         return told
       }).catch(async error => {
         // Nobody heard whether it was kept: the relay must look for itself, now or when the store is back.
-        if (error instanceof UnreachableError && error.isInDoubt) await announceNotes()
+        if (error instanceof UnreachableError && error.isOutcomeUnknown) await announceNotes()
         throw error
       })
       // Takes effect before the 200 is out: the next request on any connection sees it.

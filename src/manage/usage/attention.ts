@@ -6,7 +6,7 @@ import {
   openSuspense,
   rejectedKeys,
   singleChannelModels,
-  tokensInNeed,
+  tokensNeedingAttention,
   unrefundedVideos,
 } from '../../store/records/attention.ts'
 import { pricesInForce } from '../../store/records/prices.ts'
@@ -62,6 +62,16 @@ export function createAttention({
           name,
           detail: `${count} requests with more usage than is possible; the excess is in suspense`,
           since: oldest,
+        }),
+      ),
+      ...channels.disabledOverrides().map(
+        ({ id, name, reasons }): Need => ({
+          kind: 'override_disabled',
+          level: 'warning',
+          target: `channel:${id}`,
+          name,
+          detail: reasons.join('; '),
+          since: null,
         }),
       ),
       ...keys.map(
@@ -165,7 +175,7 @@ export function createAttention({
   }
 
   async function needsOfTokens(userId: number): Promise<Need[]> {
-    const tokens = await tokensInNeed(db, userId, { after: now(), until: now() + WEEK_S })
+    const tokens = await tokensNeedingAttention(db, userId, { after: now(), until: now() + WEEK_S })
     return tokens.map(token => {
       const { id, name, expired_time, credited, posted } = token
       const told = { level: 'info', target: `token:${id}`, name } as const

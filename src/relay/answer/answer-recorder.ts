@@ -1,5 +1,5 @@
 import { MAX_STORED_BYTES } from '../intake/repeat.ts'
-import type { StreamMeter } from '../operations/operation.ts'
+import type { StreamMeter } from '../operations/channel-request.ts'
 
 /** A meter that records what goes out, for a retry with the same `Idempotency-Key`. It stops when the answer is too long to store. */
 export function recordingMeter(meter: StreamMeter): StreamMeter & { recording(): Buffer } {

@@ -1,5 +1,5 @@
 import { maskBytes } from '../catalog/channel-secrets.ts'
-import type { StreamMeter } from '../operations/operation.ts'
+import type { StreamMeter } from '../operations/channel-request.ts'
 
 /** A meter that masks secrets in each chunk. It does not recognize a secret that is split between two chunks. */
 export function maskingMeter(meter: StreamMeter, needles: readonly Buffer[]): StreamMeter {

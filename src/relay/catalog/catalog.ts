@@ -36,6 +36,8 @@ export type RelayChannel = RoutedChannel & {
   readonly timeouts: Timeouts
   readonly override: Override
   readonly headerOverride: HeaderOverride
+  /** Why operations of its overrides are disabled. */
+  readonly disabledOverrides: readonly string[]
   /** Replaces error statuses of the provider. */
   readonly statusMapping: ReadonlyMap<number, number>
   readonly testModel: string
@@ -270,3 +272,9 @@ export function formatOn(
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }
+
+/** Enabled channels with override operations that are disabled, and why. */
+export const listDisabledOverrides = (channels: readonly RelayChannel[]) =>
+  channels
+    .filter(({ status, disabledOverrides }) => status === 1 && disabledOverrides.length > 0)
+    .map(({ id, name, disabledOverrides }) => ({ id, name, reasons: disabledOverrides }))

@@ -8,8 +8,8 @@ import {
   claimAnswer,
   dropAnswer,
   findAnswer,
-  keepAnswer,
   type Repeat,
+  replaceAnswer,
 } from '../../store/records/idempotency.ts'
 import type { Form } from './form.ts'
 
@@ -91,7 +91,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
           body.length > MAX_STORED_BYTES
             ? { isTooLarge: true }
             : { status, type: contentType, body: body.toString('base64') }
-        await keepAnswer(db, repeat, seal(repeat, saved))
+        await replaceAnswer(db, repeat, seal(repeat, saved))
       },
       async end() {
         if (!isStored) await dropAnswer(db, repeat)

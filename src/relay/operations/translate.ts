@@ -1,38 +1,27 @@
-import { eventsOf } from '../../chat/hub/answer.ts'
+import type { ChatDialect } from '../../chat/hub/dialect.ts'
 import type { DecodeOptions, Inbound, Outbound } from '../../chat/hub/format.ts'
-import type { ChatAnswer, ChatRequest } from '../../chat/hub/hub.ts'
-import { createEventMeter, createTranslatingMeter } from '../../chat/hub/meter.ts'
+import type { ChatRequest } from '../../chat/hub/hub.ts'
+import { createTranslatingMeter } from '../../chat/hub/meter.ts'
 import { hasForeignProof } from '../../chat/hub/signature.ts'
-import {
-  type FittedNames,
-  fittedNames,
-  restoringNames,
-  withOwnNames,
-} from '../../chat/hub/tools/fitted-names.ts'
+import { restoringNames } from '../../chat/hub/tools/fitted-names.ts'
 import { outboundOf } from '../../chat/index.ts'
 import { FORMAT as OPENAI_CHAT } from '../../chat/openai/chat-completions/content.ts'
 import { isInDialect } from '../../chat/openai/chat-completions/dialect.ts'
-import type { When } from '../../domain/price.ts'
-import { withToolCalls } from '../../domain/usage.ts'
 import { type FormatName, formatsFor, type Provider } from '../../providers/index.ts'
 import { boundsOf } from '../../requests/facts.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
+import { findInSlices } from '../../wire/search-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import { answerFrom, readingDocument } from './carry.ts'
-import type {
-  AnswerReading,
-  ChannelBody,
-  ChannelRequest,
-  ReadContext,
-  Work,
-  WorkLimits,
-} from './operation.ts'
+import type { ChannelBody, ChannelRequest, WorkLimits } from './channel-request.ts'
+import { translateAnswer } from './chat-answer.ts'
+import type { ReadContext, Work } from './operation.ts'
 import { toolTermsOn } from './provider-tools.ts'
 import { mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
 import type { Wish } from './services.ts'
-import { type TranslationTarget, translateRequest } from './translate-request.ts'
+import { type TranslatedRequest, type TranslationTarget, translateRequest } from './translate-request.ts'
+import type { ThreadTranslation } from './translator.ts'
 
 /** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
 export const chatFormat =
@@ -75,15 +64,19 @@ const dialectOn = ({ format }: TranslationSource, { provider }: RelayChannel) =>
 
 const REASONING_MEMBERS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
 
+/** Longer than each of them, and than the marks of foreign proofs. */
+const PATTERN_BYTES = 64
+
 /** Whether earlier answers in the request hold something that this channel would refuse. */
 function hasRefusedContent(
   { format, bytes, hasAnswers }: TranslationSource,
   { provider }: RelayChannel,
-): boolean {
+): boolean | Promise<boolean> {
   if (!hasAnswers) return false
-  if (hasForeignProof(bytes)) return true
   const omits = provider.encoding?.omitReasoning === true && format.name === OPENAI_CHAT
-  return omits && REASONING_MEMBERS.some(name => bytes.includes(name))
+  const isRefused = (slice: Buffer) =>
+    hasForeignProof(slice) || (omits && REASONING_MEMBERS.some(name => slice.includes(name)))
+  return findInSlices(bytes, isRefused, PATTERN_BYTES)
 }
 
 /** A channel that speaks none of our formats: it is passed over before anything is sent. */
@@ -92,155 +85,119 @@ const unreadable = (): never => {
 }
 const UNSENDABLE: ChannelRequest = { body: Buffer.alloc(0), readWhole: unreadable, meter: unreadable }
 
-const targetOn = (
-  source: TranslationSource,
-  channel: RelayChannel,
-  {
-    format,
-    sentModel,
-    isAnswerTranslated,
-    limits,
-  }: Pick<TranslationTarget, 'format' | 'sentModel' | 'isAnswerTranslated'> & {
-    readonly limits: WorkLimits | undefined
-  },
-): TranslationTarget => ({
-  format,
-  sentModel,
-  isAnswerTranslated,
-  options: { ...channel.provider.encoding, ...(limits && { maxOutputTokens: limits.maxOutput(channel) }) },
-  hasWishes: source.wishes.length > 0,
-  hasTools: source.tools.list.length > 0,
-  granted: limits?.granted(channel),
-  toolTerms: toolTermsOn(channel, limits),
-  members: { ...channel.provider.bodies?.[format as FormatName], ...channel.override.members },
-})
+/**
+ * Whether the answer of a host with a dialect goes through the hub. A stream passes, with chunks that clients cannot read
+ * rewritten one by one, unless its calls name tools otherwise than the client did, or in a form that it does not know.
+ */
+function answersOn(
+  { format, parsed }: TranslationSource,
+  name: string | undefined,
+  dialect: ChatDialect | undefined,
+): TranslationTarget['answers'] {
+  if (name !== format.name) return 'translated'
+  if (dialect === undefined) return 'passed'
+  if (parsed.stream !== true) return isInDialect(parsed, dialect) ? 'passed' : 'translated'
+  return (parsed.tools ?? parsed.functions ?? null) === null ? 'passed' : 'if-tools-differ'
+}
+
+/** Documents above this size are translated on a thread. Below it, the message to the thread may cost more than it saves. */
+const THREAD_BYTES = 256 * 1024
 
 /** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
 export function translating(
   source: TranslationSource,
   native: NativeFormat,
-  { ambience }: ReadContext,
-): (...to: Parameters<Work['requestFor']>) => ChannelRequest {
-  const { format: client, bytes, formatOf } = source
+  { ambience, translator }: ReadContext,
+): Pick<Work, 'requestFor'> & Required<Pick<Work, 'dispose'>> {
+  const { format: client, bytes, formatOf, address } = source
   let decoded: ChatRequest | undefined
+  let thread: ThreadTranslation | undefined
 
-  function request(): ChatRequest {
+  function decodedRequest(): ChatRequest {
     // Of a long body the parsed form lacks the long texts.
-    decoded ??= mustRead(
-      client.decodeRequest(
-        bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : source.parsed,
-        source.address,
-      ),
-    )
+    const whole = () => (bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : source.parsed)
+    decoded ??= mustRead(client.decodeRequest(whole(), address))
     return decoded
   }
 
-  /**
-   * Whether the answer of a host with a dialect goes through the hub. A stream passes, with chunks that clients cannot read
-   * rewritten one by one, unless its calls name tools otherwise than the client did, or in a form that it does not know.
-   */
-  function isAnswerRestored(isInHostDialect: boolean): boolean {
-    const { stream, tools, functions } = source.parsed
-    if (stream !== true) return !isInHostDialect
-    if ((tools ?? functions ?? null) === null) return false
-    return request().isFirstForm === true || fittedNames(request(), OPENAI_CHAT) !== undefined
+  /** The thread for a document of this size; undefined where it is translated at once. */
+  function onThread({ length }: Buffer): ThreadTranslation | undefined {
+    if (translator === undefined || length <= THREAD_BYTES) return undefined
+    thread ??= translator.open({ format: client.name, address, bytes })
+    return thread
   }
 
-  return (channel, sentModel, limits) => {
-    const name = formatOf(channel.provider, sentModel)
-    const dialect = dialectOn(source, channel)
-    const isInHostDialect = dialect === undefined || isInDialect(source.parsed, dialect)
-    const isAnswerTranslated =
-      name !== client.name || (dialect !== undefined && isAnswerRestored(isInHostDialect))
-    if (!isAnswerTranslated && isInHostDialect && !hasRefusedContent(source, channel))
-      return { ...native.encode(channel, sentModel, limits), ...native.readers(channel) }
-    const upstream = outboundOf(name ?? '')
-    if (upstream === undefined) return UNSENDABLE
-    const target = targetOn(source, channel, { format: upstream.name, sentModel, isAnswerTranslated, limits })
-    const { names, body, ...translated } = translateRequest(request(), target)
-    const readers = isAnswerTranslated
-      ? translatingReaders({
-          client,
-          upstream,
-          names,
-          request: answeredRequest(request(), translated.services),
-          decoding: { ambience, ...usageOf(channel) },
-          choices: source.choices,
-        })
-      : native.readers(channel)
-    return { ...translated, body: Buffer.from(JSON.stringify(body)), boundsOf, ...readers }
+  const translate = (target: TranslationTarget) =>
+    onThread(bytes)?.translateRequest(target) ?? translateRequest(decodedRequest(), target)
+
+  const nativeRequest = (
+    ...[channel, sentModel, limits]: Parameters<Work['requestFor']>
+  ): ChannelRequest => ({
+    ...native.encode(channel, sentModel, limits),
+    ...native.readers(channel),
+  })
+
+  function foreignRequest(
+    translated: TranslatedRequest,
+    upstream: Outbound,
+    channel: RelayChannel,
+  ): ChannelRequest {
+    const { names, answered, isAnswerTranslated, ...body } = translated
+    if (!isAnswerTranslated) return { ...body, boundsOf, ...native.readers(channel) }
+    const translation = {
+      upstreamFormat: upstream.name,
+      clientFormat: client.name,
+      ...usageOf(channel),
+      names,
+      answered,
+    }
+    return {
+      ...body,
+      boundsOf,
+      readWhole: answer =>
+        onThread(answer.body)?.translateAnswer(answer.body, translation) ??
+        translateAnswer(answer.body, translation, ambience),
+      meter: () =>
+        createTranslatingMeter({
+          decoder: upstream.createStreamDecoder({ ambience, choices: source.choices, ...usageOf(channel) }),
+          encoder: restoringNames(client.createStreamEncoder({ ambience, request: answered }), names),
+        }),
+    }
   }
-}
 
-/** The request as answers repeat it: without its conversation, and without a service that was not asked for. */
-function answeredRequest(request: ChatRequest, services: When | undefined): ChatRequest {
-  const { serviceTier, ...rest } = request
-  const isServed = services?.service_tier !== undefined && serviceTier !== undefined
-  return { ...rest, messages: [], ...(isServed && { serviceTier }) }
-}
-
-type AnswerTranslation = {
-  readonly client: Inbound
-  readonly upstream: Outbound
-  readonly names: FittedNames | undefined
-  readonly request: ChatRequest
-  readonly decoding: DecodeOptions
-  readonly choices: number
-}
-
-/** Answers of the channel's format, written in the client's. */
-function translatingReaders({
-  client,
-  upstream,
-  names,
-  request,
-  decoding,
-  choices,
-}: AnswerTranslation): AnswerReaders {
-  const { ambience } = decoding
   return {
-    readWhole: ({ body }) =>
-      readingDocument(body, document => {
-        const whole = decodeWhole(upstream, document, decoding)
-        if ('fault' in whole) return whole
-        const named = withOwnNames(whole.answer, names)
-        const written = (answer: ChatAnswer) =>
-          answerFrom(body, () => client.encodeAnswer(answer, { ambience, request }))
-        // Where the provider reports no usage, the client gets the counted one.
-        const isReported = named.usage !== undefined
-        return {
-          ...measured(whole.answer),
-          answer: isReported ? written(named) : usage => writtenNow(written({ ...named, usage })),
-        }
-      }),
-    meter: () =>
-      createTranslatingMeter({
-        decoder: upstream.createStreamDecoder({ ...decoding, choices }),
-        encoder: restoringNames(client.createStreamEncoder({ ambience, request }), names),
-      }),
+    requestFor(channel, sentModel, limits) {
+      const name = formatOf(channel.provider, sentModel)
+      const dialect = dialectOn(source, channel)
+      const isInHostDialect = dialect === undefined || isInDialect(source.parsed, dialect)
+      const answers = answersOn(source, name, dialect)
+      const request = (isRefused: boolean): ChannelRequest | Promise<ChannelRequest> => {
+        const takesOwnBytes = isInHostDialect && !isRefused
+        if (answers === 'passed' && takesOwnBytes) return nativeRequest(channel, sentModel, limits)
+        const upstream = outboundOf(name ?? '')
+        if (upstream === undefined) return UNSENDABLE
+        const translated = translate({
+          format: upstream.name,
+          sentModel,
+          answers,
+          takesOwnBytes,
+          options: {
+            ...channel.provider.encoding,
+            ...(limits && { maxOutputTokens: limits.maxOutput(channel) }),
+          },
+          hasWishes: source.wishes.length > 0,
+          hasTools: source.tools.list.length > 0,
+          granted: limits?.granted(channel),
+          toolTerms: toolTermsOn(channel, limits),
+          members: { ...channel.provider.bodies?.[upstream.name as FormatName], ...channel.override.members },
+        })
+        const finish = (done: TranslatedRequest | undefined) =>
+          done ? foreignRequest(done, upstream, channel) : nativeRequest(channel, sentModel, limits)
+        return translated instanceof Promise ? translated.then(finish) : finish(translated)
+      }
+      const isRefused = answers === 'translated' || hasRefusedContent(source, channel)
+      return isRefused instanceof Promise ? isRefused.then(request) : request(isRefused)
+    },
+    dispose: () => thread?.end(),
   }
-}
-
-const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
-  typeof answer === 'function' ? answer() : answer
-
-/** An answer as its format decodes it, or why it is none. */
-export function decodeWhole(
-  format: Outbound,
-  document: unknown,
-  options: DecodeOptions,
-): { readonly answer: ChatAnswer } | (AnswerReading & { readonly fault: string }) {
-  const answer = format.decodeAnswer(document, options)
-  return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
-}
-
-/** What an answer has used; where it does not say so, how much of it there is to count. */
-export function measured(answer: ChatAnswer): AnswerReading {
-  const { usage, toolCalls } = answer
-  if (usage !== undefined) return { usage: withToolCalls(usage, toolCalls), outputBytes: 0 }
-  const meter = createEventMeter()
-  for (const event of eventsOf(answer)) meter.read(event)
-  const { textBytes, reasoningBytes } = meter.reading
-  const outputBytes = textBytes + reasoningBytes
-  return { usage: undefined, outputBytes, sample: meter.sample, ...(toolCalls && { toolCalls }) }
 }

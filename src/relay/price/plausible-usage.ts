@@ -1,4 +1,4 @@
-import { type Doubt, IMPLAUSIBLE_USAGE } from '../../domain/settled.ts'
+import { IMPLAUSIBLE_USAGE, type UnresolvedCharge } from '../../domain/settled.ts'
 import {
   allTokens,
   type Count,
@@ -142,7 +142,7 @@ export function excessSuspense(
   channelId: number,
   charged: number,
   reportedCost: () => number,
-): readonly Doubt[] {
+): readonly UnresolvedCharge[] {
   const amount = Math.min(costOrMost(reportedCost) - charged, MAX_EXCESS_NANOS)
   return amount > 0 ? [{ channelId, amount, reason: IMPLAUSIBLE_USAGE }] : []
 }

@@ -12,7 +12,8 @@ import {
 } from '../../requests/provider-tools.ts'
 import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelRequest, Work, WorkLimits } from '../operations/operation.ts'
+import type { ChannelRequest, WorkLimits } from '../operations/channel-request.ts'
+import type { Work } from '../operations/operation.ts'
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 
@@ -126,7 +127,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   if (prices.length === 0 && route.tiers.length > 0)
     throw new Refusal(
       'model_not_priced',
-      `the model "${route.asked}" has no price; an administrator can set one`,
+      `the model "${route.requestedModel}" has no price; an administrator can set one`,
     )
 
   /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */

@@ -1,5 +1,5 @@
+import type { AccountId } from '../../domain/account.ts'
 import type { Keyring } from '../../identity/keyring.ts'
-import type { AccountName } from '../../ledger/books.ts'
 import type { Db, Engine } from '../../store/engine/store.ts'
 import type { RelayDeps } from '../request.ts'
 import type { Vendor } from './vendor.ts'
@@ -12,7 +12,7 @@ export type VideoDeps = RelayDeps & {
   readonly nodeId: string
   readonly vendor: Vendor
   /** Returns the leases of an account to the store before a charge there. */
-  surrender(account: AccountName): Promise<void>
+  flushAndReturn(account: AccountId): Promise<void>
   /** How long an unanswered submission is searched for. */
   readonly searchMs: number
   /** A job that has not ended by then has failed. */

@@ -47,7 +47,10 @@ export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, w
   const prices = channels.flatMap(channel => priced.priceFor(channel) ?? [])
   if (prices.length > 0 && !channels.some(channel => priceFor(channel) !== undefined)) {
     if (!prices.some(isOfVideos))
-      throw new Refusal('model_not_priced', `the model "${route.asked}" has no price by video or second`)
+      throw new Refusal(
+        'model_not_priced',
+        `the model "${route.requestedModel}" has no price by video or second`,
+      )
     const message = 'is missing, and the model has no length of its own'
     throw new Refusal('missing_parameter', `seconds ${message}`, { errors: [{ path: 'seconds', message }] })
   }

@@ -11,11 +11,11 @@ import { factsOf, sizeText } from '../../media/video.ts'
 import type { Ticket } from '../../routing/rates.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import {
-  aimVideo,
   dropVideo,
   findRepeated,
   insertVideo,
   saveVideoAnswer,
+  setVideoTarget,
   suspendVideo,
 } from '../../store/records/videos.ts'
 import { answerJson, commonHeaders } from '../answer/answer.ts'
@@ -267,7 +267,7 @@ export function createSubmit(
         async aim(planned) {
           row = { ...row, ...destinationOf(videoRequest, row.id, planned) }
           channelId = planned.channel.id
-          await aimVideo(db, row.id, destinationOf(videoRequest, row.id, planned))
+          await setVideoTarget(db, row.id, destinationOf(videoRequest, row.id, planned))
           await placedHold.attempt(planned.channel.id, priced.estimate(planned.channel))
         },
         onFlight(now) {

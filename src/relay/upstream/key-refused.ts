@@ -1,7 +1,0 @@
-/** The key is not valid, so another one must be tried. The message never contains a part of the key. */
-export class KeyRefused extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'KeyRefused'
-  }
-}
