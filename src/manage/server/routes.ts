@@ -121,7 +121,7 @@ function reserveFixedPaths(app: FastifyInstance): void {
 }
 
 export const noSuchRoute = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
-  new Refusal('not_found', `nothing lives at ${method} ${url.split('?')[0]?.slice(0, 256)}`)
+  new Refusal('not_found', `No such route: ${method} ${url.split('?')[0]?.slice(0, 256)}`)
 
 /** What an `sk-` token may know of itself is read by pages of any origin, like the relay: no cookie counts there. */
 export function openToPages(reply: FastifyReply): void {

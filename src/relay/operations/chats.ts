@@ -151,7 +151,7 @@ const MESSAGES: Dialect = {
   voice: errorFormatOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
-    isIdTold: true,
+    hasRequestId: true,
   }),
 }
 

@@ -14,29 +14,32 @@ export type Sending = {
   readonly channel: RelayChannel
   readonly key: RoutedKey
   /** The name the client asked for, and the one that is sent. */
-  readonly asked: string
-  readonly sent: string
+  readonly requestedModel: string
+  readonly sentModel: string
   /** What the client sent with its request; nothing for a test. */
   readonly client: IncomingHttpHeaders
 }
 
-type Clothes = { readonly headers: Readonly<Record<string, string>>; readonly body: Buffer }
+type EncodedRequest = { readonly headers: Readonly<Record<string, string>>; readonly body: Buffer }
 
 /** Header overrides, then the operations on a body that is JSON; a channel without any costs a look. */
-function applyOverrides({ channel, key, asked, sent, client }: Sending, clothes: Clothes): Clothes {
+function applyOverrides(
+  { channel, key, requestedModel, sentModel, client }: Sending,
+  encoded: EncodedRequest,
+): EncodedRequest {
   const { headerOverride, override } = channel
-  if (headerOverride.templates.length === 0 && override.operations.length === 0) return clothes
+  if (headerOverride.templates.length === 0 && override.operations.length === 0) return encoded
   const fill = (template: string) => fillHeader(template, client, key.value)
-  const headers = { ...clothes.headers }
+  const headers = { ...encoded.headers }
   for (const [name, template] of headerOverride.templates) {
     const value = fill(template)
     if (value !== undefined) headers[name] = value
   }
-  if (override.operations.length === 0 || clothes.body.length === 0) return { headers, body: clothes.body }
+  if (override.operations.length === 0 || encoded.body.length === 0) return { headers, body: encoded.body }
   const applied = applyOperations(override.operations, {
-    bytes: clothes.body,
+    bytes: encoded.body,
     headers,
-    facts: { original_model: asked, upstream_model: sent },
+    facts: { original_model: requestedModel, upstream_model: sentModel },
     clientHeader: name => clientHeader(client, name),
     fill,
   })
