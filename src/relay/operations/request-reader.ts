@@ -8,7 +8,7 @@ export type RequestBody = Readonly<Record<string, unknown>>
 /** The body as the client wrote it. */
 export type ReadBody = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
 
-/** A fault of the reader, as the refusal that answers it. */
+/** A fault in a request as a refusal. */
 export const refusalOfFault = ({ code, message, param }: RequestFault): Refusal =>
   new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
 
@@ -23,7 +23,7 @@ export const clientBody = (...source: Parameters<typeof encodedBody>): ChannelBo
   isOwnFormat: true,
 })
 
-/** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
+/** The client's own bytes, with the model's name, the channel's overrides and the members that metering needs. */
 export function encodedBody(
   { bytes, members }: ReadBody,
   requestedModel: string,
