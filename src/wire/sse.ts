@@ -16,7 +16,7 @@ export class SseError extends Error {
  * One event with all its bytes, up to and with the blank line that ends it; or bytes between events, which have no data:
  * a comment or an extra blank line. The frames of a stream, concatenated, are the stream.
  */
-export type Frame = {
+export type SseFrame = {
   /** The frame is the bytes [start, end) of `source`, which it shares with its neighbours. */
   readonly source: Buffer
   readonly start: number
@@ -46,7 +46,7 @@ const NOTHING: Buffer = Buffer.alloc(0)
  * of an event, and only a whole event can be judged, so that sending the part ahead gains nothing. Complete frames are
  * returned at once, including a comment before an event.
  */
-export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, Frame> {
+export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, SseFrame> {
   const { maxLineBytes, maxEventBytes } = { ...LIMITS, ...limits }
   let unread = NOTHING
   let keptLength = 0
@@ -68,7 +68,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     push(chunk) {
       if (failure !== undefined) throw failure
       source = keptLength === 0 ? chunk : lines(chunk)
-      const frames: Frame[] = []
+      const frames: SseFrame[] = []
       scan(frames, false)
       if (failure !== undefined && frames.length === 0) throw failure
       keepRest()
@@ -80,7 +80,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     end() {
       if (failure !== undefined) throw failure
       source = unread.subarray(0, keptLength)
-      const frames: Frame[] = []
+      const frames: SseFrame[] = []
       scan(frames, true)
       if (lineStart < source.length) takeLine(frames, source.length, source.length)
       if (frameStart < source.length) give(frames, source.length, false)
@@ -89,7 +89,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     },
   }
 
-  function scan(frames: Frame[], isEnd: boolean): void {
+  function scan(frames: SseFrame[], isEnd: boolean): void {
     let lf = find(LF, unseen)
     let cr = find(CR, unseen)
     for (;;) {
@@ -121,7 +121,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   }
 
   /** A line lies at [lineStart, end); the one after it begins at `next`. */
-  function takeLine(frames: Frame[], end: number, next: number): void {
+  function takeLine(frames: SseFrame[], end: number, next: number): void {
     checkLength(end)
     if (failure !== undefined) return
     const hasMark = isFirstLine && beginsWith(BYTE_ORDER_MARK, lineStart, end)
@@ -145,7 +145,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
   }
 
-  function give(frames: Frame[], end: number, isWhole: boolean): void {
+  function give(frames: SseFrame[], end: number, isWhole: boolean): void {
     frames.push({ source, start: frameStart, end, event, data: data ?? NO_DATA, isWhole })
     frameStart = end
     event = ''
@@ -219,7 +219,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
 }
 
 /** The data of an event as a text; lines are joined as the standard says. */
-export function dataText({ source, data }: Frame): string {
+export function dataText({ source, data }: SseFrame): string {
   let text = ''
   for (let i = 0; i < data.length; i += 2) {
     if (i > 0) text += '\n'

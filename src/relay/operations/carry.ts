@@ -13,7 +13,7 @@ import { parseBounded } from '../../wire/json-bounds.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart, type FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { AnswerReading, ChannelBody } from './channel-request.ts'
+import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 
 type Spoken = keyof DialectOf
 
@@ -38,7 +38,7 @@ export function dialectOf<Name extends Spoken>(
 }
 
 /** A request in a vendor's dialect as a body, with the channel's overrides applied. */
-export function carry(encoded: Encoded, { override }: RelayChannel): ChannelBody {
+export function carry(encoded: Encoded, { override }: RelayChannel): UpstreamBody {
   const more = {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),

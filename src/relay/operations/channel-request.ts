@@ -65,7 +65,7 @@ export type ChannelRequest = {
 }
 
 /** The part of it that is sent. */
-export type ChannelBody = Omit<ChannelRequest, 'readWhole' | 'meter'>
+export type UpstreamBody = Omit<ChannelRequest, 'readWhole' | 'meter'>
 
 /** What a channel's price allows of a request; without it, a body is looked at but not sent. */
 export type WorkLimits = {

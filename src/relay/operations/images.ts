@@ -41,7 +41,7 @@ import {
   readingDocument,
   readingLater,
 } from './carry.ts'
-import type { AnswerReading, ChannelBody } from './channel-request.ts'
+import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
@@ -53,7 +53,7 @@ const BYTES_PER_TOKEN = 4
 const USUAL_PICTURE_TOKENS = 1_056
 const LAST = ['image_generation.completed', 'image_edit.completed']
 
-type Encode = (channel: RelayChannel, sentModel: string) => ChannelBody
+type Encode = (channel: RelayChannel, sentModel: string) => UpstreamBody
 
 type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
 

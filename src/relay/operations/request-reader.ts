@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/errors.ts'
 import type { RequestFault, RequestReading } from '../../requests/request-fields.ts'
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelBody } from './channel-request.ts'
+import type { UpstreamBody } from './channel-request.ts'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 /** The body as the client wrote it. */
@@ -18,7 +18,7 @@ export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
 }
 
 /** The same as the body of a request for the channel. */
-export const clientBody = (...source: Parameters<typeof encodedBody>): ChannelBody => ({
+export const clientBody = (...source: Parameters<typeof encodedBody>): UpstreamBody => ({
   body: encodedBody(...source),
   isOwnFormat: true,
 })

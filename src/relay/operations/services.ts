@@ -2,7 +2,7 @@ import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
 import { warningsHeader } from '../../domain/warning.ts'
-import type { ChannelBody } from './channel-request.ts'
+import type { UpstreamBody } from './channel-request.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** The members by which formats ask for a service. Hosts may understand each other's members, so all are looked for. */
@@ -83,7 +83,7 @@ export function withWarnings(
   body: Buffer,
   omitted: OmittedServices | undefined,
   more: readonly string[],
-): ChannelBody {
+): UpstreamBody {
   if (omitted === undefined && more.length === 0) return { body, isOwnFormat: true }
   return { body, isOwnFormat: true, warnings: [...(omitted ? [omitted.warnings] : []), ...more] }
 }

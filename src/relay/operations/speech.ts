@@ -6,11 +6,11 @@ import { createEventMeter } from '../../media/event-meter.ts'
 import type { Voices } from '../../media/speech.ts'
 import { readSpeechRequest, SPEECH_TYPES, type SpeechAsk, VOICES } from '../../media/speech-request.ts'
 import { parseInSlices } from '../../wire/json-slices.ts'
-import { createSseScanner, dataText, type Frame, SseError } from '../../wire/sse.ts'
+import { createSseScanner, dataText, SseError, type SseFrame } from '../../wire/sse.ts'
 import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
-import type { AnswerReading, ChannelBody, StreamMeter } from './channel-request.ts'
+import type { AnswerReading, StreamMeter, UpstreamBody } from './channel-request.ts'
 import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
@@ -70,7 +70,7 @@ function encodeCommon(
   bytes: Buffer,
   channel: RelayChannel,
   { sent: sentModel, voice }: { readonly sent: string; readonly voice: string },
-): ChannelBody {
+): UpstreamBody {
   const removed = Object.keys(ask.body).filter(name => name !== 'model' && isDearerSpeechField(name))
   const edits = {
     ...(voice !== ask.voice && { voice }),
@@ -101,7 +101,7 @@ async function documentsIn(body: Buffer): Promise<unknown[]> {
   return documents
 }
 
-function framesIn(body: Buffer): readonly Frame[] {
+function framesIn(body: Buffer): readonly SseFrame[] {
   const scanner = createSseScanner(EVENT_LIMITS)
   try {
     const frames = [...scanner.push(body), ...scanner.end()].filter(({ data }) => data.length > 0)

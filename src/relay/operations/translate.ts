@@ -14,7 +14,7 @@ import type { RequestAddress } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import { findInSlices } from '../../wire/search-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelBody, ChannelRequest, WorkLimits } from './channel-request.ts'
+import type { ChannelRequest, UpstreamBody, WorkLimits } from './channel-request.ts'
 import { translateAnswer } from './chat-answer.ts'
 import type { ReadContext, Work } from './operation.ts'
 import { toolTermsOn } from './provider-tools.ts'
@@ -35,7 +35,7 @@ export const chatFormat =
 
 /** How requests and answers of the client's own format are handled, for channels that speak it. */
 export type NativeFormat = {
-  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits): ChannelBody
+  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits): UpstreamBody
   readers(channel: RelayChannel): AnswerReaders
 }
 
